@@ -1,0 +1,55 @@
+# Every target works on a fresh clone with python3 and make alone; uv is used when present.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types docs wheel bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/base: pyproject.toml requirements/base.txt
+	@test -x $(BIN)/python || $(if $(UV),$(UV) venv -q --python $(PYTHON) $(VENV),$(PYTHON) -m venv $(VENV))
+	@$(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check) -r requirements/base.txt
+	@$(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check) --no-deps -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base requirements/dev.txt
+	@$(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check) -r requirements/dev.txt
+	@touch $@
+
+demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
+	@$(BIN)/karat demo
+
+test: $(VENV)/dev ## set up and run all tests
+	$(BIN)/python -m pytest -q
+
+format: $(VENV)/dev ## rewrite the code in the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/dev ## format, lint and floors, without changing anything
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/dev ## type-check sources and tests
+	$(BIN)/mypy
+
+docs: $(VENV)/dev ## write the generated reference pages anew
+	$(BIN)/python -m tests.docs.reference
+
+wheel: $(VENV)/dev ## build the wheel and try it in an environment of its own
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m tests.wheel
+
+check: lint types test wheel ## all that must hold before a commit
+
+bench: $(VENV)/dev ## speed side by side with the peers, as ratios
+	$(BIN)/python bench/run.py
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench

@@ -1,0 +1,49 @@
+"""karat measures how good a retriever is.
+
+    gold items x ranked documents --matcher--> matches --metric--> score
+
+Names are loaded when first used, so that `import karat` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from karat.version import __version__
+
+if TYPE_CHECKING:
+    from karat.data.evaluations import Evaluation
+    from karat.data.gold import Gold
+    from karat.data.runs import Run
+    from karat.errors import KaratError
+    from karat.evaluation import aevaluate, evaluate
+
+__all__ = [
+    "Evaluation",
+    "Gold",
+    "KaratError",
+    "Run",
+    "__version__",
+    "aevaluate",
+    "evaluate",
+]
+
+_HOMES = {
+    "Evaluation": "karat.data.evaluations",
+    "Gold": "karat.data.gold",
+    "KaratError": "karat.errors",
+    "Run": "karat.data.runs",
+    "aevaluate": "karat.evaluation",
+    "evaluate": "karat.evaluation",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'karat' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,70 @@
+"""A catalogue: what karat ships of one kind, and what plug-ins add to it."""
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar, cast
+
+from karat.errors import UnknownNameError
+
+__all__ = ["Catalogue", "plain"]
+
+T = TypeVar("T")
+
+
+def plain(name: str) -> str:
+    """The form in which names are compared: lower case, `-` and `_` alike.
+
+    Example:
+        >>> plain("R-Precision")
+        'r_precision'
+    """
+    return name.strip().lower().replace("-", "_")
+
+
+class Catalogue(Mapping[str, T], Generic[T]):
+    """Named things of one kind, shipped with karat or added by installed plug-ins.
+
+    Listing is registering: a room passes what it ships. Third parties add through the
+    entry-point group; what they add is imported only when it is asked for.
+
+    Attributes:
+        kind: the word used in error messages, as in "unknown metric".
+        group: the entry-point group plug-ins use, or None when the kind is closed.
+    """
+
+    def __init__(
+        self, kind: str, shipped: Mapping[str, T], group: str | None = None
+    ) -> None:
+        self.kind = kind
+        self.group = group
+        self._shipped = {plain(name): thing for name, thing in shipped.items()}
+        self._plugins: dict[str, EntryPoint] | None = None
+
+    def __getitem__(self, name: str) -> T:
+        key = plain(name)
+        if key in self._shipped:
+            return self._shipped[key]
+        plugins = self._found_plugins()
+        if key in plugins:
+            self._shipped[key] = cast("T", plugins[key].load())
+            return self._shipped[key]
+        raise UnknownNameError(self.kind, name, self)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        return plain(name) in self._shipped or plain(name) in self._found_plugins()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._shipped
+        yield from (name for name in self._found_plugins() if name not in self._shipped)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _found_plugins(self) -> dict[str, EntryPoint]:
+        # Listing installed packages reads the disk: only when a shipped name misses.
+        if self._plugins is None:
+            found = entry_points(group=self.group) if self.group else ()
+            self._plugins = {plain(point.name): point for point in found}
+        return self._plugins

@@ -1,0 +1,1 @@
+"""The nouns: queries, runs, gold, hits, evaluations. Values, without opinions."""

@@ -1,0 +1,41 @@
+"""The few array words every formula uses, typed once."""
+
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Bools", "Floats", "Ints", "count_by", "ratio", "running_sum", "sum_by"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:
+    """Add up the weights of each query's rows, in row order.
+
+    `bincount` adds one row after the other, as trec_eval does; pairwise summation
+    would differ in the last bit and could flip a printed decimal.
+    """
+    return np.bincount(query, weights=weights, minlength=size)
+
+
+def running_sum(query: Ints, values: Floats) -> Floats:
+    """Add up each query's rows so far, the row itself included."""
+    # Extended precision, where the machine has it, keeps the sums of one query clear of
+    # all that the queries before it added up to.
+    total = np.cumsum(values, dtype=np.longdouble)
+    before = np.concatenate(([0], total))[np.searchsorted(query, query)]
+    return (total - before).astype(np.float64)
+
+
+def count_by(query: Ints, size: int) -> Ints:
+    """Count each query's rows."""
+    return cast("Ints", np.bincount(query, minlength=size))
+
+
+def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
+    """Divide element by element; where the whole is 0 the result is undefined (NaN)."""
+    result = np.full(part.shape, np.nan)
+    return cast("Floats", np.divide(part, whole, out=result, where=whole != 0))

@@ -1,0 +1,281 @@
+"""Evaluations: what a run scored, metric by metric and query by query."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from karat.data.arrays import Bools, Floats
+from karat.data.policies import Policies
+from karat.data.runs import Notice
+from karat.data.tables import Table, number
+from karat.errors import MissingExtraError, UnknownNameError
+
+__all__ = ["SCHEMA_VERSION", "Evaluation", "Interval", "MetricScores", "Trace"]
+
+SCHEMA_VERSION = 1
+"""Version of the saved form; readers accept this one and all before."""
+
+
+class Interval(NamedTuple):
+    """A confidence interval of a mean."""
+
+    low: float
+    high: float
+    level: float = 0.95
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a saved evaluation keeps of one query besides its scores.
+
+    Attributes:
+        fingerprint: digest of the query's gold.
+        first_ranks: gold item -> first rank, or None when it was not found.
+        retrieved: number of documents retrieved.
+        tags: slices the query belongs to.
+    """
+
+    fingerprint: str = ""
+    first_ranks: Mapping[str, int | None] = field(default_factory=dict)
+    retrieved: int = 0
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class MetricScores:
+    """One metric's score for every query, and their mean.
+
+    Attributes:
+        metric: the spelling.
+        scores: one per query in input order; NaN where there is none.
+        n: number of queries in the mean.
+        undefined: number of queries for which the metric says nothing.
+        failed: query index -> reason, for scores that could not be computed.
+        binary: whether scores can only be 0 or 1.
+        bounds: the smallest and largest possible score.
+        cutoffs: the ks used, for a metric spelled with the letter k.
+    """
+
+    metric: str
+    scores: Floats
+    n: int
+    undefined: int = 0
+    failures: Mapping[int, str] = field(default_factory=dict)
+    binary: bool = False
+    bounds: tuple[float, float] = (0.0, 1.0)
+    cutoffs: tuple[int, ...] = ()
+    _interval: Callable[["MetricScores"], Interval | None] | None = None
+
+    @property
+    def defined(self) -> Floats:
+        """The scores that are in the mean."""
+        if self.n == len(self.scores):
+            return self.scores
+        return self.scores[~np.isnan(self.scores)]
+
+    @property
+    def failed(self) -> int:
+        """Number of queries whose score could not be computed."""
+        return len(self.failures)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the defined scores; NaN when there are none."""
+        # One after the other, as trec_eval adds up: the same last bit on any machine.
+        return float(self.defined.cumsum()[-1]) / self.n if self.n else float("nan")
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """The confidence interval of the mean; None without scores."""
+        return self._interval(self) if self._interval is not None else None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What one run scored against one gold.
+
+    Attributes:
+        run: name of the run.
+        gold: name of the gold.
+        queries: ids, in input order.
+        columns: the scores, by metric spelling.
+        missing: which queries the run does not have.
+        policies: the rules applied.
+        matchers: metric spelling -> matcher used.
+        provenance: version, inputs and the like.
+    """
+
+    run: str
+    gold: str
+    queries: Sequence[str]
+    columns: Mapping[str, MetricScores]
+    missing: Bools
+    policies: Policies
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    _notices: Callable[[], tuple[Notice, ...]] = tuple
+    _traces: Callable[[], Sequence[Trace]] = tuple
+
+    def __getitem__(self, metric: str) -> MetricScores:
+        if metric in self.columns:
+            return self.columns[metric]
+        raise UnknownNameError("score", metric, self.columns)
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean of every metric."""
+        return {name: column.mean for name, column in self.columns.items()}
+
+    @cached_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """Ties, duplicates, missing queries, coercions: with counts and examples."""
+        notices = list(self._notices())
+        if count := int(self.missing.sum()):
+            rows = np.flatnonzero(self.missing)[:3]
+            verb = "score 0" if self.policies.missing == "zero" else "are left out"
+            text = f"gold queries are not in the run and {verb}"
+            examples = tuple(self.queries[row] for row in rows)
+            notices.append(Notice("missing", count, text, examples))
+        return tuple(notices)
+
+    @cached_property
+    def traces(self) -> Sequence[Trace]:
+        """Gold fingerprint and first ranks of every query."""
+        return self._traces()
+
+    @cached_property
+    def per_query(self) -> list[dict[str, Any]]:
+        """One row per query in input order: its id, status and every score."""
+        names = list(self.columns)
+        table = zip(*(self.columns[n].scores.tolist() for n in names), strict=True)
+        rows = table if names else iter([()] * len(self.queries))
+        return [
+            {
+                "query": query,
+                "missing": bool(gone),
+                **{
+                    name: None if score != score else score  # noqa: PLR0124
+                    for name, score in zip(names, row, strict=True)
+                },
+            }
+            for query, gone, row in zip(self.queries, self.missing, rows, strict=True)
+        ]
+
+    def summary(self) -> Table:
+        """The table a person is shown: means, intervals and all that was left out."""
+        total = len(self.queries)
+        rows = []
+        for name, column in self.columns.items():
+            low, high = column.interval[:2] if column.interval else (None, None)
+            rows.append(
+                [
+                    name,
+                    number(column.mean),
+                    f"{number(low)} .. {number(high)}",
+                    f"{column.n}/{total}",
+                    str(column.undefined or ""),
+                    str(column.failed or ""),
+                ]
+            )
+        matchers = ", ".join(dict.fromkeys(self.matchers.values()))
+        notes = [f"{notice.kind}: {notice}" for notice in self.warnings]
+        if changed := self.policies.changes():
+            pairs = (f"{switch}={value}" for switch, value in changed.items())
+            notes.append(f"policies: {', '.join(pairs)}")
+        for name, column in self.columns.items():
+            if column.cutoffs:
+                ks = ", ".join(map(str, column.cutoffs))
+                notes.append(f"{name} used k = {ks}")
+        return Table(
+            columns=["metric", "mean", "95% interval", "n", "undefined", "failed"],
+            rows=rows,
+            title=f"{self.run} against {self.gold}: {total} queries, matched by "
+            f"{matchers}",
+            notes=notes,
+        )
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    def __rich__(self) -> str:
+        # Rich escapes nothing by itself: brackets in spellings are not its markup.
+        return str(self).replace("[", "\\[")
+
+    def status(self, metric: str, row: int) -> str:
+        """How a score came about: ok, undefined, failed or missing."""
+        column = self[metric]
+        if row in column.failures:
+            return "failed"
+        if self.missing[row]:
+            return "missing"
+        return "undefined" if np.isnan(column.scores[row]) else "ok"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values: what `to_json` writes."""
+        traces = self.traces or [Trace()] * len(self.queries)
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "run": self.run,
+            "gold": self.gold,
+            "policies": asdict(self.policies),
+            "provenance": dict(self.provenance),
+            "metrics": {name: self._summary(name) for name in self.columns},
+            "warnings": [asdict(notice) for notice in self.warnings],
+            "queries": [
+                {
+                    "id": row.pop("query"),
+                    "missing": row.pop("missing"),
+                    "scores": row,
+                    "gold_fingerprint": trace.fingerprint,
+                    "first_ranks": dict(trace.first_ranks),
+                    "retrieved": trace.retrieved,
+                    "tags": list(trace.tags),
+                }
+                for row, trace in zip(
+                    (dict(row) for row in self.per_query), traces, strict=True
+                )
+            ],
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The evaluation as JSON; `karat.load` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def to_frame(self) -> Any:
+        """The per-query scores as a pandas DataFrame, one row per query."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("to_frame()", "frames") from None
+        return pd.DataFrame(self.per_query).set_index("query")
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        column = self.columns[name]
+        return {
+            "mean": None if column.n == 0 else column.mean,
+            "interval": None if column.interval is None else column.interval._asdict(),
+            "n": column.n,
+            "undefined": column.undefined,
+            "failed": {self.queries[row]: why for row, why in column.failures.items()},
+            "binary": column.binary,
+            "bounds": [None if np.isinf(b) else b for b in column.bounds],
+            "cutoffs": list(column.cutoffs),
+            "matcher": self.matchers.get(name),
+        }

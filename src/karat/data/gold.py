@@ -1,0 +1,108 @@
+"""Gold: what should have been retrieved, each kind of label in a field of its own."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from karat.data.runs import Labels
+
+__all__ = ["KINDS", "Gold", "Item", "Span"]
+
+KINDS = ("documents", "passages", "spans", "answers", "claims")
+"""The kinds of gold a matcher may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One gold text: a passage to find, an acceptable answer, or a claim to support.
+
+    Attributes:
+        id: names the item within its query.
+        text: what it says.
+        grade: its label; positive is relevant.
+        source: who labelled it.
+        group: items of one group are alternatives and count as one.
+    """
+
+    id: str
+    text: str
+    grade: float = 1.0
+    source: str = "human"
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source document that holds the evidence, by character offsets."""
+
+    id: str
+    document: str
+    start: int
+    end: int
+    text: str | None = None
+    grade: float = 1.0
+    source: str = "human"
+    group: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Gold:
+    """What should be found, by query; kinds are separate and never one field.
+
+    Attributes:
+        documents: relevant document ids with their grades.
+        passages: gold texts.
+        spans: gold stretches of source documents.
+        answers: acceptable short answers; all answers of a query are alternatives.
+        claims: statements that the retrieved documents should support.
+        references: the reference answer in prose.
+        order: ids of all queries, in input order.
+        name: how messages call this gold, such as its file name.
+    """
+
+    documents: Labels = field(default_factory=dict)
+    passages: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    spans: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
+    answers: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    claims: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
+    order: tuple[str, ...] | None = None
+    name: str = "gold"
+
+    @property
+    def queries(self) -> list[str]:
+        """The ids of all queries, in input order."""
+        if self.order is not None:
+            return list(self.order)
+        if self.kinds() == ("documents",) and not self.references:
+            return list(self.documents)
+        by_kind = (*(getattr(self, kind) for kind in KINDS), self.references)
+        return list(dict.fromkeys(query for labels in by_kind for query in labels))
+
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of label this gold holds for any query."""
+        return tuple(kind for kind in KINDS if any(getattr(self, kind).values()))
+
+    def fingerprint(self, query: str) -> str:
+        """A short digest of one query's labels, equal only for equal labels.
+
+        Saved with every evaluation, so that two saved files can tell whether they
+        were scored against the same gold.
+        """
+        facts: dict[str, object] = {
+            "documents": sorted(
+                (str(name), float(grade))
+                for name, grade in self.documents.get(query, {}).items()
+            ),
+            "reference": self.references.get(query),
+        }
+        for kind in ("passages", "answers", "claims"):
+            items = getattr(self, kind).get(query, ())
+            facts[kind] = sorted((i.text, i.grade, i.group or "") for i in items)
+        facts["spans"] = sorted(
+            (s.document, s.start, s.end, s.grade, s.group or "")
+            for s in self.spans.get(query, ())
+        )
+        text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

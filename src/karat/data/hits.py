@@ -1,0 +1,151 @@
+"""Hits: which gold items a run found, and where. All that a metric reads."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from karat.data.arrays import Bools, Floats, Ints, count_by
+
+__all__ = ["Credits", "Hits"]
+
+
+@dataclass(frozen=True, eq=False)
+class Credits:
+    """Each relevant gold item once, at its first rank: the rows most formulas add up.
+
+    Ordered by (query, first rank, grade descending). The j-th item of a query takes the
+    slot max(its rank, j), so that several items found in one document cannot lift a
+    score above 1. With ids, slot and rank are the same.
+
+    Attributes:
+        query: index of the query, ascending.
+        rank: first rank at which the item was found, from 1.
+        slot: the rank the item is paid at.
+        order: j, the item's place among the query's found items, from 1.
+        grade: the item's label.
+        relevant: R of each query: how many relevant items its gold holds.
+    """
+
+    query: Ints
+    rank: Ints
+    slot: Ints
+    order: Ints
+    grade: Floats
+    relevant: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Rows (query, rank, gold item) of a run matched against gold, and query facts.
+
+    Rows are sorted by (query, rank). A judged document that is not relevant is a row
+    too (grade <= 0) when `judged` is set; a metric that needs those says so with
+    `reads_judged`, because finding them can cost more than finding the relevant ones.
+
+    Attributes:
+        query: index of the query of each row, ascending.
+        rank: rank of the document, from 1.
+        grade: label of the gold item that the document matches.
+        gold_count: number of gold items of each query, judged non-relevant included.
+        gold_grade: their labels, query after query.
+        retrieved: number of documents retrieved for each query; 0 when it is missing.
+        item: index in `gold_grade` of the item each row matches (alternatives of one
+            group are one item); None when no two rows match the same item.
+        own_k: the cutoff `@k` takes for each query, or None when no metric needs it.
+        judged: whether rows of judged non-relevant items are present.
+    """
+
+    query: Ints
+    rank: Ints
+    grade: Floats
+    gold_count: Ints
+    gold_grade: Floats
+    retrieved: Ints
+    item: Ints | None = None
+    own_k: Ints | None = None
+    judged: bool = True
+    _credits: dict[float | None, Credits] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    @property
+    def size(self) -> int:
+        """Number of queries."""
+        return len(self.gold_count)
+
+    @cached_property
+    def gold_query(self) -> Ints:
+        """Index of the query of each entry of `gold_grade`."""
+        return np.repeat(np.arange(self.size), self.gold_count)
+
+    @cached_property
+    def first(self) -> Bools:
+        """Whether a row is the first of its gold item."""
+        if self.item is None:
+            return np.ones(len(self.query), np.bool_)
+        first = np.zeros(len(self.query), np.bool_)
+        first[np.unique(self.item, return_index=True)[1]] = True
+        return first
+
+    def relevant(self, threshold: float | None = None) -> Bools:
+        """Whether each row's item is relevant: grade > 0, or >= the threshold."""
+        return is_relevant(self.grade, threshold)
+
+    def credits(self, threshold: float | None = None) -> Credits:
+        """Each relevant item once, at its first rank, in the order of payment."""
+        if threshold not in self._credits:
+            self._credits[threshold] = self._pay(threshold)
+        return self._credits[threshold]
+
+    def positions(self, threshold: float | None = None) -> tuple[Ints, Ints]:
+        """Query and rank of every position that matches a relevant item, each once."""
+        rows = self.relevant(threshold)
+        query, rank = self.query[rows], self.rank[rows]
+        if self.item is None or len(query) == 0:
+            return query, rank
+        new = np.ones(len(query), np.bool_)
+        new[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
+        return query[new], rank[new]
+
+    @cached_property
+    def ideal_order(self) -> tuple[Ints, Ints, Floats]:
+        """Query, place from 1 and grade of all positive gold, in the best order."""
+        rows = self.gold_grade > 0
+        query, grade = self.gold_query[rows], self.gold_grade[rows]
+        order = np.lexsort((-grade, query))
+        count = count_by(query, self.size)
+        place = np.arange(1, len(query) + 1) - (np.cumsum(count) - count)[query]
+        return query, place, grade[order]
+
+    def cutoff(self, k: int | str | None, query: Ints) -> Ints | int | None:
+        """The largest rank that counts for each row: k itself, or the query's own."""
+        if not isinstance(k, str):
+            return k
+        assert self.own_k is not None, "evaluation resolves the letter k"  # noqa: S101
+        return self.own_k[query]
+
+    def _pay(self, threshold: float | None) -> Credits:
+        rows = self.relevant(threshold)
+        if self.item is not None:
+            rows &= self.first
+        query, rank, grade = self.query[rows], self.rank[rows], self.grade[rows]
+        if self.item is not None:
+            order = np.lexsort((-grade, rank, query))
+            query, rank, grade = query[order], rank[order], grade[order]
+        found = count_by(query, self.size)
+        place = np.arange(1, len(query) + 1) - (np.cumsum(found) - found)[query]
+        gold = is_relevant(self.gold_grade, threshold)
+        return Credits(
+            query=query,
+            rank=rank,
+            slot=np.maximum(rank, place),
+            order=place,
+            grade=grade,
+            relevant=count_by(self.gold_query[gold], self.size),
+        )
+
+
+def is_relevant(grade: Floats, threshold: float | None) -> Bools:
+    """Any positive grade is relevant; with a threshold, grades at or above it."""
+    return grade > 0 if threshold is None else grade >= threshold

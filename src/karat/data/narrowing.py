@@ -1,0 +1,48 @@
+"""Narrowing: reading only a part of each ranking, as `-M` and `-J` of trec_eval do."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints, count_by
+from karat.data.policies import Policies
+from karat.data.runs import Located
+
+__all__ = ["narrow"]
+
+
+def narrow(located: Located, policies: Policies) -> Located:
+    """What is left when only the top `depth` or only judged documents are read.
+
+    The depth is applied first. Then, with `judged_only`, documents without a judgement
+    leave the ranking and the others move up; as in trec_eval, a negative grade marks a
+    document that was pooled but not judged. That needs rows of all labelled documents,
+    so the run must have been asked for them (`judged=True`).
+    """
+    if policies.depth is not None:
+        located = _keep(
+            located,
+            located.rank <= policies.depth,
+            located.rank,
+            np.minimum(located.retrieved, policies.depth),
+        )
+    if policies.judged_only:
+        rows = located.grade >= 0
+        query = located.query[rows]
+        left = count_by(query, len(located.retrieved))
+        rank = np.zeros(len(rows), np.int64)
+        start = np.cumsum(left) - left
+        rank[rows] = np.arange(1, len(query) + 1) - start[query]
+        located = _keep(located, rows, rank, np.minimum(located.retrieved, left))
+    return located
+
+
+def _keep(located: Located, rows: Bools, rank: Ints, retrieved: Ints) -> Located:
+    return replace(
+        located,
+        query=located.query[rows],
+        rank=rank[rows],
+        grade=located.grade[rows],
+        item=None if located.item is None else located.item[rows],
+        retrieved=retrieved,
+    )

@@ -1,0 +1,100 @@
+"""Policies: what happens in the cases that a formula does not decide."""
+
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+from karat.catalogue import Catalogue
+from karat.errors import ParameterError
+
+__all__ = ["PROFILES", "Policies", "policies_for"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "undefined": ("skip", "zero", "error"),
+    "missing": ("zero", "skip", "error"),
+    "extra": ("ignore", "error"),
+    "duplicates": ("first", "collapse", "keep", "error"),
+    "ties": ("trec", "input"),
+    "precision": ("double", "single"),
+}
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Every switch that can change a number, with the native rule as its default.
+
+    Attributes:
+        undefined: a score without a value is left out of the mean (and counted),
+            counted as 0, or an error.
+        missing: a gold query the run lacks scores 0, is left out, or is an error.
+        extra: a run query without gold is ignored (and counted), or an error.
+        duplicates: a document retrieved twice keeps its first rank and earns nothing
+            the second time; or is removed, so later documents move up; or counts as
+            often as it occurs; or is an error.
+        ties: equal scores are ordered by document id, descending, as trec_eval does, or
+            left in input order. Rankings given as lists have no ties.
+        precision: scores are compared as double, or as single as trec_eval 9 does.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+        depth: only so many documents of each ranking are read; None: all.
+        judged_only: documents without any label are removed before ranking.
+        force: score even when no gold id occurs anywhere in the run.
+        profile: the named set these came from.
+    """
+
+    undefined: str = "skip"
+    missing: str = "zero"
+    extra: str = "ignore"
+    duplicates: str = "first"
+    ties: str = "trec"
+    precision: str = "double"
+    threshold: float | None = None
+    depth: int | None = None
+    judged_only: bool = False
+    force: bool = False
+    profile: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                options = ", ".join(repr(choice) for choice in choices)
+                raise ParameterError("evaluate", name, f"one of {options}", value)
+        if self.threshold is not None and not isinstance(self.threshold, int | float):
+            raise ParameterError("evaluate", "threshold", "a number", self.threshold)
+        if self.depth is not None and (type(self.depth) is not int or self.depth < 1):
+            raise ParameterError("evaluate", "depth", "an integer >= 1", self.depth)
+
+    def changes(self) -> dict[str, Any]:
+        """The switches that differ from the native rules."""
+        native = Policies()
+        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {k: v for k, v in pairs if v != getattr(native, k)}
+
+
+PROFILES: Catalogue[Policies] = Catalogue(
+    "profile",
+    {
+        # trec_eval 9 averages over the queries both sides have; 10 refuses.
+        "trec_eval-9": Policies(
+            undefined="zero",
+            missing="skip",
+            duplicates="error",
+            precision="single",
+            profile="trec_eval-9",
+        ),
+        "trec_eval-10": Policies(
+            undefined="zero",
+            missing="error",
+            duplicates="error",
+            profile="trec_eval-10",
+        ),
+    },
+)
+
+
+@lru_cache(maxsize=256)
+def policies_for(profile: str | None, **switches: Any) -> Policies:
+    """The profile's policies, with every switch that is not None put on top."""
+    start = Policies() if profile is None else PROFILES[profile]
+    given = {name: value for name, value in switches.items() if value is not None}
+    return replace(start, **given)

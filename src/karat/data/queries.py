@@ -1,0 +1,49 @@
+"""Queries: what is known of a question besides its gold; and what an input holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from karat.data.gold import Gold
+from karat.data.runs import Notice, Run
+
+__all__ = ["Loaded", "Query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question and its settings.
+
+    Attributes:
+        id: names the query.
+        text: what was asked, if known.
+        k: the query's own cutoff, taken by metrics spelled with the letter, `recall@k`.
+        tags: slices the query belongs to.
+        metadata: everything else the input said about it.
+    """
+
+    id: str
+    text: str | None = None
+    k: int | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """What an input turned out to hold: a run, gold, or both, and what was inferred.
+
+    Attributes:
+        run: what was retrieved, if the input says.
+        gold: what should have been, if the input says.
+        queries: texts, cutoffs and tags, where the input gives any.
+        format: the format found, such as `jsonl`.
+        mapping: our field name -> the input's field name, as inferred or as told.
+        notices: coercions and oddities met while reading.
+    """
+
+    run: Run | None = None
+    gold: Gold | None = None
+    queries: Mapping[str, Query] = field(default_factory=dict)
+    format: str = ""
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()

@@ -1,0 +1,111 @@
+"""Runs: what was retrieved. Each kind of input finds ids in its own layout."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from karat.data.arrays import Floats, Ints
+from karat.data.policies import Policies
+
+__all__ = ["Document", "Labels", "Located", "Notice", "Run", "note_examples"]
+
+Labels = Mapping[str, Mapping[str, float]]
+"""Judged documents: query id -> document id -> grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One retrieved document, as far as it is known."""
+
+    id: str | None = None
+    text: str | None = None
+    score: float | None = None
+    source: str | None = None
+    start: int | None = None
+    end: int | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know about the input, with its count and examples."""
+
+    kind: str
+    count: int
+    text: str
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        examples = f" (such as {', '.join(self.examples)})" if self.examples else ""
+        return f"{self.count} {self.text}{examples}"
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Where judged documents stand in a run.
+
+    Rows are sorted by (query, rank); query indices count the labels' queries in order.
+
+    Attributes:
+        query: index of the query of each row.
+        rank: rank of the document, from 1.
+        grade: its label.
+        retrieved: documents retrieved for each labelled query; -1 when it is missing.
+        extra: number of queries of the run without labels.
+        item: number of the label of each row, counted over all labels in order, where
+            one label may have several rows; None when no two rows share one.
+        notices: what was seen on the way, when looking again would be expensive.
+    """
+
+    query: Ints
+    rank: Ints
+    grade: Floats
+    retrieved: Ints
+    extra: int = 0
+    item: Ints | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+class Run(ABC):
+    """What one system retrieved: for each query a ranking of documents.
+
+    Attributes:
+        name: how reports call the system.
+    """
+
+    name: str = "run"
+
+    @abstractmethod
+    def queries(self) -> list[str]:
+        """The ids of the queries, in input order."""
+
+    @abstractmethod
+    def sample_ids(self) -> list[str]:
+        """A few document ids, to show what they look like."""
+
+    @abstractmethod
+    def holds_any(self, documents: set[str]) -> bool:
+        """Whether any of the documents occurs for any query."""
+
+    @abstractmethod
+    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
+        """Find the labelled documents in the run, by id.
+
+        Args:
+            labels: what to look for.
+            judged: also rows for documents judged non-relevant (grade <= 0).
+            policies: how ties and duplicates are treated.
+        """
+
+    @abstractmethod
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Each query's documents in rank order, as values; slow, to look closely."""
+
+    @abstractmethod
+    def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
+        """Ties, duplicates and coercions in the run, counted when asked for."""
+
+
+def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """The first three queries concerned, each with its count."""
+    return tuple(f"{query} ({counts[query]})" for query in list(counts)[:3])

@@ -1,0 +1,116 @@
+"""How metrics and matchers are written: `name(params)[matcher(params)]@k`."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from karat.catalogue import plain
+from karat.errors import ParameterError, SpellingError
+
+__all__ = ["LETTER", "Cutoff", "Spelling", "Value", "parse", "write_value"]
+
+Value: TypeAlias = str | int | float | bool
+Cutoff: TypeAlias = int | str | None
+
+LETTER = "k"
+"""The cutoff of `recall@k`: the sample's own k, else the one given for all."""
+
+_SHAPE = re.compile(
+    r"\s*(?P<name>[A-Za-z0-9][\w.\-]*)\s*"
+    r"(?:\((?P<params>[^()\[\]]*)\))?\s*"
+    r"(?:\[(?P<matcher>[^\[\]]*)\])?\s*"
+    r"(?:@\s*(?P<k>[^\s@]+))?\s*"
+)
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A metric or matcher as written, before any catalogue is asked.
+
+    Attributes:
+        name: as written, with `-` and case forgiven.
+        params: (name, value) in order; the name is None for a value without one.
+        matcher: what stands in the brackets.
+        k: a number, the letter `k`, or None when uncut.
+    """
+
+    name: str
+    params: tuple[tuple[str | None, Value], ...] = ()
+    matcher: "Spelling | None" = None
+    k: Cutoff = None
+
+    def __str__(self) -> str:
+        pairs = (
+            write_value(value) if name is None else f"{name}={write_value(value)}"
+            for name, value in self.params
+        )
+        text = self.name
+        if self.params:
+            text += f"({', '.join(pairs)})"
+        if self.matcher is not None:
+            text += f"[{self.matcher}]"
+        return text if self.k is None else f"{text}@{self.k}"
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Spelling:
+    """Read a spelling; what it names is looked up by whoever owns the catalogue.
+
+    Example:
+        >>> parse("recall[fuzzy(0.8)]@5").matcher
+        Spelling(name='fuzzy', params=((None, 0.8),), matcher=None, k=None)
+    """
+    found = _SHAPE.fullmatch(text) if len(text) <= _LONGEST else None
+    if found is None:
+        raise SpellingError(
+            text[:_LONGEST], "expected name(params)[matcher(params)]@k, as in recall@5"
+        )
+    name, params, matcher, k = found.group("name", "params", "matcher", "k")
+    return Spelling(
+        name=plain(name),
+        params=tuple(_read_params(text, params)) if params else (),
+        matcher=None if matcher is None else parse(matcher),
+        k=None if k is None else _read_cutoff(text, k),
+    )
+
+
+def write_value(value: Value) -> str:
+    """A parameter's value as a spelling writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _read_params(text: str, params: str) -> list[tuple[str | None, Value]]:
+    pairs: list[tuple[str | None, Value]] = []
+    for part in params.split(","):
+        name, equals, value = part.partition("=")
+        if not part.strip() or (equals and not (name.strip() and value.strip())):
+            raise SpellingError(text, f"empty parameter in ({params})")
+        if equals:
+            pairs.append((plain(name), _read_value(value)))
+        else:
+            pairs.append((None, _read_value(name)))
+    return pairs
+
+
+def _read_value(text: str) -> Value:
+    text = text.strip()
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read_cutoff(text: str, k: str) -> int | str:
+    if k.lower() == LETTER:
+        return LETTER
+    if not re.fullmatch(r"[0-9]{1,9}", k) or int(k) < 1:
+        raise ParameterError(text, LETTER, "an integer >= 1", k)
+    return int(k)

@@ -1,0 +1,107 @@
+"""What an engine is: where the work is done. The plan says what."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from karat.data.arrays import Bools, Floats, Ints
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.runs import Notice, Run
+from karat.matching import Matcher
+from karat.metrics import Metric
+
+__all__ = ["Engine", "Measure", "Outcome", "Plan", "Stage"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One column of the result: a metric over a matcher.
+
+    Attributes:
+        label: the spelling it was asked for, in canonical form.
+        metric: the formula, with the evaluation's threshold filled in.
+        matcher: which document satisfies which gold item.
+    """
+
+    label: str
+    metric: Metric
+    matcher: Matcher
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One matcher's work: the measures that read its hits.
+
+    Attributes:
+        matcher: which document satisfies which gold item.
+        rows: indices of its measures in the plan.
+        judged: whether any of them reads rows of judged non-relevant items.
+    """
+
+    matcher: Matcher
+    rows: tuple[int, ...]
+    judged: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute: small, frozen, the same for every engine.
+
+    Attributes:
+        measures: the columns of the result, in order.
+        policies: the rules applied.
+    """
+
+    measures: tuple[Measure, ...]
+    policies: Policies
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The measures grouped by matcher, so that each matcher works once."""
+        groups: dict[Matcher, list[int]] = {}
+        for index, measure in enumerate(self.measures):
+            groups.setdefault(measure.matcher, []).append(index)
+        return tuple(
+            Stage(
+                matcher,
+                tuple(rows),
+                judged=any(self.measures[row].metric.reads_judged for row in rows),
+            )
+            for matcher, rows in groups.items()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of a plan.
+
+    Attributes:
+        scores: a row per measure, a column per query of the gold; NaN where undefined.
+        missing: which queries the run does not have.
+        extra: how many queries of the run have no gold.
+        notices: what was seen on the way.
+    """
+
+    scores: Floats
+    missing: Bools
+    extra: int = 0
+    notices: tuple[Notice, ...] = ()
+
+
+class Engine(ABC):
+    """Carries out a plan on a run and gold."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def run(self, plan: Plan, run: Run, gold: Gold, own_k: Ints | None) -> Outcome:
+        """Match once per matcher, then score every measure.
+
+        Args:
+            plan: what to compute.
+            run: what was retrieved.
+            gold: what should have been.
+            own_k: each query's cutoff for metrics spelled with the letter k.
+        """

@@ -1,0 +1,127 @@
+"""Every error karat raises on purpose.
+
+    KaratError
+    ├── UsageError (ValueError)            a call or option that cannot be
+    │   ├── SpellingError                  a metric or matcher that does not parse
+    │   ├── ParameterError                 a parameter with a value it cannot take
+    │   └── UnknownNameError (LookupError) a name no catalogue knows
+    ├── DataError (ValueError)             input that cannot be scored, and where it lies
+    │   ├── FormatError                    a file or object that cannot be read
+    │   └── MismatchError                  run and gold that do not belong together
+    └── MissingExtraError (ImportError)    an optional part that is not installed
+
+A sentence names the thing, what it must be, what it was and where; a hint comes last.
+The facts stay on the error as attributes, so that callers need not parse the sentence.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "DataError",
+    "FormatError",
+    "KaratError",
+    "MismatchError",
+    "MissingExtraError",
+    "ParameterError",
+    "SpellingError",
+    "UnknownNameError",
+    "UsageError",
+]
+
+
+class KaratError(Exception):
+    """The root: `except karat.KaratError` catches all that karat raises on purpose."""
+
+
+class UsageError(KaratError, ValueError):
+    """A call or an option that cannot be carried out as written."""
+
+
+class SpellingError(UsageError):
+    """A metric or matcher whose spelling does not parse."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        self.text = text
+        self.problem = problem
+        super().__init__(f"cannot read {text!r}: {problem}")
+
+
+class ParameterError(UsageError):
+    """A parameter with a value it cannot take."""
+
+    def __init__(self, owner: str, parameter: str, must_be: str, value: object) -> None:
+        self.owner = owner
+        self.parameter = parameter
+        self.value = value
+        super().__init__(f"{owner}: {parameter} must be {must_be}, got {value!r}")
+
+
+class UnknownNameError(UsageError, LookupError):
+    """A name that no catalogue knows, with the closest ones that exist."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(known)
+        close = get_close_matches(name.lower(), self.known, n=1, cutoff=0.5)
+        if close:
+            hint = f"did you mean {close[0]!r}?"
+        else:
+            hint = f"known: {', '.join(sorted(self.known))}"
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
+
+    def __str__(self) -> str:
+        # LookupError's subclass KeyError would quote the sentence; keep it plain.
+        return str(self.args[0])
+
+
+class DataError(KaratError, ValueError):
+    """Input that cannot be scored, with the place where it lies.
+
+    Attributes:
+        problem: the sentence without its place.
+        path: the file, if the input came from one.
+        line: the line in that file, counted from 1.
+        query: the id of the query or sample concerned.
+        hint: what to do about it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: object = None,
+        line: int | None = None,
+        query: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.query = query
+        self.hint = hint
+        place = self.path or ""
+        if line is not None:
+            place = f"{place or 'line'}:{line}" if place else f"line {line}"
+        parts = [place] if place else []
+        if query is not None:
+            parts.append(f"query {query!r}")
+        sentence = ": ".join([*parts, problem])
+        super().__init__(f"{sentence}; {hint}" if hint else sentence)
+
+
+class FormatError(DataError):
+    """A file or object that cannot be read as what it claims or seems to be."""
+
+
+class MismatchError(DataError):
+    """A run and gold that do not belong together: no common query or document."""
+
+
+class MissingExtraError(KaratError, ImportError):
+    """An optional part of karat that is not installed, and the command that adds it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{what} needs an extra: pip install 'karat[{extra}]'")

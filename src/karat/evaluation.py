@@ -1,0 +1,262 @@
+"""The front door: score a run against gold."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from karat.data.arrays import Ints
+from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
+from karat.data.gold import Gold
+from karat.data.policies import Policies, policies_for
+from karat.data.queries import Loaded, Query
+from karat.data.runs import Notice, Run
+from karat.data.spelling import LETTER, parse
+from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
+from karat.errors import DataError, MismatchError, ParameterError, UsageError
+from karat.formats import take_gold, take_run
+from karat.matching import AUTO, Matcher, choose, read_matcher
+from karat.metrics import Metric, read_metric
+from karat.stats import mean_interval
+from karat.version import __version__
+
+__all__ = ["DEFAULT_K", "DEFAULT_METRICS", "aevaluate", "evaluate"]
+
+DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
+DEFAULT_K = 5
+"""What the letter in `recall@k` means when neither sample nor caller says."""
+
+
+def evaluate(  # noqa: PLR0913
+    run: Any,
+    *,
+    gold: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    match: str | Matcher = AUTO,
+    k: int | None = None,
+    profile: str | None = None,
+    undefined: str | None = None,
+    missing: str | None = None,
+    extra: str | None = None,
+    duplicates: str | None = None,
+    ties: str | None = None,
+    threshold: float | None = None,
+    engine: str | Engine = "local",
+    force: bool | None = None,
+) -> Evaluation:
+    """Score what was retrieved against what should have been.
+
+    Args:
+        run: `{query: {document: score}}`, `{query: [document, ...]}`, a list of lists,
+            a list of samples, a path, a DataFrame or a `Run`.
+        gold: `{query: {document: grade}}`, `{query: [document, ...]}`, a list of lists,
+            a path, a DataFrame or a `Gold`; None when the samples carry their own.
+        metrics: spellings such as `"ndcg@10"`, or metric instances.
+        match: how a document satisfies a gold item; `auto` goes by what gold holds.
+        k: what the letter in `recall@k` means for samples that do not say (else 5).
+        profile: a named set of policies, such as `trec_eval-10`.
+        undefined: `skip`, `zero` or `error`; natively `skip`.
+        missing: gold queries the run lacks: `zero`, `skip` or `error`; natively `zero`.
+        extra: run queries without gold: `ignore` or `error`; natively `ignore`.
+        duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
+        ties: `trec` or `input`; natively `trec`.
+        threshold: the smallest grade that counts as relevant; natively any positive.
+        engine: where to compute.
+        force: score even when no gold id occurs anywhere in the run.
+
+    Raises:
+        UsageError: an unknown or impossible metric, matcher or option.
+        DataError: input that cannot be scored, and where it lies.
+
+    Example:
+        >>> result = evaluate({"q1": ["b", "a"]}, gold={"q1": ["a"]}, metrics=["rr"])
+        >>> result.means
+        {'rr': 0.5}
+    """
+    policies = policies_for(
+        profile,
+        undefined=undefined,
+        missing=missing,
+        extra=extra,
+        duplicates=duplicates,
+        ties=ties,
+        threshold=threshold,
+        force=force,
+    )
+    spellings = (metrics,) if isinstance(metrics, str | Metric) else tuple(metrics)
+    loaded = take_run(run)
+    truth = loaded if gold is None else take_gold(gold)
+    if loaded.run is None:
+        raise DataError(
+            "the input holds nothing retrieved",
+            hint="a sample needs a field such as retrieved; --map names another one",
+        )
+    if truth.gold is None:
+        raise UsageError(
+            "no gold: pass gold=..., or samples that carry their own relevant ids, "
+            "passages or answers"
+        )
+    chosen = choose(truth.gold) if match == AUTO else match
+    plan = _plan(spellings, chosen, policies)
+    return _carry_out(plan, loaded, truth, k, engine)
+
+
+async def aevaluate(run: Any, **options: Any) -> Evaluation:
+    """The same as `evaluate`, for async code: the event loop is never blocked.
+
+    Takes the arguments of `evaluate`.
+    """
+    return await asyncio.to_thread(partial(evaluate, run, **options))
+
+
+@lru_cache(maxsize=256)
+def _plan(
+    metrics: tuple[str | Metric, ...], match: str | Matcher, policies: Policies
+) -> Plan:
+    if not metrics:
+        raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
+    default = read_matcher(match)
+    measures = {
+        measure.label: measure
+        for measure in (_measure(metric, default, policies) for metric in metrics)
+    }
+    return Plan(tuple(measures.values()), policies)
+
+
+def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measure:
+    if isinstance(asked, Metric):
+        metric, written = asked, None
+    else:
+        metric = read_metric(asked)
+        written = parse(asked).matcher if "[" in asked else None
+    own = metric.matcher if written is None else None
+    matcher = read_matcher(written or own or default)
+    label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
+    if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
+        metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
+    return Measure(label, metric, matcher)
+
+
+def _carry_out(
+    plan: Plan, loaded: Loaded, truth: Loaded, k: int | None, engine: str | Engine
+) -> Evaluation:
+    run, gold = loaded.run, truth.gold
+    assert run is not None  # noqa: S101
+    assert gold is not None  # noqa: S101
+    queries = gold.queries
+    facts = truth.queries or loaded.queries
+    own_k = _own_k(plan, queries, facts, k)
+    runner = ENGINES[engine]() if isinstance(engine, str) else engine
+    outcome = runner.run(plan, run, gold, own_k)
+    _refuse(plan.policies, queries, outcome, run)
+    columns = _columns(plan, outcome, queries, own_k)
+
+    def notices() -> tuple[Notice, ...]:
+        read = truth.notices if truth is loaded else (*loaded.notices, *truth.notices)
+        seen = (*run.notices(gold.documents, plan.policies), *outcome.notices)
+        return (*read, *{notice.kind: notice for notice in seen}.values())
+
+    return Evaluation(
+        run=run.name,
+        gold=gold.name,
+        queries=queries,
+        columns=columns,
+        missing=outcome.missing,
+        policies=plan.policies,
+        matchers={m.label: str(m.matcher) for m in plan.measures},
+        provenance={"karat": __version__, "run": run.name, "gold": gold.name},
+        _notices=notices,
+        _traces=partial(_traces, plan, run, gold, facts),
+    )
+
+
+def _columns(
+    plan: Plan, outcome: Outcome, queries: Sequence[str], own_k: Ints | None
+) -> dict[str, MetricScores]:
+    """Apply the policies on undefined and missing to all scores at once."""
+    policies = plan.policies
+    scores = outcome.scores
+    empty = np.isnan(scores)
+    if policies.missing == "skip":
+        scores = np.where(outcome.missing, np.nan, scores)
+        empty &= ~outcome.missing
+    undefined = empty.sum(axis=1).tolist()
+    if any(undefined) and policies.undefined == "error":
+        row, query = np.argwhere(empty)[0]
+        raise DataError(
+            f"{plan.measures[row].label} is undefined: nothing relevant to find",
+            query=queries[query],
+            hint="undefined='skip' leaves such queries out and counts them",
+        )
+    if any(undefined) and policies.undefined == "zero":
+        scores = np.where(empty, 0.0, scores)
+    ks = () if own_k is None else tuple(np.unique(own_k).tolist())
+    counted = len(queries) - np.isnan(scores).sum(axis=1)
+    return {
+        measure.label: MetricScores(
+            measure.label,
+            row,
+            n,
+            without,
+            binary=measure.metric.binary,
+            bounds=measure.metric.bounds,
+            cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
+            _interval=_interval,
+        )
+        for measure, row, n, without in zip(
+            plan.measures, scores, counted.tolist(), undefined, strict=True
+        )
+    }
+
+
+def _interval(column: MetricScores) -> Interval | None:
+    return mean_interval(column.defined, binary=column.binary, bounds=column.bounds)
+
+
+def _own_k(
+    plan: Plan, queries: Sequence[str], facts: Mapping[str, Query], k: int | None
+) -> Ints | None:
+    """Each query's cutoff for the letter k: its own, else the caller's, else 5."""
+    if k is not None and (type(k) is not int or k < 1):
+        raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
+    if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
+        return None
+    default = DEFAULT_K if k is None else k
+    own = (facts[q].k if q in facts else None for q in queries)
+    return np.array([default if mine is None else mine for mine in own], np.int64)
+
+
+def _refuse(
+    policies: Policies, queries: Sequence[str], outcome: Outcome, run: Run
+) -> None:
+    if policies.missing == "error" and outcome.missing.any():
+        raise MismatchError(
+            f"the run has no results for {int(outcome.missing.sum())} gold queries",
+            path=run.name,
+            query=queries[int(np.flatnonzero(outcome.missing)[0])],
+            hint="missing='zero' scores them 0, missing='skip' leaves them out",
+        )
+    if policies.extra == "error" and outcome.extra:
+        raise MismatchError(
+            f"{outcome.extra} queries of the run have no gold",
+            path=run.name,
+            hint="extra='ignore' scores the others",
+        )
+
+
+def _traces(
+    plan: Plan, run: Run, gold: Gold, facts: Mapping[str, Query]
+) -> Sequence[Trace]:
+    first = plan.measures[0].matcher.first_ranks(run, gold, plan.policies)
+    return [
+        Trace(
+            fingerprint=gold.fingerprint(query),
+            first_ranks=ranks.ranks,
+            retrieved=ranks.retrieved,
+            tags=facts[query].tags if query in facts else (),
+        )
+        for query, ranks in zip(gold.queries, first, strict=True)
+    ]

@@ -1,0 +1,87 @@
+"""What a matcher is: it says which retrieved document satisfies which gold item."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple
+
+from karat.data.arrays import Bools
+from karat.data.gold import Gold
+from karat.data.hits import Hits
+from karat.data.policies import Policies
+from karat.data.runs import Notice, Run
+from karat.data.spelling import Spelling
+
+__all__ = ["FirstRanks", "Matched", "Matcher"]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """What a matcher found.
+
+    Attributes:
+        hits: the rows every metric reads, one block per query of the gold, in order.
+        missing: which queries the run does not have at all.
+        extra: how many queries of the run have no gold.
+        notices: what was seen on the way.
+    """
+
+    hits: Hits
+    missing: Bools
+    extra: int = 0
+    notices: tuple[Notice, ...] = ()
+
+
+class FirstRanks(NamedTuple):
+    """First rank of each gold item of one query, None where it was not found."""
+
+    ranks: dict[str, int | None]
+    retrieved: int
+
+
+@dataclass(frozen=True)
+class Matcher(ABC):
+    """Lays out which gold items a run found, and where, as hits.
+
+    A subclass is a frozen dataclass: its fields are the parameters of its spelling. Its
+    docstring's first line is its row in the catalogue.
+
+    Attributes:
+        name: the spelling without parameters.
+        reads: the kinds of gold it can read, best first.
+    """
+
+    name: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def match(
+        self, run: Run, gold: Gold, *, judged: bool, policies: Policies
+    ) -> Matched:
+        """Match every query of the gold.
+
+        Args:
+            run: what was retrieved.
+            gold: what should have been.
+            judged: also lay out rows of judged non-relevant items.
+            policies: how ties, duplicates and the like are treated.
+        """
+
+    @abstractmethod
+    def first_ranks(
+        self, run: Run, gold: Gold, policies: Policies
+    ) -> Sequence[FirstRanks]:
+        """Where each gold item was first found, query by query, in the gold's order."""
+
+    @property
+    def spelling(self) -> Spelling:
+        """The canonical spelling; parameters at their defaults are left out."""
+        params = tuple(
+            (field.name, getattr(self, field.name))
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        )
+        return Spelling(self.name, params)
+
+    def __str__(self) -> str:
+        return str(self.spelling)

@@ -1,0 +1,171 @@
+"""Metrics that ask which gold items were found, and how much room was wasted."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, count_by, ratio
+from karat.data.hits import Hits
+from karat.metrics.metric import BinaryMetric
+
+__all__ = ["F1", "Hit", "Precision", "Recall", "RecallAll", "RecallCapped"]
+
+
+def found(metric: BinaryMetric, hits: Hits) -> tuple[Ints, Ints]:
+    """How many gold items of each query the top k holds, and how many there are."""
+    credits = hits.credits(metric.threshold)
+    rows = metric.within(hits, credits.query, credits.rank)
+    return count_by(credits.query[rows], hits.size), credits.relevant
+
+
+@dataclass(frozen=True)
+class Hit(BinaryMetric):
+    """Whether any gold item is in the top k: 1 or 0.
+
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "hit"
+    formula: ClassVar[str] = "1 if found in top k >= 1 else 0"
+    binary: ClassVar[bool] = True
+
+    def score(self, hits: Hits) -> Floats:
+        """1 where anything was found."""
+        items, relevant = found(self, hits)
+        return np.where(relevant > 0, (items > 0).astype(float), np.nan)
+
+    def workings(self, hits: Hits) -> str:
+        """How many were found."""
+        return f"{found(self, hits)[0][0]} found in the top k"
+
+
+@dataclass(frozen=True)
+class Recall(BinaryMetric):
+    """The share of the gold items that the top k holds.
+
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "recall"
+    formula: ClassVar[str] = "found in top k / R"
+
+    def score(self, hits: Hits) -> Floats:
+        """Found over relevant."""
+        return ratio(*found(self, hits))
+
+    def workings(self, hits: Hits) -> str:
+        """Found / R."""
+        items, relevant = found(self, hits)
+        return f"{items[0]} found / {relevant[0]} relevant"
+
+
+@dataclass(frozen=True)
+class RecallAll(BinaryMetric):
+    """Whether the top k holds every gold item: 1 or 0.
+
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "recall_all"
+    formula: ClassVar[str] = "1 if found in top k = R else 0"
+    binary: ClassVar[bool] = True
+
+    def score(self, hits: Hits) -> Floats:
+        """1 where nothing is missing."""
+        items, relevant = found(self, hits)
+        return np.where(relevant > 0, (items == relevant).astype(float), np.nan)
+
+    def workings(self, hits: Hits) -> str:
+        """Found, of how many."""
+        items, relevant = found(self, hits)
+        return f"{items[0]} found of {relevant[0]} relevant"
+
+
+@dataclass(frozen=True)
+class RecallCapped(BinaryMetric):
+    """The share of the gold items that could fit into the top k and are there.
+
+    Never punishes a query for having more gold items than k. Undefined for a query
+    without relevant gold.
+    """
+
+    name: ClassVar[str] = "recall_capped"
+    formula: ClassVar[str] = "found in top k / min(R, k)"
+
+    def score(self, hits: Hits) -> Floats:
+        """Found over what could be found."""
+        items, relevant = found(self, hits)
+        room = hits.cutoff(self.k, np.arange(hits.size))
+        if room is None:
+            return ratio(items, relevant)
+        # One document may hold several items, so more than k may be found in the top k.
+        return ratio(np.minimum(items, room), np.minimum(relevant, room))
+
+
+@dataclass(frozen=True)
+class Precision(BinaryMetric):
+    """The share of the top k that matches gold.
+
+    Divides by k even when fewer were retrieved; `of=retrieved` divides by what is
+    there. Without k, all retrieved documents are read. Undefined for a query without
+    relevant gold in which nothing is judged either.
+
+    Attributes:
+        of: what the matched positions are divided by, `k` or `retrieved`.
+    """
+
+    name: ClassVar[str] = "precision"
+    formula: ClassVar[str] = "matched positions in top k / k"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"of": ("k", "retrieved")}
+
+    of: str = "k"
+
+    def score(self, hits: Hits) -> Floats:
+        """Matched positions over room."""
+        matched, room = self._parts(hits)
+        share = np.divide(matched, room, out=np.zeros(hits.size), where=matched > 0)
+        return np.where(hits.gold_count > 0, share, np.nan)
+
+    def workings(self, hits: Hits) -> str:
+        """Matched / k."""
+        matched, room = self._parts(hits)
+        return f"{matched[0]} positions match / {room[0]}"
+
+    def _parts(self, hits: Hits) -> tuple[Ints, Ints]:
+        query, rank = hits.positions(self.threshold)
+        rows = self.within(hits, query, rank)
+        matched = count_by(query[rows], hits.size)
+        room = hits.cutoff(self.k, np.arange(hits.size))
+        if room is None:
+            return matched, hits.retrieved
+        if self.of == "retrieved":
+            return matched, np.minimum(room, hits.retrieved)
+        return matched, np.broadcast_to(room, hits.size)
+
+
+@dataclass(frozen=True)
+class F1(BinaryMetric):
+    """The balance of precision and recall in the top k: their harmonic mean.
+
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "f1"
+    formula: ClassVar[str] = "2 P R / (P + R)"
+
+    def score(self, hits: Hits) -> Floats:
+        """Harmonic mean, 0 where nothing was found."""
+        precision = Precision(self.k, self.threshold).score(hits)
+        recall = Recall(self.k, self.threshold).score(hits)
+        both = precision + recall
+        mean = np.divide(
+            2 * precision * recall, both, out=np.zeros(hits.size), where=both > 0
+        )
+        return np.where(np.isnan(recall), np.nan, mean)
+
+    def workings(self, hits: Hits) -> str:
+        """2 P R / (P + R)."""
+        precision = Precision(self.k, self.threshold).score(hits)[0]
+        recall = Recall(self.k, self.threshold).score(hits)[0]
+        return f"2 x {precision:.4f} x {recall:.4f} / ({precision:.4f} + {recall:.4f})"

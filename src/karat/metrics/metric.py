@@ -1,0 +1,107 @@
+"""What a metric is: a frozen value with a spelling and one formula over hits."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from karat.data.arrays import Bools, Floats, Ints
+from karat.data.hits import Hits
+from karat.data.spelling import LETTER, Cutoff, Spelling
+from karat.errors import ParameterError
+
+__all__ = ["BinaryMetric", "CutoffMetric", "Metric"]
+
+
+@dataclass(frozen=True)
+class Metric(ABC):
+    """One number per query, computed from hits and nothing else.
+
+    A subclass is a frozen dataclass: its fields are the parameters of its spelling, in
+    order. Its docstring's first line is its row in the catalogue.
+
+    Attributes:
+        name: the spelling without parameters.
+        formula: the rule in one line, for `karat metrics` and `--explain`.
+        matcher: the matcher it takes when the caller names none, if it needs its own.
+        binary: whether a query's score can only be 0 or 1.
+        reads_judged: whether it needs rows of judged non-relevant documents.
+        bounds: the smallest and largest score.
+        choices: for parameters with a fixed set of values, that set.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    matcher: ClassVar[str | None] = None
+    binary: ClassVar[bool] = False
+    reads_judged: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        for parameter, allowed in self.choices.items():
+            value = getattr(self, parameter)
+            if value not in allowed:
+                options = ", ".join(repr(choice) for choice in allowed)
+                raise ParameterError(self.name, parameter, f"one of {options}", value)
+        threshold = getattr(self, "threshold", None)
+        if threshold is not None and (
+            isinstance(threshold, bool) or not isinstance(threshold, int | float)
+        ):
+            raise ParameterError(self.name, "threshold", "a number", threshold)
+
+    @abstractmethod
+    def score(self, hits: Hits) -> Floats:
+        """The score of every query; NaN where it is undefined."""
+
+    def workings(self, hits: Hits) -> str:
+        """The arithmetic behind the score of the only query of the hits."""
+        del hits
+        return self.formula
+
+    @property
+    def spelling(self) -> Spelling:
+        """The canonical spelling; parameters at their defaults are left out."""
+        params = tuple(
+            (field.name, getattr(self, field.name))
+            for field in fields(self)
+            if field.name != LETTER and getattr(self, field.name) != field.default
+        )
+        return Spelling(self.name, params, None, getattr(self, LETTER, None))
+
+    def __str__(self) -> str:
+        return str(self.spelling)
+
+
+@dataclass(frozen=True)
+class CutoffMetric(Metric):
+    """A metric that may look at the top k only.
+
+    Attributes:
+        k: the last rank that counts, the letter for each query's own, or None for all.
+    """
+
+    k: Cutoff = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        k = self.k
+        if k is None or k == LETTER:
+            return
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ParameterError(self.name, LETTER, "an integer >= 1", k)
+
+    def within(self, hits: Hits, query: Ints, rank: Ints) -> Bools | slice:
+        """Selects the rows that the cutoff lets count."""
+        cutoff = hits.cutoff(self.k, query)
+        return slice(None) if cutoff is None else rank <= cutoff
+
+
+@dataclass(frozen=True)
+class BinaryMetric(CutoffMetric):
+    """A metric that only asks whether a gold item is relevant.
+
+    Attributes:
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+    """
+
+    threshold: float | None = None

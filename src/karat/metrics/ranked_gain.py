@@ -1,0 +1,149 @@
+"""Metrics that pay each gold item by the rank at which it was found."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, count_by, ratio, sum_by
+from karat.data.hits import Hits
+from karat.metrics.metric import BinaryMetric, CutoffMetric
+
+__all__ = ["NDCG", "AveragePrecision", "ContextPrecision", "NDCGAny"]
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class AveragePrecision(BinaryMetric):
+    """Precision at each found gold item, averaged over all gold items.
+
+    Items never found count as 0. Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "ap"
+    formula: ClassVar[str] = "sum over found items of (j / slot of the j-th) / R"
+
+    def score(self, hits: Hits) -> Floats:
+        """Precision at the items' slots, over R."""
+        credits = hits.credits(self.threshold)
+        rows = self.within(hits, credits.query, credits.slot)
+        precision = credits.order[rows] / credits.slot[rows]
+        return ratio(
+            sum_by(credits.query[rows], precision, hits.size), credits.relevant
+        )
+
+    def workings(self, hits: Hits) -> str:
+        """The precisions that are averaged."""
+        credits = hits.credits(self.threshold)
+        rows = self.within(hits, credits.query, credits.slot)
+        pairs = zip(credits.order[rows], credits.slot[rows], strict=True)
+        terms = " + ".join(f"{order}/{slot}" for order, slot in pairs) or "0"
+        return f"({terms}) / {credits.relevant[0]} relevant"
+
+
+@dataclass(frozen=True)
+class NDCG(CutoffMetric):
+    """How close the ranking comes to the best one: grades pay less further down.
+
+    The ideal holds all gold, cut at k. Undefined where the ideal is 0.
+
+    Attributes:
+        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+    """
+
+    name: ClassVar[str] = "ndcg"
+    formula: ClassVar[str] = "sum of gain / log2(slot + 1), over the ideal order's"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"gain": ("linear", "exp")}
+
+    gain: str = "linear"
+
+    def score(self, hits: Hits) -> Floats:
+        """DCG over ideal DCG."""
+        return ratio(self.dcg(hits), self.ideal(hits))
+
+    def dcg(self, hits: Hits) -> Floats:
+        """The discounted gain of what was found."""
+        credits = hits.credits()
+        rows = self.within(hits, credits.query, credits.slot)
+        paid = self._worth(credits.grade[rows]) / np.log2(credits.slot[rows] + 1)
+        return sum_by(credits.query[rows], paid, hits.size)
+
+    def ideal(self, hits: Hits) -> Floats:
+        """The discounted gain of all gold in the best order."""
+        query, place, grade = hits.ideal_order
+        rows = self.within(hits, query, place)
+        paid = self._worth(grade[rows]) / np.log2(place[rows] + 1)
+        return sum_by(query[rows], paid, hits.size)
+
+    def workings(self, hits: Hits) -> str:
+        """DCG and ideal DCG, term by term."""
+        credits = hits.credits()
+        rows = self.within(hits, credits.query, credits.slot)
+        found = self._terms(credits.grade[rows], credits.slot[rows])
+        query, place, grade = hits.ideal_order
+        best = self.within(hits, query, place)
+        ideal = self._terms(grade[best], place[best])
+        return (
+            f"DCG {found} = {self.dcg(hits)[0]:.4f}; "
+            f"ideal {ideal} = {self.ideal(hits)[0]:.4f}"
+        )
+
+    def _terms(self, grade: Floats, slot: Ints) -> str:
+        pairs = zip(self._worth(grade).tolist(), slot.tolist(), strict=True)
+        terms = [f"{worth:g}/log2({place + 1})" for worth, place in pairs]
+        shown = terms[:_SHOWN] + ["..."] * (len(terms) > _SHOWN)
+        return " + ".join(shown) or "0"
+
+    def _worth(self, grade: Floats) -> Floats:
+        return grade if self.gain == "linear" else np.exp2(grade) - 1
+
+
+@dataclass(frozen=True)
+class NDCGAny(CutoffMetric):
+    """The nDCG of REMem and LongMemEval, kept for comparison with their figures.
+
+    Every matching position counts, repeated items too; rank 2 is not discounted; the
+    ideal only reorders the retrieved list. So it is not comparable between lists of
+    different depth. Never undefined: 0 where nothing matches.
+    """
+
+    name: ClassVar[str] = "ndcg_any"
+    formula: ClassVar[str] = "sum of 1 / log2(max(rank, 2)), over that of matches first"
+
+    def score(self, hits: Hits) -> Floats:
+        """DCG of the matched positions over that of as many on top."""
+        query, rank = hits.positions()
+        matched = count_by(query, hits.size)
+        order = np.arange(1, len(query) + 1) - (np.cumsum(matched) - matched)[query]
+        ideal = self._dcg(hits, query, order)
+        found = self._dcg(hits, query, rank)
+        return np.divide(found, ideal, out=np.zeros(hits.size), where=ideal > 0)
+
+    def _dcg(self, hits: Hits, query: Ints, rank: Ints) -> Floats:
+        rows = self.within(hits, query, rank)
+        return sum_by(query[rows], 1 / np.log2(np.maximum(rank[rows], 2)), hits.size)
+
+
+@dataclass(frozen=True)
+class ContextPrecision(BinaryMetric):
+    """Whether matching contexts stand before the others: precision at each, averaged.
+
+    Averages over the matched positions that were retrieved, not over all gold, so it
+    says nothing about what is missing. 0 where gold exists and nothing matches.
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "context_precision"
+    formula: ClassVar[str] = "mean of j / rank over matched positions in top k"
+
+    def score(self, hits: Hits) -> Floats:
+        """Precision at the matched positions, averaged over them."""
+        query, rank = hits.positions(self.threshold)
+        rows = self.within(hits, query, rank)
+        query, rank = query[rows], rank[rows]
+        matched = count_by(query, hits.size)
+        order = np.arange(1, len(query) + 1) - (np.cumsum(matched) - matched)[query]
+        total = sum_by(query, order / rank, hits.size)
+        mean = np.divide(total, matched, out=np.zeros(hits.size), where=matched > 0)
+        return np.where(hits.credits(self.threshold).relevant > 0, mean, np.nan)

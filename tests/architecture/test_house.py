@@ -1,0 +1,85 @@
+"""The rules of the house that a linter does not know."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import karat
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+DRAWERS = {"utils", "helpers", "common", "base", "misc", "core", "manager"}
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES + TESTS, ids=name)
+def test_no_module_is_too_long_to_read(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= 500
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert not [path for path in SOURCES if path.stem in DRAWERS]
+
+
+def test_broad_excepts_are_two_at_most() -> None:
+    broad = re.compile(r"except( Exception| BaseException)?:")
+    found = [p for p in SOURCES for _ in broad.findall(p.read_text("utf-8"))]
+    assert len(found) <= 2
+
+
+def test_every_public_name_exists() -> None:
+    assert sorted(karat.__all__) == karat.__all__
+    for public in karat.__all__:
+        assert getattr(karat, public) is not None
+    assert dir(karat) == karat.__all__
+
+
+def python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_importing_karat_loads_nothing_heavy() -> None:
+    heavy = ("numpy", "click", "rich", "yaml", "pyarrow", "pandas", "socket", "asyncio")
+    code = f"import karat, sys; print([m for m in {heavy!r} if m in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_evaluating_loads_no_extra() -> None:
+    extras = (
+        "pyarrow",
+        "pandas",
+        "polars",
+        "zstandard",
+        "rich",
+        "scipy",
+        "pytrec_eval",
+    )
+    code = (
+        "import karat, sys; karat.evaluate({'q': ['a']}, gold={'q': ['a']}); "
+        f"print([m for m in {extras!r} if m in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_importing_karat_writes_nothing(tmp_path: Path) -> None:
+    code = f"import os; os.chdir({str(tmp_path)!r}); import karat; karat.evaluate"
+    python(code)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_karat_costs_little_processor_time() -> None:
+    code = (
+        "import time; before = time.process_time(); import karat; "
+        "print(time.process_time() - before)"
+    )
+    assert min(float(python(code)) for _ in range(3)) <= 0.15

@@ -1,0 +1,52 @@
+"""What holds for every test: no network beyond this machine, no skips in CI."""
+
+import os
+import socket
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        host = address[0] if isinstance(address, tuple) else None
+        if host is not None and host not in _LOOPBACK:
+            pytest.fail(f"a test tried to reach {host}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The third-party data sets, for tests marked `shared_data`."""
+    return SHARED_DATA
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out the tests on third-party data where it is not beside the project."""
+    if SHARED_DATA.is_dir() or os.environ.get("KARAT_NO_SKIPS"):
+        return
+    skip = pytest.mark.skip(reason="needs ../shared/data, which is not there")
+    for item in items:
+        if "shared_data" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """With KARAT_NO_SKIPS a skipped test is a failed one."""
+    report = yield
+    if os.environ.get("KARAT_NO_SKIPS") and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, but CI has every part"
+    return report
