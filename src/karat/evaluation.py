@@ -23,7 +23,7 @@ from karat.metrics import Metric, read_metric
 from karat.stats import mean_interval
 from karat.version import __version__
 
-__all__ = ["DEFAULT_K", "DEFAULT_METRICS", "aevaluate", "evaluate"]
+__all__ = ["DEFAULT_K", "DEFAULT_METRICS", "aevaluate", "evaluate", "prepare"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 DEFAULT_K = 5
@@ -76,8 +76,13 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
-    policies = policies_for(
-        profile,
+    plan, loaded, truth, own_k = prepare(
+        run,
+        gold=gold,
+        metrics=metrics,
+        match=match,
+        k=k,
+        profile=profile,
         undefined=undefined,
         missing=missing,
         extra=extra,
@@ -86,8 +91,32 @@ def evaluate(  # noqa: PLR0913
         threshold=threshold,
         force=force,
     )
+    runner = ENGINES[engine]() if isinstance(engine, str) else engine
+    return _carry_out(plan, loaded, truth, own_k, runner)
+
+
+async def aevaluate(run: Any, **options: Any) -> Evaluation:
+    """The same as `evaluate`, for async code: the event loop is never blocked.
+
+    Takes the arguments of `evaluate`.
+    """
+    return await asyncio.to_thread(partial(evaluate, run, **options))
+
+
+def prepare(
+    run: Any,
+    *,
+    gold: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    match: str | Matcher = AUTO,
+    k: int | None = None,
+    profile: str | None = None,
+    **switches: Any,
+) -> tuple[Plan, Loaded, Loaded, Ints | None]:
+    """What an evaluation needs: the plan, both inputs, and each query's own k."""
+    policies = policies_for(profile, **switches)
     spellings = (metrics,) if isinstance(metrics, str | Metric) else tuple(metrics)
-    loaded = take_run(run)
+    loaded = take_run(run, with_gold=gold is None)
     truth = loaded if gold is None else take_gold(gold)
     if loaded.run is None:
         raise DataError(
@@ -99,17 +128,10 @@ def evaluate(  # noqa: PLR0913
             "no gold: pass gold=..., or samples that carry their own relevant ids, "
             "passages or answers"
         )
-    chosen = choose(truth.gold) if match == AUTO else match
-    plan = _plan(spellings, chosen, policies)
-    return _carry_out(plan, loaded, truth, k, engine)
-
-
-async def aevaluate(run: Any, **options: Any) -> Evaluation:
-    """The same as `evaluate`, for async code: the event loop is never blocked.
-
-    Takes the arguments of `evaluate`.
-    """
-    return await asyncio.to_thread(partial(evaluate, run, **options))
+    matcher = choose(truth.gold) if match == AUTO else match
+    plan = _plan(spellings, matcher, policies)
+    facts = truth.queries or loaded.queries
+    return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
 
 
 @lru_cache(maxsize=256)
@@ -119,11 +141,12 @@ def _plan(
     if not metrics:
         raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
     default = read_matcher(match)
-    measures = {
-        measure.label: measure
-        for measure in (_measure(metric, default, policies) for metric in metrics)
-    }
-    return Plan(tuple(measures.values()), policies)
+    measures = [_measure(metric, default, policies) for metric in metrics]
+    return Plan(
+        tuple({measure.label: measure for measure in measures}.values()),
+        policies,
+        tuple((str(a), m.label) for a, m in zip(metrics, measures, strict=True)),
+    )
 
 
 def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measure:
@@ -141,16 +164,14 @@ def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measu
 
 
 def _carry_out(
-    plan: Plan, loaded: Loaded, truth: Loaded, k: int | None, engine: str | Engine
+    plan: Plan, loaded: Loaded, truth: Loaded, own_k: Ints | None, engine: Engine
 ) -> Evaluation:
     run, gold = loaded.run, truth.gold
     assert run is not None  # noqa: S101
     assert gold is not None  # noqa: S101
     queries = gold.queries
     facts = truth.queries or loaded.queries
-    own_k = _own_k(plan, queries, facts, k)
-    runner = ENGINES[engine]() if isinstance(engine, str) else engine
-    outcome = runner.run(plan, run, gold, own_k)
+    outcome = engine.run(plan, run, gold, own_k)
     _refuse(plan.policies, queries, outcome, run)
     columns = _columns(plan, outcome, queries, own_k)
 
@@ -168,6 +189,8 @@ def _carry_out(
         policies=plan.policies,
         matchers={m.label: str(m.matcher) for m in plan.measures},
         provenance={"karat": __version__, "run": run.name, "gold": gold.name},
+        facts=facts,
+        asked=dict(plan.asked),
         _notices=notices,
         _traces=partial(_traces, plan, run, gold, facts),
     )
@@ -217,7 +240,7 @@ def _interval(column: MetricScores) -> Interval | None:
 
 
 def _own_k(
-    plan: Plan, queries: Sequence[str], facts: Mapping[str, Query], k: int | None
+    plan: Plan, gold: Gold, facts: Mapping[str, Query], k: int | None
 ) -> Ints | None:
     """Each query's cutoff for the letter k: its own, else the caller's, else 5."""
     if k is not None and (type(k) is not int or k < 1):
@@ -225,7 +248,7 @@ def _own_k(
     if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
         return None
     default = DEFAULT_K if k is None else k
-    own = (facts[q].k if q in facts else None for q in queries)
+    own = (facts[q].k if q in facts else None for q in gold.queries)
     return np.array([default if mine is None else mine for mine in own], np.int64)
 
 

@@ -5,7 +5,16 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Floats", "Ints", "count_by", "ratio", "running_sum", "sum_by"]
+__all__ = [
+    "Bools",
+    "Floats",
+    "Ints",
+    "count_by",
+    "place_by",
+    "ratio",
+    "running_sum",
+    "sum_by",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -18,7 +27,9 @@ def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:
     `bincount` adds one row after the other, as trec_eval does; pairwise summation
     would differ in the last bit and could flip a printed decimal.
     """
-    return np.bincount(query, weights=weights, minlength=size)
+    # Without any rows bincount counts, in integers, even if there are weights.
+    total = np.bincount(query, weights=weights, minlength=size)
+    return cast("Floats", total.astype(np.float64, copy=False))
 
 
 def running_sum(query: Ints, values: Floats) -> Floats:
@@ -32,7 +43,13 @@ def running_sum(query: Ints, values: Floats) -> Floats:
 
 def count_by(query: Ints, size: int) -> Ints:
     """Count each query's rows."""
-    return cast("Ints", np.bincount(query, minlength=size))
+    return np.bincount(query, minlength=size)
+
+
+def place_by(query: Ints, size: int) -> Ints:
+    """Number each query's rows from 1; rows of a query stand together."""
+    count = np.bincount(query, minlength=size)
+    return cast("Ints", np.arange(1, len(query) + 1) - (count.cumsum() - count)[query])
 
 
 def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats
 from karat.data.policies import Policies
+from karat.data.queries import Query
 from karat.data.runs import Notice
 from karat.data.tables import Table, number
 from karat.errors import MissingExtraError, UnknownNameError
@@ -108,6 +109,8 @@ class Evaluation:
         policies: the rules applied.
         matchers: metric spelling -> matcher used.
         provenance: version, inputs and the like.
+        facts: what is known of the queries besides their gold, such as tags.
+        asked: spelling as the caller wrote it -> the canonical one, where they differ.
     """
 
     run: str
@@ -118,16 +121,19 @@ class Evaluation:
     policies: Policies
     matchers: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Query] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
     _notices: Callable[[], tuple[Notice, ...]] = tuple
     _traces: Callable[[], Sequence[Trace]] = tuple
 
     def __getitem__(self, metric: str) -> MetricScores:
-        if metric in self.columns:
-            return self.columns[metric]
+        label = self.asked.get(metric, metric)
+        if label in self.columns:
+            return self.columns[label]
         raise UnknownNameError("score", metric, self.columns)
 
     def __contains__(self, metric: object) -> bool:
-        return metric in self.columns
+        return metric in self.columns or metric in self.asked
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
@@ -175,22 +181,27 @@ class Evaluation:
             for query, gone, row in zip(self.queries, self.missing, rows, strict=True)
         ]
 
+    @property
+    def title(self) -> str:
+        """What was scored against what; samples that carry their gold are one thing."""
+        same = self.run == self.gold
+        return self.run if same else f"{self.run} against {self.gold}"
+
     def summary(self) -> Table:
         """The table a person is shown: means, intervals and all that was left out."""
         total = len(self.queries)
+        missing = str(int(self.missing.sum()))
         rows = []
         for name, column in self.columns.items():
             low, high = column.interval[:2] if column.interval else (None, None)
+            interval = f"{number(low)} .. {number(high)}"
+            counts = [f"{column.n}/{total}", str(column.undefined), missing]
             rows.append(
-                [
-                    name,
-                    number(column.mean),
-                    f"{number(low)} .. {number(high)}",
-                    f"{column.n}/{total}",
-                    str(column.undefined or ""),
-                    str(column.failed or ""),
-                ]
+                [name, number(column.mean), interval, *counts, str(column.failed)]
             )
+        names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
+        if any(column.failed for column in self.columns.values()):
+            names.append("failed")
         matchers = ", ".join(dict.fromkeys(self.matchers.values()))
         notes = [f"{notice.kind}: {notice}" for notice in self.warnings]
         if changed := self.policies.changes():
@@ -201,10 +212,9 @@ class Evaluation:
                 ks = ", ".join(map(str, column.cutoffs))
                 notes.append(f"{name} used k = {ks}")
         return Table(
-            columns=["metric", "mean", "95% interval", "n", "undefined", "failed"],
-            rows=rows,
-            title=f"{self.run} against {self.gold}: {total} queries, matched by "
-            f"{matchers}",
+            columns=names,
+            rows=[row[: len(names)] for row in rows],
+            title=f"{self.title}: {total} queries, matched by {matchers}",
             notes=notes,
         )
 

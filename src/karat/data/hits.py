@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, count_by
+from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
 
 __all__ = ["Credits", "Hits"]
 
@@ -25,6 +25,7 @@ class Credits:
         order: j, the item's place among the query's found items, from 1.
         grade: the item's label.
         relevant: R of each query: how many relevant items its gold holds.
+        whole: the same to divide by, undefined (NaN) where it is 0.
     """
 
     query: Ints
@@ -33,6 +34,7 @@ class Credits:
     order: Ints
     grade: Floats
     relevant: Ints
+    whole: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +115,10 @@ class Hits:
         """Query, place from 1 and grade of all positive gold, in the best order."""
         rows = self.gold_grade > 0
         query, grade = self.gold_query[rows], self.gold_grade[rows]
-        order = np.lexsort((-grade, query))
-        count = count_by(query, self.size)
-        place = np.arange(1, len(query) + 1) - (np.cumsum(count) - count)[query]
-        return query, place, grade[order]
+        # Equal grades are in the best order already.
+        if len(grade) and grade.min() < grade.max():
+            grade = grade[np.lexsort((-grade, query))]
+        return query, place_by(query, self.size), grade
 
     def cutoff(self, k: int | str | None, query: Ints) -> Ints | int | None:
         """The largest rank that counts for each row: k itself, or the query's own."""
@@ -133,16 +135,17 @@ class Hits:
         if self.item is not None:
             order = np.lexsort((-grade, rank, query))
             query, rank, grade = query[order], rank[order], grade[order]
-        found = count_by(query, self.size)
-        place = np.arange(1, len(query) + 1) - (np.cumsum(found) - found)[query]
+        place = place_by(query, self.size)
         gold = is_relevant(self.gold_grade, threshold)
+        relevant = count_by(self.gold_query[gold], self.size)
         return Credits(
             query=query,
             rank=rank,
             slot=np.maximum(rank, place),
             order=place,
             grade=grade,
-            relevant=count_by(self.gold_query[gold], self.size),
+            relevant=relevant,
+            whole=np.where(relevant > 0, relevant, np.nan),
         )
 
 

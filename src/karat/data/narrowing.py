@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints, count_by
+from karat.data.arrays import Bools, Ints, count_by, place_by
 from karat.data.policies import Policies
 from karat.data.runs import Located
 
@@ -28,11 +28,10 @@ def narrow(located: Located, policies: Policies) -> Located:
         )
     if policies.judged_only:
         rows = located.grade >= 0
-        query = located.query[rows]
-        left = count_by(query, len(located.retrieved))
-        rank = np.zeros(len(rows), np.int64)
-        start = np.cumsum(left) - left
-        rank[rows] = np.arange(1, len(query) + 1) - start[query]
+        size = len(located.retrieved)
+        left = count_by(located.query[rows], size)
+        rank = located.rank.copy()
+        rank[rows] = place_by(located.query[rows], size)
         located = _keep(located, rows, rank, np.minimum(located.retrieved, left))
     return located
 

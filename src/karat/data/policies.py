@@ -7,9 +7,9 @@ from typing import Any
 from karat.catalogue import Catalogue
 from karat.errors import ParameterError
 
-__all__ = ["PROFILES", "Policies", "policies_for"]
+__all__ = ["CHOICES", "PROFILES", "Policies", "policies_for"]
 
-_CHOICES: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "undefined": ("skip", "zero", "error"),
     "missing": ("zero", "skip", "error"),
     "extra": ("ignore", "error"),
@@ -54,7 +54,7 @@ class Policies:
     profile: str | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 options = ", ".join(repr(choice) for choice in choices)

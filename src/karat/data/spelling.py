@@ -80,6 +80,8 @@ def write_value(value: Value) -> str:
     """A parameter's value as a spelling writes it."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
     return repr(value) if isinstance(value, float) else str(value)
 
 

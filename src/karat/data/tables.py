@@ -2,6 +2,7 @@
 
 import html
 import math
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,33 +12,79 @@ __all__ = ["DASH", "Table", "clean", "number"]
 DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
 
+_GAP = "  "
+
 
 @dataclass(frozen=True)
 class Table:
     """Rows of text under named columns, with a title above and notes below.
 
-    The first column is text, all others are numbers and stand to the right.
+    Columns of numbers stand to the right.
+
+    Attributes:
+        columns: their names.
+        rows: the cells.
+        title: what the table is about.
+        notes: what a reader must know besides.
+        texts: which columns are text; the first unless said otherwise.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
     notes: Sequence[str] = ()
+    texts: Sequence[int] = (0,)
 
-    def as_text(self) -> str:
-        """The table in plain characters."""
-        grid = [[clean(cell) for cell in row] for row in (self.columns, *self.rows)]
-        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if place == 0 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in grid
+    @property
+    def width(self) -> int:
+        """How many characters the widest line of the grid takes."""
+        return sum(self._widths()) + len(_GAP) * (len(self.columns) - 1)
+
+    def folded(self, width: int) -> list["Table"]:
+        """Parts that are no wider than that, each with the first column.
+
+        A table with more than one column of text is not folded: its texts may wrap.
+        """
+        if self.width <= width or any(self.texts[1:]) or len(self.columns) < 3:  # noqa: PLR2004
+            return [self]
+        first, *others = self._widths()
+        parts: list[list[int]] = []
+        room = 0
+        for place, need in enumerate(others, 1):
+            room -= need + len(_GAP)
+            if room < 0 or not parts:
+                parts.append([0])
+                room = width - first - need - len(_GAP)
+            parts[-1].append(place)
+        return [
+            Table(
+                [self.columns[place] for place in part],
+                [[row[place] for place in part] for row in self.rows],
+                title=self.title if part is parts[0] else "",
+                notes=self.notes if part is parts[-1] else (),
+            )
+            for part in parts
         ]
-        head = [clean(self.title), ""] if self.title else []
-        notes = ["", *map(clean, self.notes)] if self.notes else []
-        return "\n".join([*head, *lines, *notes])
+
+    def as_text(self, width: int | None = None) -> str:
+        """The table in plain characters, folded and wrapped where a width is given."""
+        if width is not None and len(parts := self.folded(width)) > 1:
+            return "\n\n".join(part.as_text(width) for part in parts)
+        widths = self._widths()
+        lines = [
+            _GAP.join(
+                _padded(clean(cell), room, left=place in self.texts)
+                for place, (cell, room) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in (self.columns, *self.rows)
+        ]
+        head = [*_wrapped(clean(self.title), width), ""] if self.title else []
+        notes = [line for note in self.notes for line in _wrapped(clean(note), width)]
+        return "\n".join([*head, *lines, *([""] if notes else []), *notes])
+
+    def _widths(self) -> list[int]:
+        grid = zip(self.columns, *self.rows, strict=True)
+        return [max(_cells(clean(cell)) for cell in column) for column in grid]
 
     def as_html(self) -> str:
         """The table for a notebook; every cell is escaped."""
@@ -55,7 +102,8 @@ class Table:
 
     def as_markdown(self) -> str:
         """The table in Markdown; marks that would change its shape are escaped."""
-        rule = ["---", *["---:"] * (len(self.columns) - 1)]
+        places = range(len(self.columns))
+        rule = ["---" if place in self.texts else "---:" for place in places]
         grid = [self.columns, rule, *self.rows]
         lines = [
             "| " + " | ".join(c if row is rule else _in_markdown(c) for c in row) + " |"
@@ -79,6 +127,27 @@ def clean(text: str) -> str:
         return text
     return "".join(
         char if unicodedata.category(char)[0] != "C" else "?" for char in text
+    )
+
+
+def _cells(text: str) -> int:
+    """How many places of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def _padded(text: str, room: int, *, left: bool) -> str:
+    blank = " " * (room - _cells(text))
+    return text + blank if left else blank + text
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    if width is None or len(text) <= width:
+        return [text]
+    return textwrap.wrap(
+        text, width, subsequent_indent="  ", break_on_hyphens=False
     )
 
 

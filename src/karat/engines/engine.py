@@ -20,7 +20,7 @@ class Measure:
     """One column of the result: a metric over a matcher.
 
     Attributes:
-        label: the spelling it was asked for, in canonical form.
+        label: the canonical spelling.
         metric: the formula, with the evaluation's threshold filled in.
         matcher: which document satisfies which gold item.
     """
@@ -52,10 +52,12 @@ class Plan:
     Attributes:
         measures: the columns of the result, in order.
         policies: the rules applied.
+        asked: (spelling as the caller wrote it, canonical spelling) of each metric.
     """
 
     measures: tuple[Measure, ...]
     policies: Policies
+    asked: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -67,7 +69,7 @@ class Plan:
             Stage(
                 matcher,
                 tuple(rows),
-                judged=any(self.measures[row].metric.reads_judged for row in rows),
+                judged=any(self.measures[row].metric.needs_judged for row in rows),
             )
             for matcher, rows in groups.items()
         )

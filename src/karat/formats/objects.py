@@ -1,12 +1,14 @@
-"""Runs and gold handed over as Python objects: dictionaries and lists.
+"""Runs and gold in the plainest form: dictionaries and lists of ids.
 
-The common case, ids that are strings, is recognised without touching every id of a
-run, so that wrapping one costs next to nothing; everything else is converted once.
+Most calls come this way, so it is the quick way: ids that are strings are recognised
+without touching every id of a run, and nothing is copied. Whatever is not this plain
+is left to the loaders that read anything.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 from math import isfinite
+from numbers import Real
 from typing import Any
 
 from karat.data.gold import Gold
@@ -16,61 +18,87 @@ from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Notice
 from karat.errors import DataError
 
-__all__ = ["gold_from_mapping", "number_rows", "run_from_mapping"]
+__all__ = ["plain_gold", "plain_run"]
+
+_MANY = 4096
 
 
-def number_rows(rows: Sequence[Any]) -> dict[str, Any]:
-    """Rows without ids, such as a list of lists, named by their position from 0."""
-    return {str(number): row for number, row in enumerate(rows)}
+def plain_run(source: Any, name: str = "run") -> Loaded | None:
+    """A run from `{query: {document: score}}`, `{query: [document, ...]}` or lists.
 
-
-def run_from_mapping(rankings: Mapping[Any, Any], name: str = "run") -> Loaded:
-    """A run from `{query: {document: score}}` or `{query: [document, ...]}`."""
-    scored = _is_mapping_of_mappings(rankings)
-    seen = {*map(type, rankings), *map(type, _ends(rankings))}
+    None when the source is anything else.
+    """
+    rankings = _by_query(source)
+    if rankings is None:
+        return None
+    scored = {*map(type, rankings.values())} == {dict}
+    kinds = {*map(type, rankings), *map(type, _some_ids(rankings))}
     notices: tuple[Notice, ...] = ()
-    if not seen <= {str}:
+    if not kinds <= {str}:
+        if not _are_ids(kinds):
+            return None
         rankings, notices = _coerce(rankings, scored=scored)
-    run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
-    return Loaded(run=run, format="objects", notices=notices)
+    if not scored:
+        return Loaded(RankedRun(rankings, name), format="objects", notices=notices)
+    scores = chain.from_iterable(map(dict.values, rankings.values()))
+    if not isinstance(next(scores, 0.0), Real):
+        return None
+    return Loaded(ScoredRun(rankings, name), format="objects", notices=notices)
 
 
-def gold_from_mapping(labels: Mapping[Any, Any], name: str = "gold") -> Loaded:
-    """Gold from `{query: {document: grade}}` or `{query: [document, ...]}`."""
-    graded = _is_mapping_of_mappings(labels)
+def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
+    """Gold from `{query: {document: grade}}`, `{query: [document, ...]}` or lists.
+
+    None when the source is anything else.
+    """
+    labels = _by_query(source)
+    if labels is None:
+        return None
+    graded = {*map(type, labels.values())} == {dict}
+    kinds = {*map(type, labels), *map(type, chain.from_iterable(labels.values()))}
     notices: tuple[Notice, ...] = ()
-    seen = {*map(type, labels), *map(type, chain.from_iterable(labels.values()))}
-    if not seen <= {str}:
+    if not kinds <= {str}:
+        if not _are_ids(kinds):
+            return None
         labels, notices = _coerce(labels, scored=graded)
     if graded:
-        _check_grades(labels)
+        grades = {*map(type, chain.from_iterable(map(dict.values, labels.values())))}
+        if not all(issubclass(kind, Real) for kind in grades):
+            return None
+        if grades != {int}:
+            _check_grades(labels)
     else:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    return Loaded(gold=Gold(labels, name=name), format="objects", notices=notices)
+    gold = Gold(labels, name=name)
+    return Loaded(gold=gold, format="objects", notices=notices)
 
 
-def _is_mapping_of_mappings(rows: Mapping[Any, Any]) -> bool:
-    """Whether the values are mappings; refuses values of both kinds or of neither."""
-    kinds = {*map(type, rows.values())}
-    if kinds == {dict}:
-        return True
-    if kinds <= {list, tuple}:
-        return False
-    mapping = {issubclass(kind, Mapping) for kind in kinds}
-    for query, row in rows.items():
-        fits = isinstance(row, Mapping | Sequence) and not isinstance(row, str | bytes)
-        if not fits or len(mapping) > 1:
-            raise DataError(
-                "every query needs a list of documents, or every query a mapping; "
-                f"this one has {type(row).__name__}",
-                query=query,
-            )
-    return mapping == {True}
+def _by_query(source: Any) -> Mapping[Any, Any] | None:
+    """Rankings by query; a list of lists is numbered from 0."""
+    if isinstance(source, list | tuple):
+        source = {str(number): row for number, row in enumerate(source)}
+    if not isinstance(source, dict):
+        return None
+    kinds = {*map(type, source.values())}
+    return source if kinds == {dict} or (kinds and kinds <= {list, tuple}) else None
 
 
-def _ends(rankings: Mapping[Any, Any]) -> Iterator[Any]:
-    """The first and last document of every ranking: mixed ids show at the ends."""
+def _are_ids(kinds: set[type]) -> bool:
+    # NumPy's integers are no ints, but index like them.
+    return all(kind is str or hasattr(kind, "__index__") for kind in kinds) and (
+        bool not in kinds
+    )
+
+
+def _some_ids(rankings: Mapping[Any, Any]) -> Iterator[Any]:
+    """Every document id, or the ends of every ranking where there are many.
+
+    Looking at each of a million ids would cost more than scoring them; numbers among
+    text show at the ends of a ranking as a rule, and `notices` counts those that hide.
+    """
     rows = rankings.values()
+    if len(rows) * len(next(iter(rows))) <= _MANY:
+        return chain.from_iterable(rows)
     firsts = map(next, map(iter, rows), repeat(""))
     return chain(firsts, map(next, map(reversed, rows), repeat("")))
 
@@ -102,15 +130,9 @@ def _coerce(
 
 
 def _check_grades(labels: Mapping[str, Mapping[str, Any]]) -> None:
-    if {*map(type, chain.from_iterable(map(dict.values, labels.values())))} == {int}:  # type: ignore[arg-type]
-        return
     for query, row in labels.items():
         for document, grade in row.items():
-            try:
-                finite = isfinite(grade) and not isinstance(grade, str)
-            except TypeError:
-                finite = False
-            if not finite:
+            if not isfinite(grade):
                 raise DataError(
                     f"the grade of document {document!r} must be a finite number, "
                     f"got {grade!r}",

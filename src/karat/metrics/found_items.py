@@ -52,7 +52,7 @@ class Recall(BinaryMetric):
 
     def score(self, hits: Hits) -> Floats:
         """Found over relevant."""
-        return ratio(*found(self, hits))
+        return found(self, hits)[0] / hits.credits(self.threshold).whole
 
     def workings(self, hits: Hits) -> str:
         """Found / R."""

@@ -9,7 +9,10 @@ from karat.data.hits import Hits
 from karat.data.spelling import LETTER, Cutoff, Spelling
 from karat.errors import ParameterError
 
-__all__ = ["BinaryMetric", "CutoffMetric", "Metric"]
+__all__ = ["BinaryMetric", "CutoffMetric", "Metric", "add_up"]
+
+# How many terms of a sum `workings` shows.
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,17 @@ class Metric(ABC):
     def score(self, hits: Hits) -> Floats:
         """The score of every query; NaN where it is undefined."""
 
+    @property
+    def needs_judged(self) -> bool:
+        """Whether rows of items with a grade <= 0 can change the score."""
+        threshold = getattr(self, "threshold", None)
+        return self.reads_judged or (threshold is not None and threshold <= 0)
+
+    @classmethod
+    def summary(cls) -> str:
+        """What the number says, in one line."""
+        return (cls.__doc__ or cls.name).strip().splitlines()[0]
+
     def workings(self, hits: Hits) -> str:
         """The arithmetic behind the score of the only query of the hits."""
         del hits
@@ -70,6 +84,12 @@ class Metric(ABC):
 
     def __str__(self) -> str:
         return str(self.spelling)
+
+
+def add_up(terms: Floats) -> str:
+    """The first terms of a sum, for `workings`."""
+    shown = [f"{term:.4f}" for term in terms[:_SHOWN].tolist()]
+    return " + ".join(shown + ["..."] * (len(terms) > _SHOWN)) or "0"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, count_by, ratio, sum_by
+from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
 from karat.data.hits import Hits
 from karat.metrics.metric import BinaryMetric, CutoffMetric
 
@@ -29,9 +29,7 @@ class AveragePrecision(BinaryMetric):
         credits = hits.credits(self.threshold)
         rows = self.within(hits, credits.query, credits.slot)
         precision = credits.order[rows] / credits.slot[rows]
-        return ratio(
-            sum_by(credits.query[rows], precision, hits.size), credits.relevant
-        )
+        return sum_by(credits.query[rows], precision, hits.size) / credits.whole
 
     def workings(self, hits: Hits) -> str:
         """The precisions that are averaged."""
@@ -105,7 +103,7 @@ class NDCGAny(CutoffMetric):
 
     Every matching position counts, repeated items too; rank 2 is not discounted; the
     ideal only reorders the retrieved list. So it is not comparable between lists of
-    different depth. Never undefined: 0 where nothing matches.
+    different depth. 0 where nothing matches; undefined only without any gold.
     """
 
     name: ClassVar[str] = "ndcg_any"
@@ -114,11 +112,10 @@ class NDCGAny(CutoffMetric):
     def score(self, hits: Hits) -> Floats:
         """DCG of the matched positions over that of as many on top."""
         query, rank = hits.positions()
-        matched = count_by(query, hits.size)
-        order = np.arange(1, len(query) + 1) - (np.cumsum(matched) - matched)[query]
-        ideal = self._dcg(hits, query, order)
+        ideal = self._dcg(hits, query, place_by(query, hits.size))
         found = self._dcg(hits, query, rank)
-        return np.divide(found, ideal, out=np.zeros(hits.size), where=ideal > 0)
+        share = np.divide(found, ideal, out=np.zeros(hits.size), where=ideal > 0)
+        return np.where(hits.gold_count > 0, share, np.nan)
 
     def _dcg(self, hits: Hits, query: Ints, rank: Ints) -> Floats:
         rows = self.within(hits, query, rank)
@@ -143,7 +140,6 @@ class ContextPrecision(BinaryMetric):
         rows = self.within(hits, query, rank)
         query, rank = query[rows], rank[rows]
         matched = count_by(query, hits.size)
-        order = np.arange(1, len(query) + 1) - (np.cumsum(matched) - matched)[query]
-        total = sum_by(query, order / rank, hits.size)
+        total = sum_by(query, place_by(query, hits.size) / rank, hits.size)
         mean = np.divide(total, matched, out=np.zeros(hits.size), where=matched > 0)
         return np.where(hits.credits(self.threshold).relevant > 0, mean, np.nan)

@@ -1,0 +1,93 @@
+"""Other tools' names for metrics, rewritten to karat's before a spelling is parsed.
+
+Understood are the names of trec_eval (`ndcg_cut_10`, `P.10`, `recip_rank`), those of
+ir_measures (`nDCG@10`, `AP(rel=2)`, `IPrec@0.1`) and the words common among RAG tools
+(`recall_at_k`, `hit_rate`, `mrr`, `Recall_any@5`).
+"""
+
+import re
+
+from karat.catalogue import plain
+
+__all__ = ["NAMES", "canonical"]
+
+NAMES: dict[str, str] = {
+    "success": "hit",
+    "hit_rate": "hit",
+    "recall_any": "hit",
+    "r": "recall",
+    "p": "precision",
+    "mrr": "rr",
+    "recip_rank": "rr",
+    "map": "ap",
+    "map_cut": "ap",
+    "ndcg_cut": "ndcg",
+    "ndcg_burges": "ndcg(gain=exp)",
+    "relative_p": "recall_capped",
+    "recall_cap": "recall_capped",
+    "rprec": "r_precision",
+    "11pt_avg": "iprec_avg",
+    "unj": "unjudged",
+    "set_p": "set_precision",
+    "setp": "set_precision",
+    "setr": "set_recall",
+    "set_map": "set_ap",
+    "setap": "set_ap",
+    "setf": "set_f",
+    "set_relative_p": "set_relative_precision",
+    "numret": "num_ret",
+    "numrel": "num_rel",
+    "numrelret": "num_rel_ret",
+}
+"""What others call a metric, and what karat calls it."""
+
+_CUT = "p|recall|ndcg_cut|map_cut|relative_p|success|unj"
+_MATCHER = r"(?P<matcher>(?:\[.*\])?)"
+
+_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(shape), ours)
+    for shape, ours in (
+        (rf"(?:retrieval_)?(\w+?)_at_(k|[0-9]+){_MATCHER}", r"\1\g<matcher>@\2"),
+        (r"retrieval_(mrr.*)", r"\1"),
+        (rf"({_CUT})[_.]([0-9]+){_MATCHER}", r"\1\g<matcher>@\2"),
+        (rf"rprec_mult[_.]([0-9.]+){_MATCHER}", r"r_precision(mult=\1)\g<matcher>"),
+        (rf"iprec_at_recall[_.]([0-9.]+){_MATCHER}", r"iprec(recall=\1)\g<matcher>"),
+        (rf"iprec{_MATCHER}@([0-9.]+)", r"iprec(recall=\2)\g<matcher>"),
+        (rf"iprec\((.+)\){_MATCHER}@([0-9.]+)", r"iprec(recall=\3, \1)\g<matcher>"),
+        (rf"set_f[_.]([0-9.]+){_MATCHER}", r"set_f(beta=\1)\g<matcher>"),
+        # With a threshold, ir_measures counts what was found, not what was retrieved.
+        (r"numret(\(rel=.*)", r"num_rel_ret\1"),
+    )
+)
+
+_PARAMETERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(theirs), ours)
+    for theirs, ours in (
+        (r"\brel\s*=", "threshold="),
+        (r"\bdcg\s*=\s*(['\"]?)exp-log2\1", "gain=exp"),
+        (r"\bdcg\s*=\s*(['\"]?)log2\1", "gain=linear"),
+    )
+)
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
+
+
+def canonical(text: str) -> str:
+    """The spelling in karat's own words; one already in them is left as it is.
+
+    Example:
+        >>> canonical("ndcg_cut_10"), canonical("RR(rel=2)@10"), canonical("IPrec@0.1")
+        ('ndcg@10', 'rr(threshold=2)@10', 'iprec(recall=0.1)')
+    """
+    text = text.strip()
+    if not (name := _NAME.match(text)):
+        return text
+    text = plain(name[0]) + text[name.end() :]
+    for shape, ours in _SHAPES:
+        if found := shape.fullmatch(text):
+            text = found.expand(ours)
+            break
+    for theirs, ours in _PARAMETERS:
+        text = theirs.sub(ours, text)
+    name = _NAME.match(text)
+    return NAMES.get(name[0], name[0]) + text[name.end() :] if name else text

@@ -1,0 +1,30 @@
+"""Reports: how evaluations are shown. They compute nothing.
+
+To add one: a function to text in a module of this room, and its row in `SHIPPED` under
+the file extension that chooses it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from karat.catalogue import Catalogue
+from karat.data.evaluations import Evaluation
+from karat.data.tables import Table
+from karat.reports.files import as_csv, as_json, as_jsonl, as_markdown, as_text
+from karat.reports.leaderboard import leaderboard
+from karat.reports.slices import by_tag, slices, tagged
+
+__all__ = ["REPORTS", "SHIPPED", "Report", "by_tag", "leaderboard", "slices", "tagged"]
+
+Report: TypeAlias = Callable[[Sequence[Evaluation], Sequence[Table]], str]
+"""From evaluations, and the tables a person is shown of them, to the text of a file."""
+
+SHIPPED: dict[str, Report] = {
+    "json": as_json,
+    "jsonl": as_jsonl,
+    "csv": as_csv,
+    "md": as_markdown,
+    "txt": as_text,
+}
+
+REPORTS: Catalogue[Report] = Catalogue("report format", SHIPPED, group="karat.reports")

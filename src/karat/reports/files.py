@@ -1,0 +1,70 @@
+"""Reports that are written to files: for programs and for people."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from karat.data.evaluations import Evaluation
+from karat.data.tables import Table
+from karat.reports.leaderboard import WIDTH
+
+__all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]
+
+# A cell that starts with one of these would be a formula in a spreadsheet.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_json(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
+    """Everything about one run, or a list for several; `karat.load` reads it back."""
+    del tables
+    if len(evaluations) == 1:
+        return evaluations[0].to_json() + "\n"
+    everything = [evaluation.to_dict() for evaluation in evaluations]
+    return json.dumps(everything, ensure_ascii=False, indent=2) + "\n"
+
+
+def as_jsonl(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
+    """A line per run and query; null is an undefined score."""
+    del tables
+    lines = (json.dumps(row, ensure_ascii=False) for row in _rows(evaluations))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def as_csv(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
+    """A row per run and query; an empty cell is an undefined score."""
+    del tables
+    rows = _rows(evaluations)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer.writerow(columns)
+    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    return text.getvalue()
+
+
+def as_markdown(evaluations: Sequence[Evaluation], tables: Sequence[Table]) -> str:
+    """The tables, for a pull request or a README."""
+    del evaluations
+    return "\n\n".join(table.as_markdown() for table in tables) + "\n"
+
+
+def as_text(evaluations: Sequence[Evaluation], tables: Sequence[Table]) -> str:
+    """The tables in plain characters."""
+    del evaluations
+    return "\n\n".join(table.as_text(WIDTH) for table in tables) + "\n"
+
+
+def _rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    return [
+        {"run": evaluation.run, **row}
+        for evaluation in evaluations
+        for row in evaluation.per_query
+    ]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return "" if value is None else value

@@ -1,0 +1,64 @@
+"""Quantiles against SciPy, an oracle for tests only."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import scipy.stats
+from hypothesis import given, strategies as st
+
+from karat.errors import ParameterError
+from karat.stats.distributions import normal_quantile, t_quantile
+
+PROBABILITIES = (1e-9, 0.001, 0.025, 0.3, 0.5, 0.500001, 0.75, 0.975, 0.9995, 1 - 1e-9)
+DEGREES = (0.5, 1, 1.7, 2, 3, 4.5, 9, 29, 99.3, 999, 999.999, 1000, 5000, 1e6, 1e12)
+
+
+@pytest.mark.parametrize("probability", PROBABILITIES)
+def test_normal_quantiles_equal_scipy(probability: float) -> None:
+    expected = scipy.stats.norm.ppf(probability)
+    assert normal_quantile(probability) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("df", DEGREES)
+@pytest.mark.parametrize("probability", PROBABILITIES)
+def test_t_quantiles_equal_scipy(probability: float, df: float) -> None:
+    expected = scipy.stats.t.ppf(probability, df)
+    assert t_quantile(probability, df) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+
+
+@given(st.floats(0.001, 0.999), st.floats(0.3, 1e5))
+def test_t_quantiles_equal_scipy_anywhere(probability: float, df: float) -> None:
+    expected = scipy.stats.t.ppf(probability, df)
+    assert t_quantile(probability, df) == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+@given(st.floats(0.001, 0.499), st.floats(0.5, 5000))
+def test_t_is_symmetric_and_beyond_the_normal(tail: float, df: float) -> None:
+    size = t_quantile(1.0 - tail, df)
+    assert size == pytest.approx(-t_quantile(tail, df), rel=1e-9)
+    assert size > normal_quantile(1.0 - tail)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, float("nan")])
+def test_a_probability_that_cannot_be_is_an_error(probability: float) -> None:
+    with pytest.raises(ParameterError, match="probability must be between 0 and 1"):
+        normal_quantile(probability)
+    with pytest.raises(ParameterError, match="probability must be between 0 and 1"):
+        t_quantile(probability, 3)
+
+
+@pytest.mark.parametrize("df", [0.0, -1.0, float("nan")])
+def test_degrees_of_freedom_are_positive(df: float) -> None:
+    with pytest.raises(ParameterError, match="df must be positive"):
+        t_quantile(0.9, df)
+
+
+def test_the_room_loads_neither_scipy_nor_the_statistics_module() -> None:
+    code = (
+        "import sys, karat.stats; "
+        "sys.exit(bool({'scipy', 'statistics', 'statsmodels'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
