@@ -1,12 +1,14 @@
 """A catalogue: what karat ships of one kind, and what plug-ins add to it."""
 
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from karat.errors import UnknownNameError
 
 __all__ = ["Catalogue", "plain"]
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -62,9 +64,12 @@ class Catalogue(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _found_plugins(self) -> dict[str, EntryPoint]:
+    def _found_plugins(self) -> "dict[str, EntryPoint]":
         # Listing installed packages reads the disk: only when a shipped name misses.
         if self._plugins is None:
+            # Importing this takes longer than most commands need for their work.
+            from importlib.metadata import entry_points  # noqa: PLC0415
+
             found = entry_points(group=self.group) if self.group else ()
             self._plugins = {plain(point.name): point for point in found}
         return self._plugins

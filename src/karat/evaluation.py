@@ -17,7 +17,7 @@ from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER, parse
 from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
-from karat.formats import take_gold, take_run
+from karat.formats.intake import take_gold, take_run
 from karat.matching import AUTO, Matcher, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.stats import mean_interval

@@ -7,7 +7,6 @@ from typing import Any
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
 from karat.data.policies import Policies
-from karat.data.queries import Loaded
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document, Run
 from karat.data.tables import DASH, Table, number

@@ -6,14 +6,19 @@ Exit codes: 0 ok, 1 a gate failed, 2 a usage or data error, 3 incomplete.
 import logging
 import os
 import sys
+import traceback
+from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
+from karat.cli.settings import log, speak
 from karat.errors import KaratError
 from karat.version import __version__
 
-__all__ = ["main"]
+__all__ = ["ALIASES", "COMMANDS", "karat", "main"]
 
 _USAGE = 2
 _INTERRUPTED = 130
@@ -40,13 +45,15 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, or None, which click turns into a usage error."""
-        del ctx
         name = ALIASES.get(cmd_name, cmd_name)
-        if name not in COMMANDS:
-            return None
-        module = import_module(f"karat.cli.{name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
+        if name in COMMANDS:
+            module = import_module(f"karat.cli.{name.replace('-', '_')}")
+            command: click.Command = module.command
+            return command
+        known = [*COMMANDS, *ALIASES]
+        if close := get_close_matches(cmd_name.lower().replace("_", "-"), known, n=1):
+            ctx.fail(f"No such command {cmd_name!r}; did you mean {close[0]!r}?")
+        return None
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -66,28 +73,50 @@ class Commands(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="Say what is done, and why.")
 def karat(*, verbose: bool) -> None:
     """Measure how good a retriever is."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="karat: %(message)s",
-        stream=sys.stderr,
-    )
+    speak(logging.INFO if verbose else logging.WARNING)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is a sentence, never a traceback."""
+    _forgive_encodings()
     try:
-        karat(prog_name="karat", standalone_mode=False)
+        karat(arguments, prog_name="karat", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as mistake:
         mistake.show()
         sys.exit(_USAGE)
     except KaratError as error:
-        print(f"karat: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(_USAGE)
+        _complain(str(error))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
         # The reader has seen enough; writing more must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        _complain(
+            ": ".join(filter(None, [error.filename, error.strerror])) or str(error)
+        )
+    except Exception as error:  # noqa: BLE001
+        # The last line of defence: a bug of ours, said in one sentence.
+        if log.isEnabledFor(logging.INFO):
+            traceback.print_exc()
+        text = " ".join(str(error).split())[:300]
+        _complain(
+            f"unexpected {type(error).__name__}: {text}; this is a bug in karat, "
+            "please report it (karat -v shows the traceback)"
+        )
+
+
+def _forgive_encodings() -> None:
+    """A terminal that cannot show a character shows a question mark instead."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _complain(sentence: str) -> None:
+    click.echo(f"karat: {sentence}", err=True)
+    sys.exit(_USAGE)

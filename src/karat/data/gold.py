@@ -1,7 +1,5 @@
 """Gold: what should have been retrieved, each kind of label in a field of its own."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -90,6 +88,10 @@ class Gold:
         Saved with every evaluation, so that two saved files can tell whether they
         were scored against the same gold.
         """
+        # Loading these takes longer than scoring a small run, which needs neither.
+        import hashlib  # noqa: PLC0415
+        import json  # noqa: PLC0415
+
         facts: dict[str, object] = {
             "documents": sorted(
                 (str(name), float(grade))

@@ -46,7 +46,7 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
 
 
 def _check_version(saved: Mapping[str, Any]) -> None:
-    version = saved.get("schema_version") if isinstance(saved, Mapping) else None
+    version = saved.get("schema_version")
     if type(version) is not int or version < 1:
         raise FormatError(
             "is not a saved evaluation: it has no schema_version",

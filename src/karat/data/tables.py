@@ -79,8 +79,12 @@ class Table:
             for row in (self.columns, *self.rows)
         ]
         head = [*_wrapped(clean(self.title), width), ""] if self.title else []
-        notes = [line for note in self.notes for line in _wrapped(clean(note), width)]
+        notes = self.note_lines(width)
         return "\n".join([*head, *lines, *([""] if notes else []), *notes])
+
+    def note_lines(self, width: int | None = None) -> list[str]:
+        """The notes as lines, each note that takes several indented from the second."""
+        return [line for note in self.notes for line in _wrapped(clean(note), width)]
 
     def _widths(self) -> list[int]:
         grid = zip(self.columns, *self.rows, strict=True)
@@ -146,9 +150,7 @@ def _padded(text: str, room: int, *, left: bool) -> str:
 def _wrapped(text: str, width: int | None) -> list[str]:
     if width is None or len(text) <= width:
         return [text]
-    return textwrap.wrap(
-        text, width, subsequent_indent="  ", break_on_hyphens=False
-    )
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _in_markdown(text: str) -> str:

@@ -1,0 +1,74 @@
+"""`karat demo`: the main job, on a small help centre that comes with karat."""
+
+import shutil
+import sys
+from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from karat.cli.settings import Command
+from karat.errors import FormatError
+from karat.evaluation import evaluate
+from karat.formats.loading import load
+from karat.reports import leaderboard, slices, tagged
+from karat.reports.terminal import show, width_of
+
+__all__ = ["command"]
+
+_EXAMPLE = files("karat") / "examples" / "help_centre"
+_METRICS = ("recall@5", "rr", "ndcg@10", "judged@10")
+_NEXT = """\
+What to type next:
+  karat demo --copy larkspur                                    get these files
+  cd larkspur
+  karat evaluate dense.run --gold gold.qrels --explain q02      one query, rank by rank
+  karat evaluate *.run --gold gold.qrels -m ndcg@10,ap -o board.md
+  karat evaluate samples.jsonl --slice tag --fail-under recall@5=0.8
+  karat trec-eval gold.qrels dense.run
+  karat metrics                                                 all there are"""
+
+
+@click.command("demo", cls=Command)
+@click.option("--copy", metavar="FOLDER", help="Copy the example files, and no more.")
+def command(copy: str | None) -> None:
+    """Score two retrievers of a small help centre: 40 questions, 62 articles.
+
+    The data comes with karat: articles, questions, graded gold, and what a keyword and
+    a dense retriever returned.
+    """
+    with as_file(_EXAMPLE) as folder:
+        if copy is not None:
+            _copy(folder, Path(copy))
+        else:
+            _score(folder)
+
+
+def _copy(folder: Path, target: Path) -> None:
+    taken = [file.name for file in folder.iterdir() if (target / file.name).exists()]
+    if taken:
+        raise FormatError(f"already holds {min(taken)}", path=target)
+    try:
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+    except OSError as error:
+        raise FormatError(f"cannot be written: {error.strerror}", path=target) from None
+    for file in sorted(target.iterdir()):
+        click.echo(file)
+
+
+def _score(folder: Path) -> None:
+    gold = load(folder / "gold.qrels", role="gold")
+    questions = load(folder / "queries.jsonl", role="queries")
+    gold = replace(gold, queries=questions.queries)
+    keyword, dense = (
+        evaluate(load(folder / name, role="run"), gold=gold, metrics=_METRICS)
+        for name in ("keyword.run", "dense.run")
+    )
+    show(leaderboard([keyword, dense], width_of(sys.stdout)))
+    click.echo()
+    show(dense.summary())
+    click.echo()
+    columns = {e.run: e["ndcg@10"] for e in (keyword, dense)}
+    show(slices(columns, tagged(dense), title="ndcg@10 by tag"))
+    click.echo(f"\n{_NEXT}")

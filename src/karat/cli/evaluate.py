@@ -1,0 +1,298 @@
+"""`karat evaluate`: score one or more runs against gold."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from karat.cli.gates import failures, read_gate
+from karat.cli.options import existing, mapping_option, policy_options, writable
+from karat.cli.settings import Command
+from karat.data.evaluations import Evaluation
+from karat.data.policies import policies_for
+from karat.data.queries import Loaded, Query
+from karat.data.tables import Table
+from karat.errors import DataError, ParameterError, UsageError
+from karat.evaluation import DEFAULT_METRICS, evaluate
+from karat.explanation import explain
+from karat.formats.loading import load, load_by
+from karat.formats.shipped import FORMATS
+from karat.metrics import read_metric
+from karat.reports import REPORTS, Report, by_tag, leaderboard
+from karat.reports.differences import unlike_trec_eval
+from karat.reports.progress import track
+from karat.reports.terminal import show, width_of
+
+__all__ = ["command"]
+
+_GATE_FAILED = 1
+_INCOMPLETE = 3
+_JUDGED_AT = 10
+# A comma between metrics, not one inside parentheses or brackets.
+_BETWEEN = re.compile(r",(?![^(\[]*[)\]])")
+_SCORING = (
+    *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
+    *("ties", "threshold", "force"),
+)
+
+
+@click.command("evaluate", cls=Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("-g", "--gold", "--qrels", help="What should have been retrieved.")
+@click.option(
+    "-m",
+    "--metric",
+    "--metrics",
+    "metrics",
+    multiple=True,
+    metavar="METRIC",
+    help="A metric such as ndcg@10; repeat it, or join several with commas.",
+)
+@click.option("-k", type=int, help="What the letter in recall@k means.")
+@click.option("--match", default="auto", show_default=True, metavar="MATCHER")
+@policy_options
+@mapping_option
+@click.option("--format", metavar="FORMAT", help="Format of RUN, if not by content.")
+@click.option("--queries", metavar="FILE", help="Texts and tags of queries.")
+@click.option("--by", metavar="COLUMN", help="Split one table into systems.")
+@click.option("--slice", type=click.Choice(["tag"]), help="Also show means by tag.")
+@click.option("--explain", metavar="QUERY", help="Work one query out, rank by rank.")
+@click.option(
+    "--fail-under",
+    multiple=True,
+    metavar="METRIC=VALUE",
+    help="Exit 1 when a mean is below the value; may be repeated.",
+)
+@click.option(
+    "-o",
+    "--output",
+    multiple=True,
+    metavar="FILE",
+    help=f"Write a report, by extension: {', '.join(REPORTS)}; may be repeated.",
+)
+@click.option("--json", is_flag=True, help="Print everything as JSON.")
+@click.option("--force", is_flag=True, default=None, help="Score without common ids.")
+def command(**options: Any) -> None:
+    """Score RUN... against gold: means with intervals, and all that was left out.
+
+    RUN is a file of any format karat reads, a glob, a folder of Parquet files, or - for
+    standard input; several give one leaderboard. Samples that carry their own gold need
+    no --gold. Every option can also be set as KARAT_OPTION in the environment or under
+    "evaluate:" in karat.yaml.
+
+    \b
+    karat evaluate run.trec --gold qrels.trec -m ndcg@10 -m recall@100
+    karat evaluate samples.jsonl --fail-under recall@5=0.8
+    """  # noqa: D301
+    paths = existing(options["runs"])
+    outputs = _reports(options, paths)
+    gates = [read_gate(text) for text in options["fail_under"]]
+    metrics = [*_asked(options), *(gate.metric for gate in gates)]
+    gold = _read_gold(options, paths)
+    inputs = _read_runs(paths, options, gold)
+    if options["explain"] is not None:
+        _explain(inputs, gold, metrics, options)
+        return
+    evaluations, notes = _score(inputs, len(paths), gold, metrics, options)
+    _report(evaluations, notes, outputs, options)
+    _conclude(evaluations, failures(gates, evaluations), len(gates))
+
+
+def _asked(options: Mapping[str, Any]) -> list[str]:
+    """The metrics asked for; a typo or a bad switch is told before any file is read."""
+    texts = (part for text in options["metrics"] for part in _BETWEEN.split(text))
+    metrics = [text.strip() for text in texts if text.strip()]
+    for metric in metrics:
+        read_metric(metric)
+    if options["profile"] is not None:
+        policies_for(options["profile"])
+    if options["format"] is not None:
+        FORMATS[options["format"]]
+    if options["k"] is not None and options["k"] < 1:
+        raise ParameterError("-k", "k", "an integer >= 1", options["k"])
+    return metrics or list(DEFAULT_METRICS)
+
+
+def _reports(
+    options: Mapping[str, Any], paths: Sequence[str]
+) -> list[tuple[Path, Report]]:
+    """Where to write what, found out before any work is done."""
+    if options["explain"] is not None and (options["output"] or options["json"]):
+        raise UsageError("--explain prints tables: it goes without -o and --json")
+    outputs = []
+    for target in options["output"]:
+        extension = Path(target).suffix.removeprefix(".")
+        if not extension:
+            raise UsageError(
+                f"-o {target}: the extension chooses the format, one of "
+                f"{', '.join('.' + known for known in REPORTS)}"
+            )
+        path = writable(target, [*paths, options["gold"]])
+        outputs.append((path, REPORTS[extension]))
+    return outputs
+
+
+def _read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Loaded | None:
+    if options["gold"] is None:
+        return None
+    if options["gold"] == "-" and "-" in paths:
+        raise UsageError("standard input can be read once only: one - at most")
+    return load(options["gold"], role="gold", mapping=options["map"])
+
+
+def _read_runs(
+    paths: Sequence[str], options: Mapping[str, Any], gold: Loaded | None
+) -> Iterator[tuple[str, Loaded]]:
+    """Each run with its name, read when it is its turn."""
+    chosen = {
+        "role": "samples" if gold is None else "run",
+        "mapping": options["map"],
+        "format": options["format"],
+    }
+    several = {Path(path).name for path in paths}
+    for path in paths:
+        if options["by"] is not None:
+            systems = load_by(path, options["by"], **chosen)
+            prefix = f"{Path(path).name}:" if len(paths) > 1 else ""
+            yield from ((prefix + name, part) for name, part in systems.items())
+        else:
+            loaded = _read_run(path, chosen)
+            # Files of one name in several folders are told apart by their paths.
+            own = loaded.run.name if loaded.run is not None else path
+            yield (own if len(several) == len(paths) else path), loaded
+
+
+def _read_run(path: str, chosen: Mapping[str, Any]) -> Loaded:
+    try:
+        return load(path, **chosen)
+    except DataError:
+        if chosen["role"] == "run" or path == "-":
+            raise
+        # A run alone is the likeliest mistake, and a sentence about samples no help.
+        with suppress(DataError):
+            if load(path, **{**chosen, "role": "run"}).gold is None:
+                raise UsageError(
+                    f"{path} holds a run but no gold: add --gold"
+                ) from None
+        raise
+
+
+def _score(
+    inputs: Iterator[tuple[str, Loaded]],
+    total: int,
+    gold: Loaded | None,
+    metrics: Sequence[str],
+    options: Mapping[str, Any],
+) -> tuple[list[Evaluation], list[str]]:
+    """The evaluations, and what a reader should know about how files were read."""
+    scoring = {name: options[name] for name in _SCORING}
+    facts: Mapping[str, Query] = {}
+    if options["queries"] is not None:
+        facts = load(options["queries"], role="queries").queries
+    evaluations, notes = [], []
+    for name, loaded in track(inputs, total, "scoring"):
+        asked = [*metrics, *_judged(gold or loaded, metrics)]
+        evaluation = evaluate(
+            _informed(loaded, facts),
+            gold=gold and _informed(gold, facts),
+            metrics=asked,
+            **scoring,
+        )
+        evaluations.append(replace(evaluation, run=name))
+        renamed = {o: t for o, t in loaded.mapping.items() if o != t}
+        if renamed:
+            pairs = ", ".join(f"{ours}={theirs}" for ours, theirs in renamed.items())
+            notes.append(f"fields read as: {pairs}")
+        if loaded.format.startswith("trec"):
+            notes += unlike_trec_eval(evaluation)
+    return evaluations, list(dict.fromkeys(notes))
+
+
+def _informed(loaded: Loaded, facts: Mapping[str, Query]) -> Loaded:
+    return replace(loaded, queries={**loaded.queries, **facts}) if facts else loaded
+
+
+def _judged(truth: Loaded, metrics: Sequence[str]) -> list[str]:
+    """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
+    if truth.gold is None:
+        return []
+    rows = truth.gold.documents.values()
+    if not any(grade <= 0 for row in rows for grade in row.values()):
+        return []
+    cutoffs = [getattr(read_metric(name), "k", None) for name in metrics]
+    deepest = max((k for k in cutoffs if isinstance(k, int)), default=_JUDGED_AT)
+    return [f"judged@{deepest}"]
+
+
+def _explain(
+    inputs: Iterator[tuple[str, Loaded]],
+    gold: Loaded | None,
+    metrics: Sequence[str],
+    options: Mapping[str, Any],
+) -> None:
+    scoring = {name: options[name] for name in _SCORING}
+    for place, (name, loaded) in enumerate(inputs):
+        ranking, worked = explain(
+            loaded, options["explain"], gold=gold, metrics=metrics, **scoring
+        )
+        if place:
+            click.echo()
+        show(replace(ranking, title=f"{name}, {ranking.title}"))
+        click.echo()
+        show(worked)
+
+
+def _report(
+    evaluations: Sequence[Evaluation],
+    notes: Sequence[str],
+    outputs: Sequence[tuple[Path, Report]],
+    options: Mapping[str, Any],
+) -> None:
+    if options["json"]:
+        click.echo(REPORTS["json"](evaluations, ()), nl=False)
+    else:
+        width = width_of(sys.stdout)
+        for place, table in enumerate(_tables(evaluations, notes, options, width)):
+            if place:
+                click.echo()
+            show(table)
+    for path, report in outputs:
+        text = report(evaluations, _tables(evaluations, notes, options))
+        path.write_text(text, "utf-8", newline="\n")
+        click.echo(f"karat: wrote {path}", err=True)
+
+
+def _tables(
+    evaluations: Sequence[Evaluation],
+    notes: Sequence[str],
+    options: Mapping[str, Any],
+    width: int | None = None,
+) -> list[Table]:
+    """What a person is shown."""
+    table = (
+        leaderboard(evaluations) if width is None else leaderboard(evaluations, width)
+    )
+    tables = [replace(table, notes=[*table.notes, *notes])]
+    if options["slice"]:
+        tables += [by_tag(evaluation) for evaluation in evaluations]
+    return tables
+
+
+def _conclude(
+    evaluations: Sequence[Evaluation], broken: Sequence[str], gates: int
+) -> None:
+    for sentence in broken:
+        click.echo(f"karat: gate failed: {sentence}", err=True)
+    if broken:
+        sys.exit(_GATE_FAILED)
+    if gates:
+        click.echo(f"karat: {gates} gate{'s' * (gates > 1)} passed", err=True)
+    if any(
+        evaluation[name].failed for evaluation in evaluations for name in evaluation
+    ):
+        sys.exit(_INCOMPLETE)

@@ -1,0 +1,66 @@
+"""`karat metrics`: the catalogue, with one line each."""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from math import isinf
+
+import click
+
+from karat.cli.settings import Command
+from karat.data.spelling import LETTER, write_value
+from karat.data.tables import Table
+from karat.metrics import METRICS, Metric, read_metric
+from karat.metrics.aliases import NAMES
+from karat.reports.terminal import show
+
+__all__ = ["about", "command"]
+
+_NOTES = (
+    "A metric is written name(params)[matcher]@k: recall@5, ndcg(gain=exp)@10.",
+    "karat metrics NAME says more, as in karat metrics ndcg.",
+)
+
+
+@click.command("metrics", cls=Command)
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """List every metric with one line, or say all about the one called NAME."""
+    if name is None:
+        rows = [[key, METRICS[key].summary()] for key in METRICS]
+        show(Table(["metric", "what it says"], rows, notes=_NOTES, texts=(0, 1)))
+        return
+    metric = read_metric(name)
+    click.echo(f"{metric}\n\n{inspect.getdoc(type(metric))}\n")
+    for what, text in about(type(metric)):
+        click.echo(f"{what}: {text}")
+
+
+def about(metric: type[Metric]) -> Iterator[tuple[str, str]]:
+    """What there is to know about a metric besides its docstring."""
+    if metric.formula:
+        yield "formula", metric.formula
+    yield "range", "0 or 1" if metric.binary else _range(metric.bounds)
+    if metric.matcher is not None:
+        yield "matcher", metric.matcher
+    parameters = [
+        field.name
+        if field.default in (None, MISSING)
+        else f"{field.name}={write_value(field.default)}"
+        for field in fields(metric)
+        if field.name != LETTER
+    ]
+    if parameters:
+        yield "parameters", ", ".join(parameters)
+    if any(field.name == LETTER for field in fields(metric)):
+        yield "cutoff", f"{metric.name}@5, or {metric.name} for the whole ranking"
+    others = [name for name, ours in NAMES.items() if ours == metric.name]
+    if others:
+        yield "also understood", ", ".join(others)
+
+
+def _range(bounds: tuple[float, float]) -> str:
+    low, high = bounds
+    if isinf(low):
+        return "any number"
+    return f"{low:g} or more" if isinf(high) else f"{low:g} to {high:g}"

@@ -1,0 +1,110 @@
+"""Options and arguments that several commands share."""
+
+import glob
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from karat.data.policies import CHOICES, PROFILES
+from karat.errors import FormatError, UsageError
+
+__all__ = ["existing", "mapping_option", "policy_options", "writable"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PROFILES = [str(policies.profile) for policies in PROFILES.values()]
+
+_ABOUT = {
+    "undefined": "scores without a value",
+    "missing": "gold queries that the run lacks",
+    "extra": "run queries without gold",
+    "duplicates": "documents retrieved twice",
+    "ties": "equal scores",
+}
+
+
+def policy_options(command: F) -> F:
+    """Add a switch for every policy that can change a number."""
+    for name, about in reversed(_ABOUT.items()):
+        choice = click.Choice(CHOICES[name])
+        text = f"What to do about {about}; {CHOICES[name][0]} unless told."
+        command = click.option(f"--{name}", type=choice, help=text)(command)
+    command = click.option(
+        "--threshold", type=float, help="Smallest grade that counts as relevant."
+    )(command)
+    return click.option(
+        "--profile",
+        metavar="PROFILE",
+        help=f"Policies by name, {' or '.join(_PROFILES)}; single switches beat it.",
+    )(command)
+
+
+def mapping_option(command: F) -> F:
+    """Add `--map ours=theirs`."""
+    return click.option(
+        "--map",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        callback=_read_mapping,
+        help="Which field of the input is which of ours, as in --map query=question.",
+    )(command)
+
+
+def existing(patterns: Sequence[str]) -> list[str]:
+    """The paths that the patterns name; a pattern without any file is an error."""
+    paths: list[str] = []
+    for pattern in patterns:
+        if pattern == "-" or Path(pattern).exists() or not glob.has_magic(pattern):
+            paths.append(pattern)
+            continue
+        found = sorted(glob.glob(pattern))  # noqa: PTH207
+        if not found:
+            raise UsageError(f"no file matches {pattern!r}")
+        paths += found
+    if paths.count("-") > 1:
+        raise UsageError("standard input can be read once only: one - at most")
+    return paths
+
+
+def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
+    """The path of a file to write; the reasons why it cannot be are errors.
+
+    Args:
+        target: as the user wrote it.
+        inputs: files that must not be overwritten.
+    """
+    path = Path(target)
+    if path.is_dir():
+        raise FormatError("is a folder; name a file to write", path=target)
+    if not path.parent.is_dir():
+        raise FormatError(
+            f"cannot be written: there is no folder {str(path.parent)!r}", path=target
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise FormatError("cannot be written: permission denied", path=target)
+    if not path.exists() and not os.access(path.parent, os.W_OK):
+        raise FormatError(
+            f"cannot be written: no permission in {str(path.parent)!r}", path=target
+        )
+    present = [name for name in inputs if name is not None and Path(name).exists()]
+    if path.exists() and any(map(path.samefile, present)):
+        raise UsageError(f"{target} is an input, and would be overwritten")
+    return path
+
+
+def _read_mapping(
+    context: click.Context, parameter: click.Parameter, pairs: Sequence[str]
+) -> Mapping[str, str]:
+    del context
+    mapping = {}
+    for pair in pairs:
+        ours, equals, theirs = (part.strip() for part in pair.partition("="))
+        if not (equals and ours and theirs):
+            raise click.BadParameter(
+                f"expected OURS=THEIRS, got {pair!r}", param=parameter
+            )
+        mapping[ours] = theirs
+    return mapping

@@ -1,0 +1,155 @@
+"""Where the value of an option comes from: flag, environment, `karat.yaml`, default.
+
+A flag beats `KARAT_*` in the environment, which beats `karat.yaml` in the current
+folder, which beats the default; `-v` prints each value with its origin. The names are
+those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:`.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from karat.errors import FormatError, UnknownNameError
+
+__all__ = ["Command", "log", "speak"]
+
+PREFIX = "KARAT"
+SETTINGS = "karat.yaml"
+ORIGINS = {
+    ParameterSource.COMMANDLINE: "flag",
+    ParameterSource.ENVIRONMENT: "environment",
+    ParameterSource.DEFAULT_MAP: SETTINGS,
+    ParameterSource.DEFAULT: "default",
+}
+log = logging.getLogger("karat")
+_UNSET: tuple[Any, ...] = (None, (), {}, False)
+
+
+def _speak_up(_context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    if value:
+        speak(logging.INFO)
+
+
+class Command(click.Command):
+    """A command whose options may also be set in the environment and in a file."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        verbose = click.Option(
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=_speak_up,
+            help="Say what is done, and why.",
+        )
+        self.params.append(verbose)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """The context, with what the environment and the file say."""
+        extra.setdefault("auto_envvar_prefix", PREFIX)
+        extra.setdefault("default_map", self._settings())
+        return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry the command out, saying first where its settings come from."""
+        for option in self.get_params(ctx):
+            name = option.name or ""
+            origin = ctx.get_parameter_source(name)
+            value = ctx.params.get(name)
+            if isinstance(option, click.Option) and value not in _UNSET and origin:
+                log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
+        return super().invoke(ctx)
+
+    def _settings(self) -> dict[str, Any]:
+        section = _read_file().get(self.name or "", {})
+        options = {
+            option.name: option
+            for option in self.params
+            if isinstance(option, click.Option) and option.expose_value
+        }
+        for name in section:
+            if name not in options:
+                kind = f"{SETTINGS}: setting of {self.name}"
+                raise UnknownNameError(kind, str(name), options)
+        return {
+            name: _as_click_takes_it(options[name], value)
+            for name, value in section.items()
+        }
+
+
+def speak(level: int) -> None:
+    """Print what karat logs at this level and above, on stderr."""
+    log.setLevel(level)
+    if not any(isinstance(handler, _Stderr) for handler in log.handlers):
+        handler = _Stderr()
+        handler.setFormatter(logging.Formatter("karat: %(message)s"))
+        log.addHandler(handler)
+
+
+class _Stderr(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        # Looked up anew each time: tests and notebooks replace it.
+        click.echo(self.format(record), err=True)
+
+
+def _read_file() -> Mapping[str, Mapping[str, Any]]:
+    """The settings in the current folder, by command."""
+    path = Path(SETTINGS)
+    if not path.is_file():
+        return {}
+    # Only who has such a file pays for importing its reader.
+    import yaml  # noqa: PLC0415
+
+    try:
+        settings = yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problem = " ".join(str(error).split())
+        raise FormatError(f"not readable as YAML: {problem}", path=path) from None
+    if settings is None:
+        return {}
+    if not isinstance(settings, dict) or not all(
+        isinstance(section, dict) for section in settings.values()
+    ):
+        raise FormatError(
+            "must hold a section per command, as in 'evaluate: {metrics: [recall@5]}'",
+            path=path,
+        )
+    return settings
+
+
+def _as_click_takes_it(option: click.Option, value: Any) -> Any:
+    """A list for an option that may be repeated, `a=b` for the pairs of a mapping."""
+    if option.multiple and isinstance(value, Mapping):
+        value = [f"{_scalar(option, k)}={_scalar(option, v)}" for k, v in value.items()]
+    if option.multiple and not isinstance(value, list):
+        value = [value]
+    if isinstance(value, list) and option.multiple:
+        return [str(_scalar(option, entry)) for entry in value]
+    return _scalar(option, value)
+
+
+def _scalar(option: click.Option, value: Any) -> Any:
+    if isinstance(value, str | int | float | bool):
+        return value
+    raise FormatError(
+        f"{option.name} must be a text, a number or yes/no, got {type(value).__name__}",
+        path=SETTINGS,
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{ours}={theirs}" for ours, theirs in value.items())
+    return str(value)

@@ -1,0 +1,112 @@
+"""`karat trec-eval`: the command line of trec_eval, and its output, line for line."""
+
+import sys
+from typing import Any
+
+import click
+
+from karat.compat.trec_eval import Options, trec_eval_pages
+from karat.errors import UsageError
+from karat.formats.trec import TrecRun, read_qrels
+
+__all__ = ["command"]
+
+_PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
+
+
+@click.command("trec-eval")
+@click.option(
+    "--profile",
+    type=click.Choice(list(_PROFILES)),
+    default="trec_eval-10",
+    show_default=True,
+    help="Which trec_eval: 9.0.8 or 10.0.",
+)
+@click.option(
+    "-q",
+    "--per-query",
+    "--query_eval_wanted",
+    "per_query",
+    is_flag=True,
+    help="Lines for each topic, before those over all.",
+)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="MEASURE",
+    help="As in -m map, -m P.5,10, -m all_trec; may be repeated. Else: official.",
+)
+@click.option(
+    "-c",
+    "--complete",
+    "--complete_rel_info_wanted",
+    "complete",
+    is_flag=True,
+    help="Average over all judged topics; those the run lacks count 0.",
+)
+@click.option(
+    "-l",
+    "--level",
+    "--level_for_rel",
+    "level",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Smallest grade that is relevant.",
+)
+@click.option(
+    "-J",
+    "--judged-only",
+    "--Judged_docs_only",
+    "judged_only",
+    is_flag=True,
+    help="Remove documents without judgement from the rankings.",
+)
+@click.option(
+    "-M",
+    "--depth",
+    "--Max_retrieved_per_topic",
+    "depth",
+    type=click.IntRange(min=1),
+    help="Read only so many documents of each topic.",
+)
+@click.option(
+    "-N",
+    "--collection",
+    "--Number_docs_in_coll",
+    "collection",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Documents in the collection, for utility only.",
+)
+@click.option(
+    "-n",
+    "--no-summary",
+    "--nosummary",
+    "no_summary",
+    is_flag=True,
+    help="No lines over all topics.",
+)
+@click.argument("qrels")
+@click.argument("run")
+def command(
+    qrels: str, run: str, *, profile: str, no_summary: bool, **options: Any
+) -> None:
+    """Score RUN against QRELS as the trec_eval binary does, line for line.
+
+    Both are TREC files, gz, bz2 and zst included; - is standard input.
+
+    \b
+    karat trec-eval -q -m ndcg_cut.10 -m map qrels.txt run.txt
+    """  # noqa: D301
+    if qrels == run == "-":
+        raise UsageError("standard input can be read once only: one - at most")
+    asked = Options(version=_PROFILES[profile], summary=not no_summary, **options)
+    pages = trec_eval_pages(read_qrels(qrels), TrecRun(run), asked)
+    # Ids are passed on byte for byte, whatever the terminal's encoding.
+    output = sys.stdout.buffer
+    for page in pages:
+        output.write(page.encode("utf-8", "surrogateescape"))
+    output.flush()

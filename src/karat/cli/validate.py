@@ -1,0 +1,159 @@
+"""`karat validate`: check files, and say what is wrong with them and where."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from karat.cli.options import existing, mapping_option
+from karat.cli.settings import Command
+from karat.data.gold import KINDS, Gold
+from karat.data.policies import Policies
+from karat.data.queries import Loaded
+from karat.data.runs import Run
+from karat.errors import DataError, UsageError
+from karat.evaluation import evaluate
+from karat.formats.checking import Checked, validate
+
+__all__ = ["command"]
+
+_WRONG = 2
+_COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
+
+
+@click.command("validate", cls=Command)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-g", "--gold", "--qrels", help="Check each FILE against this gold too.")
+@click.option(
+    "--role",
+    type=click.Choice(["run", "gold", "samples", "queries"]),
+    help="What FILE is meant to be, if its content does not tell.",
+)
+@mapping_option
+@click.option("--format", metavar="FORMAT", help="Format of FILE, if not by content.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="How many problems to report for a file.",
+)
+def command(**options: Any) -> None:
+    """Check FILE...: what each holds, or everything that is wrong with it, and where.
+
+    With --gold, also whether run and gold belong together: common queries, common
+    documents, ties and duplicates. Exits with 2 when anything is wrong.
+
+    \b
+    karat validate samples.jsonl
+    karat validate run.trec --gold qrels.trec
+    """  # noqa: D301
+    gold = None
+    if options["gold"] is not None:
+        if "-" in options["files"] and options["gold"] == "-":
+            raise UsageError("standard input can be read once only: one - at most")
+        gold = _check(options["gold"], options, "gold")
+    role = options["role"] or (options["gold"] and "run")
+    checks = [_check(path, options, role) for path in existing(options["files"])]
+    problems = sum(len(c.problems) for c in (gold, *checks) if c is not None)
+    for checked in checks:
+        if checked.loaded is not None and (gold is None or gold.loaded is not None):
+            problems += _check_pair(checked.loaded, gold.loaded if gold else None)
+    if problems:
+        sys.exit(_WRONG)
+
+
+def _check(path: str, options: Mapping[str, Any], role: Any) -> Checked:
+    """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
+    checked = validate(
+        path,
+        role,
+        mapping=options["map"],
+        format=options["format"],
+        limit=options["limit"],
+    )
+    for problem in checked.problems:
+        click.echo(f"karat: {problem}", err=True)
+    if checked.more:
+        found = len(checked.problems)
+        click.echo(
+            f"karat: {path}: more problems after these {found}; --limit shows more",
+            err=True,
+        )
+    if checked.loaded is not None:
+        click.echo(f"{path}: {', '.join(_contents(checked.loaded))}")
+        for line in _remarks(checked):
+            click.echo(f"  {line}")
+    return checked
+
+
+def _contents(loaded: Loaded) -> Iterator[str]:
+    """What a file holds, in a few words."""
+    yield loaded.format
+    if loaded.run is not None:
+        yield _about_run(loaded.run)
+    if loaded.gold is not None:
+        yield _about_gold(loaded.gold)
+    if loaded.run is None and loaded.gold is None:
+        yield f"{len(loaded.queries)} queries"
+
+
+def _about_run(run: Run) -> str:
+    queries = run.queries()
+    # Nothing is looked for, so all that is found is how much was retrieved.
+    nothing: dict[str, dict[str, float]] = {query: {} for query in queries}
+    located = run.locate(nothing, judged=False, policies=Policies())
+    return f"a run with {len(queries)} queries and {located.retrieved.sum()} documents"
+
+
+def _about_gold(gold: Gold) -> str:
+    counts = {
+        kind: sum(len(items) for items in getattr(gold, kind).values())
+        for kind in KINDS
+    }
+    counts["reference answers"] = len(gold.references)
+    parts = [f"{count} {kind}" for kind, count in counts.items() if count]
+    grades = {g for labels in gold.documents.values() for g in labels.values()}
+    span = f", graded {min(grades):g} to {max(grades):g}" if len(grades) > 1 else ""
+    labels = " and ".join(parts) or "no labels"
+    return f"gold with {len(gold.queries)} queries and {labels}{span}"
+
+
+def _remarks(checked: Checked) -> Iterator[str]:
+    mapping = checked.loaded.mapping if checked.loaded else {}
+    if renamed := [f"{o}={t}" for o, t in mapping.items() if o != t]:
+        yield f"fields read as: {', '.join(renamed)}"
+    tags = {
+        tag
+        for query in (checked.loaded.queries.values() if checked.loaded else ())
+        for tag in query.tags
+    }
+    if tags:
+        yield f"{len(tags)} tags"
+    yield from (f"{notice.kind}: {notice}" for notice in checked.notices)
+
+
+def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
+    """Whether a run and gold belong together; the number of problems."""
+    truth = gold or loaded
+    if loaded.run is None or truth.gold is None:
+        return 0
+    try:
+        result = evaluate(loaded, gold=gold, metrics=_COUNTS)
+    except DataError as error:
+        click.echo(f"karat: {error}", err=True)
+        return 1
+    total = {name: int(result[name].scores.sum()) for name in _COUNTS}
+    judged = total["num_rel_ret"] + total["num_nonrel_judged_ret"]
+    present = len(result.queries) - int(result.missing.sum())
+    click.echo(f"{result.title}, matched by {result.matchers[_COUNTS[0]]}:")
+    lines = [
+        f"{present} of {len(result.queries)} gold queries are in the run",
+        f"{total['num_rel_ret']} of {total['num_rel']} relevant items are found",
+        f"{judged} of {total['num_ret']} retrieved documents are labelled",
+        *(f"{notice.kind}: {notice}" for notice in result.warnings),
+    ]
+    for line in lines:
+        click.echo(f"  {line}")
+    return 0

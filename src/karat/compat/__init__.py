@@ -1,0 +1,1 @@
+"""Fronts that reproduce other tools number for number, on karat's own formulas."""

@@ -1,0 +1,249 @@
+"""What holds for every metric in the catalogue, or for a declared part of it.
+
+A metric that is added must be put on one side of each partition below, and is then
+held to it.
+"""
+
+import pickle  # noqa: TID251  metrics travel to worker processes
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from karat.data.arrays import Floats
+from karat.metrics import METRICS, read_metric
+from karat.metrics.metric import CutoffMetric, Metric
+from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
+
+NAMES = sorted(METRICS)
+laws = settings(max_examples=100, deadline=None)
+
+LOOKS_AT_LENGTH = {
+    "f1",
+    "judged",
+    "num_ret",
+    "precision",
+    "rbp_resid",
+    "rndcg",
+    "set_ap",
+    "set_f",
+    "set_precision",
+    "set_relative_precision",
+    "unjudged",
+    "utility",
+}
+BLIND_TO_AN_UNJUDGED_TAIL = {
+    "ap",
+    "bing",
+    "bpref",
+    "context_precision",
+    "err",
+    "g",
+    "hit",
+    "infap",
+    "iprec",
+    "iprec_avg",
+    "ndcg",
+    "ndcg_any",
+    "ndcg_rel",
+    "num_nonrel_judged_ret",
+    "num_rel",
+    "num_rel_ret",
+    "r_precision",
+    "rbp",
+    "recall",
+    "recall_all",
+    "recall_capped",
+    "rr",
+    "set_recall",
+}
+
+TOPS_OUT_ELSEWHERE = {
+    "err",
+    "infap",  # its epsilon keeps it a hundred-thousandth short
+    "num_nonrel_judged_ret",
+    "num_rel",
+    "num_rel_ret",
+    "num_ret",
+    "rbp",
+    "rbp_resid",
+    "unjudged",
+    "utility",
+}
+REACHES_ONE = {
+    "ap",
+    "bing",
+    "bpref",
+    "context_precision",
+    "f1",
+    "g",
+    "hit",
+    "iprec",
+    "iprec_avg",
+    "judged",
+    "ndcg",
+    "ndcg_any",
+    "ndcg_rel",
+    "precision",
+    "r_precision",
+    "recall",
+    "recall_all",
+    "recall_capped",
+    "rndcg",
+    "rr",
+    "set_ap",
+    "set_f",
+    "set_precision",
+    "set_recall",
+    "set_relative_precision",
+}
+
+NOT_ZERO_FOR_NOTHING = {"judged", "num_rel", "unjudged"}
+
+
+def variants(name: str) -> list[Metric]:
+    """The metric as it comes, and cut or with a threshold where it can be."""
+    plain = METRICS[name]()
+    found = [plain]
+    if isinstance(plain, CutoffMetric):
+        found.append(replace(plain, k=3))
+    if any(field.name == "threshold" for field in fields(plain)):
+        found.append(replace(plain, threshold=2.0))  # type: ignore[call-arg]
+    return found
+
+
+def all_of(names: Iterable[str]) -> list[Metric]:
+    return [metric for name in sorted(names) for metric in variants(name)]
+
+
+def assert_same(metric: Metric, left: Floats, right: Floats) -> None:
+    np.testing.assert_allclose(
+        left, right, rtol=0, atol=1e-12, equal_nan=True, err_msg=str(metric)
+    )
+
+
+@pytest.mark.parametrize(
+    ("one_side", "other_side"),
+    [
+        (LOOKS_AT_LENGTH, BLIND_TO_AN_UNJUDGED_TAIL),
+        (TOPS_OUT_ELSEWHERE, REACHES_ONE),
+    ],
+)
+def test_every_metric_is_on_one_side(one_side: set[str], other_side: set[str]) -> None:
+    assert sorted(one_side | other_side) == NAMES
+    assert not one_side & other_side
+
+
+@laws
+@given(judged=judged_runs())
+def test_scores_stay_within_their_bounds(judged: tuple[Rankings, Grades]) -> None:
+    hits = hits_of(*judged)
+    for metric in all_of(NAMES):
+        scores = metric.score(hits)
+        lowest, highest = metric.bounds
+        assert scores.shape == (hits.size,), metric
+        assert scores.dtype == np.float64, metric
+        defined = scores[~np.isnan(scores)]
+        assert ((defined >= lowest) & (defined <= highest + 1e-12)).all(), metric
+        if metric.binary:
+            assert {*defined.tolist()} <= {0.0, 1.0}, metric
+
+
+@laws
+@given(judged=judged_runs())
+def test_an_unjudged_tail_changes_nothing(judged: tuple[Rankings, Grades]) -> None:
+    rankings, labels = judged
+    longer = {query: [*row, "x", "y", "z"] for query, row in rankings.items()}
+    short, long = hits_of(rankings, labels), hits_of(longer, labels)
+    for metric in all_of(BLIND_TO_AN_UNJUDGED_TAIL):
+        assert_same(metric, metric.score(short), metric.score(long))
+
+
+@pytest.mark.parametrize("name", sorted(LOOKS_AT_LENGTH))
+def test_an_unjudged_tail_changes_what_looks_at_length(name: str) -> None:
+    grades = {"a": 2, "b": 1, "n": 0} | dict.fromkeys("cdef", 1.0)
+    metric = METRICS[name]()
+    assert metric.score(one("anb", grades)) != metric.score(one("anbtuvwxyz", grades))
+
+
+@laws
+@given(judged=judged_runs())
+def test_the_order_of_queries_changes_nothing(judged: tuple[Rankings, Grades]) -> None:
+    rankings, labels = judged
+    forth = hits_of(rankings, labels)
+    back = hits_of(rankings, dict(reversed([*labels.items()])))
+    for metric in all_of(NAMES):
+        assert_same(metric, metric.score(forth), metric.score(back)[::-1])
+
+
+@laws
+@given(judged=judged_runs())
+def test_a_perfect_ranking_reaches_the_top(judged: tuple[Rankings, Grades]) -> None:
+    _, labels = judged
+    perfect = {
+        query: sorted((d for d in row if row[d] > 0), key=row.__getitem__, reverse=True)
+        for query, row in labels.items()
+    }
+    found = np.array([len(row) > 0 for row in perfect.values()])
+    hits = hits_of(perfect, labels)
+    for name in REACHES_ONE:
+        metric = METRICS[name]()
+        assert_same(metric, metric.score(hits)[found], np.ones(found.sum()))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - NOT_ZERO_FOR_NOTHING))
+def test_nothing_retrieved_scores_zero(name: str) -> None:
+    hits = one("", {"a": 2, "b": 1, "n": 0})
+    for metric in variants(name):
+        assert metric.score(hits).tolist() == [0.0]
+
+
+@laws
+@given(judged=judged_runs())
+def test_rows_of_non_relevant_documents_matter_only_where_said(
+    judged: tuple[Rankings, Grades],
+) -> None:
+    with_all, without = hits_of(*judged), hits_of(*judged, judged=False)
+    for metric in all_of(NAMES):
+        if not metric.reads_judged:
+            assert_same(metric, metric.score(with_all), metric.score(without))
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if METRICS[n].reads_judged])
+def test_rows_of_non_relevant_documents_matter_where_said(name: str) -> None:
+    grades = {"a": 1, "b": 1, "n": 0, "u": -1}
+    with_all, without = one("nxuab", grades), one("nxuab", grades, judged=False)
+    metric = METRICS[name]()
+    assert metric.score(with_all) != metric.score(without)
+
+
+@laws
+@given(judged=judged_runs())
+def test_a_threshold_of_one_is_any_positive_whole_grade(
+    judged: tuple[Rankings, Grades],
+) -> None:
+    hits = hits_of(*judged)
+    for metric in (METRICS[name]() for name in NAMES):
+        if any(field.name == "threshold" for field in fields(metric)):
+            same = replace(metric, threshold=1.0)  # type: ignore[call-arg]
+            assert_same(metric, metric.score(hits), same.score(hits))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_metric_is_a_value_that_can_be_written_and_sent(name: str) -> None:
+    for metric in variants(name):
+        assert read_metric(str(metric)) == metric
+        assert str(read_metric(str(metric))) == str(metric)
+        assert pickle.loads(pickle.dumps(metric)) == metric
+        assert hash(read_metric(str(metric))) == hash(metric)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_metric_says_what_it_means(name: str) -> None:
+    metric = METRICS[name]
+    assert metric.name == name
+    assert metric.summary().endswith(".")
+    assert len(metric.formula) > 0
+    assert len(metric().workings(one("nab", {"a": 2, "b": 1, "n": 0}))) > 0

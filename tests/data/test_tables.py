@@ -1,0 +1,87 @@
+"""Tables: they fit, they align, and no cell can break out of them."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, strategies as st
+
+from karat.data.tables import DASH, Table, clean, number
+
+HOSTILE = "\x1b[2J<script>|`*_[x](y)\r\n\u202e"
+WIDE = Table(
+    ["run", *(f"metric@{k}" for k in range(1, 9))],
+    [[f"system {row}", *(f"0.{row}{k:03}" for k in range(8))] for row in range(3)],
+    title="a title",
+    notes=["a note " + "with many words " * 12],
+)
+
+
+def test_numbers_stand_to_the_right_and_the_first_column_to_the_left() -> None:
+    table = Table(["metric", "n"], [["rr", "7"], ["recall@5", "12"]], title="t")
+    assert table.as_text() == "t\n\nmetric     n\nrr         7\nrecall@5  12"
+    assert table.width == len("recall@5  12")
+
+
+def test_wide_characters_take_two_places() -> None:
+    table = Table(["run", "n"], [["東京", "1"], ["abcd", "2"], ["e\u0301tat", "3"]])
+    assert table.as_text().splitlines()[1:] == ["東京  1", "abcd  2", "e\u0301tat  3"]
+
+
+@given(st.integers(24, 120))
+def test_a_table_too_wide_is_folded_and_loses_nothing(width: int) -> None:
+    parts = WIDE.folded(width)
+    assert all(part.width <= width for part in parts)
+    assert all(part.columns[0] == "run" for part in parts)
+    columns = [name for part in parts for name in part.columns[1:]]
+    assert columns == WIDE.columns[1:]
+    for row, cells in enumerate(WIDE.rows):
+        assert [c for part in parts for c in part.rows[row][1:]] == cells[1:]
+    text = WIDE.as_text(width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert text.count("a title") == 1
+    assert " ".join(text.split()).count("a note with many") == 1
+
+
+def test_a_column_wider_than_all_room_gets_a_part_of_its_own() -> None:
+    table = Table(["a", "b", "c"], [["x", "y" * 50, "z"]])
+    assert [part.columns for part in table.folded(10)] == [["a", "b"], ["a", "c"]]
+
+
+def test_tables_of_texts_are_not_folded() -> None:
+    table = Table(["a", "b", "c"], [["x", "y" * 50, "z" * 50]], texts=(0, 1, 2))
+    assert table.folded(20) == [table]
+
+
+def test_no_cell_moves_the_cursor() -> None:
+    text = Table([HOSTILE], [[HOSTILE]], title=HOSTILE, notes=[HOSTILE]).as_text()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
+    assert clean("plain é 東") == "plain é 東"
+
+
+def test_no_cell_adds_markup_to_a_page() -> None:
+    tags: list[str] = []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            del attrs
+            tags.append(tag)
+
+    Tags().feed(Table([HOSTILE], [[HOSTILE]], title=HOSTILE, notes=[HOSTILE]).as_html())
+    assert set(tags) == {"table", "caption", "thead", "tbody", "tr", "th", "td", "div"}
+
+
+def test_no_cell_adds_columns_to_markdown() -> None:
+    page = Table(["a", "b"], [["x", HOSTILE]], notes=[HOSTILE]).as_markdown()
+    for line in page.splitlines()[:3]:
+        assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert "<script>" not in page
+    assert "[x](y)" not in page
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, DASH), (float("nan"), DASH), (0.0, "0.0000"), (1, "1.0000")],
+)
+def test_a_score_that_does_not_exist_is_a_dash(value: float | None, text: str) -> None:
+    assert number(value) == text

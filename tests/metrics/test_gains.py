@@ -1,0 +1,97 @@
+"""Metrics over gains, against slow references that walk down the ranking."""
+
+from math import log2
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from karat.metrics.metric import Metric
+from karat.metrics.r_based import RNDCG, BinaryG, G, NDCGRel
+from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
+
+Row = dict[str, float]
+
+
+def dcg(gains: list[float], depth: int) -> float:
+    return sum(gain / log2(rank + 2) for rank, gain in enumerate(gains[:depth]))
+
+
+def lay_out(ranking: list[str], grades: Row) -> tuple[list[float], list[float]]:
+    """Gains down the ranking, and those of the best one."""
+    gains = [max(grades.get(document, 0.0), 0.0) for document in ranking]
+    best = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
+    return gains, best
+
+
+def slow_rndcg(ranking: list[str], grades: Row) -> float | None:
+    gains, best = lay_out(ranking, grades)
+    if not best:
+        return None
+    ends = [
+        n for n in range(1, len(best) + 1) if best[n:] == [] or best[n] < best[n - 1]
+    ]
+    points = [dcg(gains, end) / dcg(best, end) for end in ends]
+    if len(ranking) > len(best) + 1:
+        points.append(dcg(gains, len(gains)) / dcg(best, len(best)))
+    return sum(points) / len(points)
+
+
+def slow_ndcg_rel(ranking: list[str], grades: Row) -> float | None:
+    gains, best = lay_out(ranking, grades)
+    if not best:
+        return None
+    ranks = [rank for rank, gain in enumerate(gains, 1) if gain > 0]
+    points = [dcg(gains, rank) / dcg(best, rank) for rank in ranks]
+    whole = dcg(gains, len(gains)) / dcg(best, len(best))
+    return (sum(points) + whole * (len(best) - len(points))) / len(best)
+
+
+def slow_g(ranking: list[str], grades: Row) -> float | None:
+    gains, best = lay_out(ranking, grades)
+    if not best:
+        return None
+    cost = so_far = paid = 0.0
+    for rank, gain in enumerate(gains):
+        cost += max(best[rank], 1.0) if rank < len(best) else 1.0
+        so_far += gain
+        paid += gain / log2(2 + cost - so_far) if gain else 0.0
+    return paid / sum(best)
+
+
+@pytest.mark.parametrize(
+    ("metric", "slow"),
+    [(RNDCG(), slow_rndcg), (NDCGRel(), slow_ndcg_rel), (G(), slow_g)],
+    ids=str,
+)
+@settings(max_examples=200, deadline=None)
+@given(judged=judged_runs(grades=(-1, 0, 0.5, 1, 1, 2, 3)))
+def test_the_reference_agrees(
+    metric: Metric, slow: object, judged: tuple[Rankings, Grades]
+) -> None:
+    assert callable(slow)
+    rankings, labels = judged
+    expected = [slow([*rankings[q]], dict(labels[q])) for q in labels]
+    scores = metric.score(hits_of(rankings, labels))
+    wanted = [np.nan if value is None else value for value in expected]
+    np.testing.assert_allclose(scores, wanted, rtol=0, atol=1e-12)
+
+
+def test_rndcg_averages_ndcg_where_the_ideal_drops() -> None:
+    grades = {"a": 2, "b": 1, "c": 1}
+    at_1, at_3 = 1 / 2, (1 + 2 / log2(3)) / (2 + 1 / log2(3) + 1 / log2(4))
+    assert RNDCG().score(one("ba", grades)) == pytest.approx((at_1 + at_3) / 2)
+
+
+def test_bing_pays_less_the_more_others_stand_before() -> None:
+    paid = 1 + 1 / log2(3)
+    assert BinaryG().score(one("axb", {"a": 1, "b": 3})) == pytest.approx(paid / 2)
+
+
+def test_sums_of_one_query_do_not_blur_those_of_another() -> None:
+    huge = {"a": 1e12, "b": 1e12}
+    small = {"a": 1.0, "b": 1.0}
+    both = hits_of({"q0": ["a", "b"], "q1": ["x", "a"]}, {"q0": huge, "q1": small})
+    alone = one("xa", small)
+    for metric in (RNDCG(), NDCGRel(), G()):
+        assert metric.score(both)[1] == pytest.approx(metric.score(alone)[0], abs=1e-6)

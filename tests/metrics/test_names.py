@@ -1,0 +1,170 @@
+"""Spellings of karat and of others, and what happens to a typo."""
+
+import pytest
+
+from karat.errors import (
+    ParameterError,
+    SpellingError,
+    UnknownNameError,
+)
+from karat.metrics import METRICS, read_metric, read_spelling
+from karat.metrics.aliases import NAMES, canonical
+from karat.metrics.ranked_gain import NDCG
+
+TREC_EVAL = {
+    "ndcg_cut_10": "ndcg@10",
+    "ndcg_cut.10": "ndcg@10",
+    "ndcg": "ndcg",
+    "P_10": "precision@10",
+    "P.10": "precision@10",
+    "recip_rank": "rr",
+    "map": "ap",
+    "map_cut_10": "ap@10",
+    "Rprec": "r_precision",
+    "Rprec_mult_0.20": "r_precision(mult=0.2)",
+    "iprec_at_recall_0.10": "iprec(recall=0.1)",
+    "11pt_avg": "iprec_avg",
+    "infAP": "infap",
+    "bpref": "bpref",
+    "success_5": "hit@5",
+    "recall_10": "recall@10",
+    "relative_P_5": "recall_capped@5",
+    "set_P": "set_precision",
+    "set_recall": "set_recall",
+    "set_map": "set_ap",
+    "set_F": "set_f",
+    "set_F.0.5": "set_f(beta=0.5)",
+    "set_relative_P": "set_relative_precision",
+    "unj_5": "unjudged@5",
+    "G": "g",
+    "binG": "bing",
+    "Rndcg": "rndcg",
+    "ndcg_rel": "ndcg_rel",
+    "rbp_resid": "rbp_resid",
+    "utility": "utility",
+    "num_ret": "num_ret",
+    "num_rel": "num_rel",
+    "num_rel_ret": "num_rel_ret",
+    "num_nonrel_judged_ret": "num_nonrel_judged_ret",
+}
+IR_MEASURES = {
+    "nDCG": "ndcg",
+    "nDCG@10": "ndcg@10",
+    "nDCG(dcg='exp-log2')@10": "ndcg(gain=exp)@10",
+    'nDCG(dcg="exp-log2")@10': "ndcg(gain=exp)@10",
+    "nDCG(dcg='log2')@10": "ndcg@10",
+    "AP": "ap",
+    "AP(rel=2)": "ap(threshold=2)",
+    "AP(rel=2)@100": "ap(threshold=2)@100",
+    "RR": "rr",
+    "RR(rel=2)@10": "rr(threshold=2)@10",
+    "R@100": "recall@100",
+    "R(rel=2)@100": "recall(threshold=2)@100",
+    "P@5": "precision@5",
+    "P(rel=2)@5": "precision(threshold=2)@5",
+    "Success@5": "hit@5",
+    "Judged@10": "judged@10",
+    "ERR@20": "err@20",
+    "RBP(p=0.5)": "rbp(p=0.5)",
+    "RBP(rel=1, p=0.5)@10": "rbp(p=0.5, threshold=1)@10",
+    "IPrec@0.1": "iprec(recall=0.1)",
+    "IPrec(rel=2)@0.1": "iprec(recall=0.1, threshold=2)",
+    "SetP": "set_precision",
+    "SetP(rel=2)": "set_precision(threshold=2)",
+    "SetR": "set_recall",
+    "SetAP": "set_ap",
+    "SetF(beta=0.5)": "set_f(beta=0.5)",
+    "Bpref": "bpref",
+    "Rprec": "r_precision",
+    "infAP": "infap",
+    "NumRet": "num_ret",
+    "NumRet(rel=1)": "num_rel_ret(threshold=1)",
+    "NumRel": "num_rel",
+}
+RAG_TOOLS = {
+    "retrieval-hit-at-k": "hit@k",
+    "retrieval-recall-at-k": "recall@k",
+    "retrieval-mrr": "rr",
+    "retrieval-ndcg-at-k": "ndcg@k",
+    "recall_at_k": "recall@k",
+    "precision_at_k": "precision@k",
+    "ndcg_at_k": "ndcg@k",
+    "recall_at_5": "recall@5",
+    "Recall@5": "recall@5",
+    "Recall_all@5": "recall_all@5",
+    "Recall_any@5": "hit@5",
+    "NDCG_any@5": "ndcg_any@5",
+    "hit_rate": "hit",
+    "hit-rate@5": "hit@5",
+    "mrr": "rr",
+    "mrr@10": "rr@10",
+    "map": "ap",
+    "success": "hit",
+    "p@3": "precision@3",
+    "ndcg_burges@10": "ndcg(gain=exp)@10",
+}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [*TREC_EVAL.items(), *IR_MEASURES.items(), *RAG_TOOLS.items()]
+)
+def test_names_of_others_are_read(theirs: str, ours: str) -> None:
+    assert read_metric(theirs) == read_metric(ours)
+    assert canonical(ours) == ours
+
+
+def test_a_matcher_keeps_its_place() -> None:
+    assert str(read_spelling("ndcg_cut_10[exact]")) == "ndcg[exact]@10"
+    assert str(read_spelling("recall_at_k[fuzzy(0.8)]")) == "recall[fuzzy(0.8)]@k"
+    assert str(read_spelling("IPrec[exact]@0.1")) == "iprec(recall=0.1)[exact]"
+
+
+def test_every_alias_leads_to_a_metric_and_shadows_none() -> None:
+    assert not set(NAMES) & set(METRICS)
+    assert {type(read_metric(name)).name for name in NAMES} <= set(METRICS)
+
+
+def test_a_spelling_may_be_handed_over_parsed() -> None:
+    assert read_metric(read_spelling("nDCG@10")) == NDCG(10)
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("ndgc@10", "ndcg"),
+        ("recal@5", "recall"),
+        ("recip_rnk", "recip_rank"),
+        ("presicion_at_5", "precision"),
+        ("bprref", "bpref"),
+    ],
+)
+def test_a_typo_is_told_what_was_meant(typo: str, meant: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"did you mean '{meant}'"):
+        read_metric(typo)
+
+
+def test_a_name_like_no_other_gets_the_list() -> None:
+    with pytest.raises(UnknownNameError, match=r"known: .*, ndcg, "):
+        read_metric("xyzzy@5")
+
+
+def test_a_cutoff_where_there_is_none_is_refused() -> None:
+    with pytest.raises(SpellingError, match="bpref takes no cutoff"):
+        read_metric("bpref@10")
+
+
+def test_a_parameter_that_is_none_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="unknown parameter of rbp 'q'"):
+        read_metric("rbp(q=0.8)")
+
+
+@pytest.mark.parametrize("text", ["rbp(p=x)", "err(max_grade=1.5)", "ndcg(gain=2)"])
+def test_a_parameter_of_the_wrong_kind_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError, match="must be"):
+        read_metric(text)
+
+
+@pytest.mark.parametrize("text", ["", "@5", "(rel=2)", "[exact]"])
+def test_what_has_no_name_is_refused(text: str) -> None:
+    with pytest.raises(SpellingError, match="expected name"):
+        read_metric(text)

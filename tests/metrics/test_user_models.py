@@ -1,0 +1,66 @@
+"""Metrics of an imagined reader."""
+
+import numpy as np
+import pytest
+
+from karat.errors import ParameterError
+from karat.metrics.user_models import (
+    ExpectedReciprocalRank,
+    RankBiasedPrecision,
+    RankBiasedResidual,
+)
+from tests.metrics.judged_runs import one
+
+
+def test_rbp_pays_each_rank_what_the_reader_reaches_it_with() -> None:
+    hits = one("axb", {"a": 3, "b": 1, "n": 0})
+    assert RankBiasedPrecision(p=0.5).score(hits) == pytest.approx(0.5 * (1 + 0.25))
+    assert RankBiasedPrecision(2, p=0.5).score(hits) == pytest.approx(0.5)
+    assert RankBiasedPrecision(p=0.5, threshold=2).score(hits) == pytest.approx(0.5)
+
+
+def test_scaled_rbp_pays_grades_over_the_highest_of_the_query() -> None:
+    # The value trec_eval 10 prints for a=3, b=1, c=0.
+    hits = one("abc", {"a": 3, "b": 1, "c": 0})
+    scaled = RankBiasedPrecision(p=0.5, gain="scaled")
+    assert scaled.score(hits) == pytest.approx(0.58333333)
+
+
+def test_the_residual_is_what_unjudged_ranks_could_add() -> None:
+    hits = one("axnu", {"a": 1, "n": 0, "u": -1})
+    open_ranks = 0.5 * (0.5 + 0.125) + 0.5**4
+    assert RankBiasedResidual(p=0.5).score(hits) == pytest.approx(open_ranks)
+
+
+def test_the_residual_of_a_ranking_judged_throughout_is_zero_as_in_trec_eval() -> None:
+    assert RankBiasedResidual().score(one("an", {"a": 1, "n": 0})).tolist() == [0.0]
+
+
+def test_err_stops_at_good_documents() -> None:
+    hits = one("axb", {"a": 4, "b": 2})
+    first, second = 15 / 16, 3 / 16
+    expected = first + (1 - first) * second / 3
+    assert ExpectedReciprocalRank().score(hits) == pytest.approx(expected)
+    assert ExpectedReciprocalRank(2).score(hits) == pytest.approx(first)
+
+
+def test_err_needs_a_scale_that_holds_every_grade() -> None:
+    hits = one("a", {"a": 5})
+    with pytest.raises(ParameterError, match="at least the highest grade, 5, got 4"):
+        ExpectedReciprocalRank().score(hits)
+    err = ExpectedReciprocalRank(max_grade=5)
+    assert err.score(hits) == pytest.approx(31 / 32)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, -0.5, float("nan")])
+def test_persistence_lies_between_0_and_1(p: float) -> None:
+    with pytest.raises(ParameterError, match="p must be between 0 and 1"):
+        RankBiasedPrecision(p=p)
+    with pytest.raises(ParameterError, match="p must be between 0 and 1"):
+        RankBiasedResidual(p=p)
+
+
+def test_without_relevant_gold_there_is_no_score() -> None:
+    hits = one("n", {"n": 0})
+    for metric in (RankBiasedPrecision(), ExpectedReciprocalRank()):
+        assert np.isnan(metric.score(hits))
