@@ -5,6 +5,7 @@
 Names are loaded when first used, so that `import karat` costs next to nothing.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from karat.data.runs import Run
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
+    from karat.formats.saved import load
 
 __all__ = [
     "Evaluation",
@@ -25,6 +27,7 @@ __all__ = [
     "__version__",
     "aevaluate",
     "evaluate",
+    "load",
 ]
 
 _HOMES = {
@@ -34,7 +37,11 @@ _HOMES = {
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
     "evaluate": "karat.evaluation",
+    "load": "karat.formats.saved",
 }
+
+# A library is silent until its user asks: `karat -v` does, and so may any program.
+logging.getLogger("karat").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:

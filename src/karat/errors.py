@@ -5,7 +5,7 @@
     │   ├── SpellingError                  a metric or matcher that does not parse
     │   ├── ParameterError                 a parameter with a value it cannot take
     │   └── UnknownNameError (LookupError) a name no catalogue knows
-    ├── DataError (ValueError)             input that cannot be scored, and where it lies
+    ├── DataError (ValueError)             input that cannot be scored, and where
     │   ├── FormatError                    a file or object that cannot be read
     │   └── MismatchError                  run and gold that do not belong together
     └── MissingExtraError (ImportError)    an optional part that is not installed

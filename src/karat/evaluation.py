@@ -177,7 +177,9 @@ def _carry_out(
 
     def notices() -> tuple[Notice, ...]:
         read = truth.notices if truth is loaded else (*loaded.notices, *truth.notices)
-        seen = (*run.notices(gold.documents, plan.policies), *outcome.notices)
+        # Queries whose gold is not ids are no strangers to the gold.
+        labels = {query: gold.documents.get(query, {}) for query in queries}
+        seen = (*run.notices(labels, plan.policies), *outcome.notices)
         return (*read, *{notice.kind: notice for notice in seen}.values())
 
     return Evaluation(

@@ -56,4 +56,4 @@ def command(**options: Any) -> None:
             raise FormatError(f"cannot be written: {reason}", path=target) from None
         click.echo(f"karat: wrote {target}", err=True)
     for notice in notices:
-        click.echo(f"karat: {notice.kind}: {notice}", err=True)
+        click.echo(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)

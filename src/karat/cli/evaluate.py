@@ -54,7 +54,13 @@ _SCORING = (
     help="A metric such as ndcg@10; repeat it, or join several with commas.",
 )
 @click.option("-k", type=int, help="What the letter in recall@k means.")
-@click.option("--match", default="auto", show_default=True, metavar="MATCHER")
+@click.option(
+    "--match",
+    default="auto",
+    show_default=True,
+    metavar="MATCHER",
+    help="How a document satisfies a gold item.",
+)
 @policy_options
 @mapping_option
 @click.option("--format", metavar="FORMAT", help="Format of RUN, if not by content.")

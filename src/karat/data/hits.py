@@ -77,6 +77,11 @@ class Hits:
         return len(self.gold_count)
 
     @cached_property
+    def all_positive(self) -> bool:
+        """Whether no gold item is judged non-relevant, so that nothing is left out."""
+        return bool((self.gold_grade > 0).all())
+
+    @cached_property
     def gold_query(self) -> Ints:
         """Index of the query of each entry of `gold_grade`."""
         return np.repeat(np.arange(self.size), self.gold_count)
@@ -102,10 +107,11 @@ class Hits:
 
     def positions(self, threshold: float | None = None) -> tuple[Ints, Ints]:
         """Query and rank of every position that matches a relevant item, each once."""
+        if self.item is None:
+            credits = self.credits(threshold)
+            return credits.query, credits.rank
         rows = self.relevant(threshold)
         query, rank = self.query[rows], self.rank[rows]
-        if self.item is None or len(query) == 0:
-            return query, rank
         new = np.ones(len(query), np.bool_)
         new[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
         return query[new], rank[new]
@@ -113,14 +119,16 @@ class Hits:
     @cached_property
     def ideal_order(self) -> tuple[Ints, Ints, Floats]:
         """Query, place from 1 and grade of all positive gold, in the best order."""
-        rows = self.gold_grade > 0
-        query, grade = self.gold_query[rows], self.gold_grade[rows]
+        query, grade = self.gold_query, self.gold_grade
+        if not self.all_positive:
+            rows = grade > 0
+            query, grade = query[rows], grade[rows]
         # Equal grades are in the best order already.
         if len(grade) and grade.min() < grade.max():
             grade = grade[np.lexsort((-grade, query))]
         return query, place_by(query, self.size), grade
 
-    def cutoff(self, k: int | str | None, query: Ints) -> Ints | int | None:
+    def cutoff(self, k: int | str | None, query: Ints | slice) -> Ints | int | None:
         """The largest rank that counts for each row: k itself, or the query's own."""
         if not isinstance(k, str):
             return k
@@ -128,16 +136,16 @@ class Hits:
         return self.own_k[query]
 
     def _pay(self, threshold: float | None) -> Credits:
-        rows = self.relevant(threshold)
-        if self.item is not None:
-            rows &= self.first
+        rows = self._paid(threshold)
         query, rank, grade = self.query[rows], self.rank[rows], self.grade[rows]
         if self.item is not None:
             order = np.lexsort((-grade, rank, query))
             query, rank, grade = query[order], rank[order], grade[order]
         place = place_by(query, self.size)
-        gold = is_relevant(self.gold_grade, threshold)
-        relevant = count_by(self.gold_query[gold], self.size)
+        relevant = self.gold_count
+        if threshold is not None or not self.all_positive:
+            gold = is_relevant(self.gold_grade, threshold)
+            relevant = count_by(self.gold_query[gold], self.size)
         return Credits(
             query=query,
             rank=rank,
@@ -147,6 +155,13 @@ class Hits:
             relevant=relevant,
             whole=np.where(relevant > 0, relevant, np.nan),
         )
+
+    def _paid(self, threshold: float | None) -> Bools | slice:
+        """Selects the rows that earn: relevant, and the first of their item."""
+        if threshold is None and self.all_positive:
+            return slice(None) if self.item is None else self.first
+        rows = self.relevant(threshold)
+        return rows if self.item is None else rows & self.first
 
 
 def is_relevant(grade: Floats, threshold: float | None) -> Bools:

@@ -1,4 +1,4 @@
-"""Where trec_eval would print another number on the same files, and which policy it is."""
+"""Where trec_eval prints another number on the same files, and which policy it is."""
 
 from karat.data.evaluations import Evaluation
 
@@ -11,17 +11,19 @@ def unlike_trec_eval(evaluation: Evaluation) -> list[str]:
     if policies.profile is not None and policies.profile.startswith("trec_eval"):
         return []
     lines = []
-    undefined = max((evaluation[name].undefined for name in evaluation), default=0)
+    # The binary does not know judged@k, which is undefined for other reasons.
+    names = [name for name in evaluation if not name.startswith("judged")]
+    undefined = max((evaluation[name].undefined for name in names), default=0)
     if undefined and policies.undefined != "zero":
         lines.append(
-            f"{undefined} queries without relevant gold count 0 there "
-            "(here: --undefined zero)"
+            f"queries without relevant gold ({undefined} of {len(evaluation.queries)}) "
+            "count 0 there (here: --undefined zero)"
         )
     missing = int(evaluation.missing.sum())
     if missing:
         lines.append(
-            f"{missing} queries missing from the run are refused by version 10 without "
-            "-c and left out by version 9 (here: --missing skip)"
+            f"queries missing from the run ({missing}) are refused by version 10 "
+            "without -c, and left out by version 9 (here: --missing skip)"
         )
     kinds = {notice.kind for notice in evaluation.warnings}
     if "duplicates" in kinds:

@@ -14,9 +14,7 @@ WIDTH = 100
 _COUNTS = ("n", "undefined", "missing")
 
 
-def leaderboard(
-    evaluations: Sequence[Evaluation], width: int | None = WIDTH
-) -> Table:
+def leaderboard(evaluations: Sequence[Evaluation], width: int | None = WIDTH) -> Table:
     """A row per metric for one run; for several a row per run, best first.
 
     Runs are ordered by the first metric. Where a row per run would be wider than
@@ -67,13 +65,23 @@ def _title(ranked: Sequence[Evaluation]) -> str:
 
 def _notes(ranked: Sequence[Evaluation]) -> list[str]:
     """Each note once, with the runs it is about unless it is about all of them."""
-    about: dict[str, list[str]] = {}
+    warned: dict[tuple[str, str], list[str]] = {}
+    other: dict[str, list[str]] = {}
     for evaluation in ranked:
-        for note in evaluation.summary().notes:
-            about.setdefault(note, []).append(evaluation.run)
+        for notice in evaluation.warnings:
+            counts = warned.setdefault((notice.kind, notice.text), [])
+            counts.append(f"{evaluation.run} {notice.count}")
+        for note in evaluation.summary().notes[len(evaluation.warnings) :]:
+            other.setdefault(note, []).append(evaluation.run)
     return [
-        note if len(runs) == len(ranked) else f"{', '.join(runs)}: {note}"
-        for note, runs in about.items()
+        *(
+            f"{kind}: {text}: {', '.join(counts)}"
+            for (kind, text), counts in warned.items()
+        ),
+        *(
+            note if len(runs) == len(ranked) else f"{', '.join(runs)}: {note}"
+            for note, runs in other.items()
+        ),
     ]
 
 

@@ -35,8 +35,8 @@ def show(table: Table, stream: TextIO | None = None) -> None:
         console.print(_grid(part))
     if table.notes:
         console.print()
-    for note in table.notes:
-        console.print(Text(clean(note), style="dim"))
+    for line in table.note_lines(width):
+        console.print(Text(line, style="dim"))
 
 
 def width_of(stream: TextIO) -> int:

@@ -1,0 +1,46 @@
+"""What a pytrec_eval user runs on files: `rival.py QRELS RUN`, text or Parquet."""
+
+import sys
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytrec_eval
+
+from measures import TREC_NAMES, TREC_REQUEST
+
+
+def main() -> None:
+    """Print the means as trec_eval does."""
+    qrels, run = sys.argv[1:]
+    read = _read_parquet if run.endswith(".parquet") else _read_text
+    gold, scores = read(qrels, run)
+    evaluator = pytrec_eval.RelevanceEvaluator(gold, set(TREC_REQUEST))
+    rows = evaluator.evaluate(scores).values()
+    for measure in TREC_NAMES.values():
+        print(f"{measure:<22}\tall\t{fmean(row[measure] for row in rows):.4f}")
+
+
+def _read_text(qrels: str, run: str) -> tuple[Any, Any]:
+    with Path(qrels).open(encoding="utf-8") as file:
+        gold = pytrec_eval.parse_qrel(file)
+    with Path(run).open(encoding="utf-8") as file:
+        return gold, pytrec_eval.parse_run(file)
+
+
+def _read_parquet(qrels: str, run: str) -> tuple[Any, Any]:
+    # Imported here, so that text files do not pay for it.
+    import pandas as pd
+
+    def nested(path: str, value: str) -> dict[str, dict[str, Any]]:
+        table = pd.read_parquet(path, columns=["qid", "docid", value])
+        return {
+            query: dict(zip(rows["docid"].tolist(), rows[value].tolist(), strict=True))
+            for query, rows in table.groupby("qid", sort=False)
+        }
+
+    return nested(qrels, "rel"), nested(run, "score")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Checking a file: every problem in it with its place, instead of only the first."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from karat.data.policies import Policies
+from karat.data.queries import Loaded
+from karat.data.runs import Notice
+from karat.errors import DataError
+from karat.formats.format import Role
+from karat.formats.loading import load_with_notes
+from karat.formats.notes import Notes
+
+__all__ = ["Checked", "validate"]
+
+LIMIT = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What a check found.
+
+    Attributes:
+        problems: what is wrong, with file and line or query; at most the limit.
+        more: whether there are further problems.
+        notices: what is not wrong but worth knowing.
+        loaded: what the file holds, if nothing is wrong with it.
+    """
+
+    problems: tuple[DataError, ...] = ()
+    more: bool = False
+    notices: tuple[Notice, ...] = ()
+    loaded: Loaded | None = None
+
+
+def validate(
+    source: str | os.PathLike[str],
+    role: Role | None = None,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    limit: int = LIMIT,
+) -> Checked:
+    """Read a file to its end and collect what is wrong with it.
+
+    Args:
+        source: a path, or `-` for standard input.
+        role: what the file is meant to be.
+        mapping: our field name -> the file's, where the inference should not decide.
+        format: the name of the format, where sniffing should not decide.
+        limit: how many problems are collected.
+    """
+    notes = Notes(keep=limit)
+    try:
+        loaded = load_with_notes(
+            source, notes, role=role, mapping=mapping, format=format
+        )
+        _read_through(loaded)
+    except DataError as error:
+        if len(notes.problems) < limit:
+            return Checked((*notes.problems, error), notices=notes.notices())
+        return Checked(tuple(notes.problems), more=True, notices=notes.notices())
+    if notes.problems:
+        return Checked(tuple(notes.problems), notices=notes.notices())
+    return Checked(notices=loaded.notices, loaded=loaded)
+
+
+def _read_through(loaded: Loaded) -> None:
+    """Some runs are read only when they are scored: read them to the end now."""
+    if loaded.run is not None:
+        for _ in loaded.run.rankings(Policies()):
+            pass

@@ -1,0 +1,245 @@
+"""Tables as text: CSV and TSV, with one row per document or one sample per row."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, BinaryIO
+
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.queries import Loaded
+from karat.data.runs import Document, Run
+from karat.errors import FormatError
+from karat.formats.decoding import decode_text
+from karat.formats.fields import infer, is_row, known_as
+from karat.formats.format import Format, Source
+from karat.formats.native import known_of, sample_cells, scores_say_the_order, whole
+from karat.formats.samples import Samples
+from karat.formats.shapes import load_records_by
+from karat.formats.tables import COLUMNS, Table
+
+__all__ = ["Delimited"]
+
+_MOST_COLUMNS = 10_000
+_LONGEST_CELL = 1 << 30
+_TRIPLE = 3
+
+
+class Delimited(Format):
+    """A table as text; its first row names the columns.
+
+    Args:
+        name: `csv` or `tsv`.
+        extensions: file endings it is known by.
+        delimiters: what may stand between cells; the first is written.
+    """
+
+    def __init__(self, name: str, extensions: tuple[str, ...], delimiters: str) -> None:
+        self.name = name
+        self.extensions = extensions
+        self._delimiters = delimiters
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """The first row names columns karat knows, or the file's name says so."""
+        line = _first_line(head)
+        if line[:1] in {"{", "["}:
+            return False
+        cells = [cell.strip(' "') for cell in line.split(self._between(line))[:100]]
+        known = sum(known_as(cell) is not None for cell in cells)
+        return known > 1 or (name.endswith(self.extensions) and len(cells) > 1)
+
+    def read(self, source: Source) -> Loaded:
+        """Read row after row."""
+        with source.open() as stream, _long_cells():
+            rows = self._rows(stream, source)
+            header, rows = _header(rows, source)
+            fields = infer(header, source.role, source.mapping) | _unnamed(
+                header, source
+            )
+            if is_row(fields):
+                return self._read_table(rows, header, fields, source)
+            samples = Samples(source)
+            for line, row in rows:
+                samples.take(_record(header, row), line)
+            return samples.finish(self.name)
+
+    def read_by(self, source: Source, column: str) -> dict[str, Loaded]:
+        """The rows, split by the value of a column."""
+        with source.open() as stream, _long_cells():
+            header, rows = _header(self._rows(stream, source), source)
+            records = ((line, _record(header, row)) for line, row in rows)
+            return load_records_by(records, column, source, self.name)
+
+    def _read_table(
+        self,
+        rows: Iterator[tuple[int, list[str]]],
+        header: list[str],
+        fields: Mapping[str, str],
+        source: Source,
+    ) -> Loaded:
+        for theirs in source.mapping.values():
+            if theirs not in header:
+                raise source.error(
+                    f"no column is called {theirs!r}; columns found: {_list(header)}"
+                )
+        table = Table(source, fields)
+        # One cell beyond the last stands for the columns that are not there.
+        places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
+        for line, row in rows:
+            row.append("")
+            table.take([row[place] or None for place in places], line)
+        return table.finish(self.name)
+
+    def _rows(
+        self, stream: BinaryIO, source: Source
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Rows that are not blank, each with the line it starts on."""
+        lines = (decode_text(data, number) for number, data in enumerate(stream, 1))
+        first = next(lines, "")
+        if not first:
+            raise source.error("is empty: there is nothing to read")
+        reader = csv.reader(
+            chain([first], lines), delimiter=self._between(first), strict=True
+        )
+        line = 1
+        try:
+            for row in reader:
+                if row and any(row):
+                    yield line, row
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise source.error(f"broken row: {error}", line=line) from None
+
+    def _between(self, line: str) -> str:
+        return max(self._delimiters, key=line.count)
+
+    def write_run(self, run: Run, stream: BinaryIO) -> None:
+        """One row per document with its score or rank, or samples if more is known."""
+        rankings = [*run.rankings(Policies())]
+        scored = all(scores_say_the_order(ranking) for _, ranking in rankings)
+        known = {name for _, r in rankings for d in r for name in known_of(d)}
+        held = known <= ({"id", "score"} if scored else {"id"})
+        if not held or not all(ranking for _, ranking in rankings):
+            self.write_samples(Loaded(run=run), stream)
+            return
+        rows = [
+            (query, d.id, d.score if scored else rank)
+            for query, ranking in rankings
+            for rank, d in enumerate(_each_once(ranking, query), 1)
+        ]
+        self._write(("query_id", "doc_id", "score" if scored else "rank"), rows, stream)
+
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
+        """One row per relevant document, or samples where gold is more than ids."""
+        only_ids = gold.kinds() in {(), ("documents",)} and not gold.references
+        if not only_ids or not all(map(gold.documents.get, gold.queries)):
+            self.write_samples(Loaded(gold=gold), stream)
+            return
+        rows = [
+            (query, document, whole(grade))
+            for query in gold.queries
+            for document, grade in gold.documents[query].items()
+        ]
+        self._write(("query_id", "doc_id", "grade"), rows, stream)
+
+    def write_samples(self, loaded: Loaded, stream: BinaryIO) -> None:
+        """One row per query; lists and mappings are written as JSON."""
+        header, rows = sample_cells(loaded)
+        self._write(header, rows, stream)
+
+    def _write(self, header: Any, rows: Any, stream: BinaryIO) -> None:
+        text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="")
+        writer = csv.writer(text, delimiter=self._delimiters[0], lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        text.flush()
+        text.detach()
+
+
+def _first_line(head: bytes) -> str:
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    return text.partition(b"\n")[0].decode("utf-8", "replace").strip("\r")
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Cells that hold a sample's contexts as JSON outgrow the module's limit."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _header(
+    rows: Iterator[tuple[int, list[str]]], source: Source
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The names of the columns and the rows below; cells are counted on the way."""
+    line, first = next(rows, (1, []))
+    if len(first) > _MOST_COLUMNS:
+        raise source.error(f"has {len(first)} columns; is it a table?", line=line)
+    header = [cell.strip() for cell in first]
+    numbered = [str(number) for number in range(1, len(header) + 1)]
+    if _has_no_header(header, source):
+        return numbered, _counted(chain([(line, first)], rows), numbered, source)
+    twice = next((n for i, n in enumerate(header) if n and n in header[:i]), None)
+    if twice is not None:
+        raise source.error(f"two columns are called {twice!r}", line=line)
+    return header, _counted(rows, header, source)
+
+
+def _has_no_header(cells: list[str], source: Source) -> bool:
+    if source.mapping and all(theirs.isdigit() for theirs in source.mapping.values()):
+        return not set(source.mapping.values()) <= set(cells)
+    unknown = all(known_as(cell) is None for cell in cells)
+    return len(cells) == _TRIPLE and unknown and _is_number(cells[-1])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _unnamed(header: list[str], source: Source) -> dict[str, str]:
+    """Three columns without names are query, document and grade, if it is gold."""
+    if header != ["1", "2", "3"] or source.mapping:
+        return {}
+    if source.role == "gold":
+        return {"id": "1", "document": "2", "grade": "3"}
+    raise source.error(
+        "has no header, and its third column may be a score or a rank",
+        hint="--map id=1 --map document=2 --map rank=3 says which",
+    )
+
+
+def _counted(
+    rows: Iterator[tuple[int, list[str]]], header: list[str], source: Source
+) -> Iterator[tuple[int, list[str]]]:
+    width = len(header)
+    for line, row in rows:
+        if len(row) == width:
+            yield line, row
+        else:
+            problem = f"has {len(row)} cells, but there are {width} columns"
+            source.notes.problem(source.error(problem, line=line))
+
+
+def _record(header: list[str], row: list[str]) -> dict[str, str | None]:
+    return {name: cell or None for name, cell in zip(header, row, strict=True)}
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(name[:40] for name in names[:12])
+
+
+def _each_once(ranking: list[Document], query: str) -> list[Document]:
+    if len({document.id for document in ranking}) < len(ranking):
+        raise FormatError(
+            "a table cannot hold a document twice for one query", query=query
+        )
+    return ranking

@@ -1,0 +1,92 @@
+"""TREC's two formats as karat's formats: runs, and qrels as their gold."""
+
+from typing import BinaryIO
+
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.queries import Loaded
+from karat.data.rankings import RankedRun
+from karat.data.runs import Run
+from karat.formats.format import Format, Source
+from karat.formats.native import scores_say_the_order
+from karat.formats.trec import TrecRun, read_qrels, write_qrels, write_run
+
+__all__ = ["TrecQrels", "TrecRuns"]
+
+_LOOK = 5
+_RUN_WORDS = 6
+_QRELS_WORDS = 4
+
+
+class TrecRuns(Format):
+    """A TREC run: query, Q0, document, rank, score and tag on each line."""
+
+    name = "trec_run"
+    extensions = (".run", ".trec")
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """Six words a line, the fifth a number."""
+        del name
+        return _lines_have(head, _RUN_WORDS, number=4)
+
+    def read(self, source: Source) -> Loaded:
+        """A run that is read when it is scored."""
+        if source.role in {"gold", "samples"}:
+            raise source.error(
+                f"is a TREC run, but {source.role} was asked for: swapped files?"
+            )
+        data = source.path if source.replay is None else source.read()
+        run = TrecRun(data, source.name, path=source.path)
+        return Loaded(run=run, format=self.name)
+
+    def write_run(self, run: Run, stream: BinaryIO) -> None:
+        """The rankings; where scores do not say the order, falling ones are written."""
+        rankings = dict(run.rankings(Policies()))
+        if not all(map(scores_say_the_order, rankings.values())):
+            ids = {query: [str(d.id) for d in r] for query, r in rankings.items()}
+            run = RankedRun(ids, run.name)
+        write_run(run, stream)
+
+
+class TrecQrels(Format):
+    """TREC qrels: query, iteration, document and grade on each line."""
+
+    name = "trec_qrels"
+    extensions = (".qrels", ".qrel")
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """Four words a line, the fourth a number."""
+        del name
+        return _lines_have(head, _QRELS_WORDS, number=3)
+
+    def read(self, source: Source) -> Loaded:
+        """The grades."""
+        if source.role in {"run", "samples"}:
+            raise source.error(
+                f"holds TREC qrels, but a {source.role} was asked for: swapped files?"
+            )
+        with source.open() as stream:
+            labels = read_qrels(stream, source.path)
+        return Loaded(gold=Gold(labels, name=source.name), format=self.name)
+
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
+        """The grades."""
+        write_qrels(gold.documents, stream)
+
+
+def _lines_have(head: bytes, words: int, number: int) -> bool:
+    """Whether most of the first lines have so many words, one of them a number."""
+    lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()[:_LOOK]
+    split = [found for line in lines if (found := line.split())]
+    fit = [
+        found for found in split if len(found) == words and _is_number(found[number])
+    ]
+    return bool(fit) and len(fit) * 2 >= len(split)
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

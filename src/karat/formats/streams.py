@@ -1,0 +1,191 @@
+"""Opening input: files and standard input, decompressed if their first bytes say so."""
+
+import bz2
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from karat.errors import FormatError, MissingExtraError
+
+__all__ = ["BLOCK", "STDIN", "blocks", "open_binary", "path_of"]
+
+STDIN = "-"
+BLOCK = 1 << 20
+_PIECE = 1 << 18
+
+
+def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
+    """The bytes of a file from the start; gzip, bzip2 and zstd are decompressed.
+
+    Args:
+        source: a path, `-` for standard input, or the bytes themselves.
+
+    Raises:
+        FormatError: the file cannot be opened, or (while reading) is broken.
+        MissingExtraError: it is a zstd file and zstandard is not installed.
+    """
+    if isinstance(source, bytes):
+        return _unpacked(io.BytesIO(source), path_of(source))
+    name = os.fspath(source)
+    if name == STDIN:
+        return _unpacked(io.BufferedReader(_Lent(sys.stdin.buffer)), name)
+    if os.path.isdir(name):  # noqa: PTH112  a str stays as the user wrote it
+        raise FormatError(
+            "is a folder, not a file", path=name, hint="name a file in it"
+        )
+    try:
+        return _unpacked(open(name, "rb"), name)  # noqa: PTH123
+    except FileNotFoundError:
+        raise FormatError("no such file", path=name, hint=_similar(name)) from None
+    except PermissionError:
+        hint = "check who may read it"
+        raise FormatError("permission denied", path=name, hint=hint) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FormatError(f"cannot be opened: {reason}", path=name) from None
+
+
+def path_of(source: object) -> str:
+    """How errors call an input: by its path, if it has one."""
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else "the data"
+
+
+def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
+    """The rest of a stream, in blocks of one size; only the last may be shorter."""
+    while block := stream.read(size):
+        yield block
+
+
+def _similar(name: str) -> str:
+    folder, file = os.path.split(name)
+    try:
+        close = get_close_matches(file, os.listdir(folder or "."), n=1)  # noqa: PTH208
+    except OSError:
+        return f"there is no folder {folder!r} either"
+    if close:
+        return f"did you mean {os.path.join(folder, close[0])!r}?"  # noqa: PTH118
+    return f"looked in {os.path.abspath(folder)}"  # noqa: PTH100
+
+
+def _unpacked(stream: Any, name: str) -> BinaryIO:
+    """The stream, or what it unpacks to."""
+    if isinstance(stream, io.BytesIO):
+        head = stream.getvalue()[:4]
+    else:
+        head = stream.peek(4)[:4]
+    for magic, kind, codec in _CODECS:
+        if head.startswith(magic):
+            raw = _Unpacking(stream, codec(), name, kind)
+            return cast("BinaryIO", io.BufferedReader(raw, BLOCK))
+    return cast("BinaryIO", stream)
+
+
+class _Lent(io.RawIOBase):
+    """Standard input, which whoever has read it must not close."""
+
+    def __init__(self, owner: BinaryIO) -> None:
+        self._owner = owner
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._owner.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Codec(NamedTuple):
+    """How to unpack one part, what is raised when it is broken, and if bit by bit."""
+
+    start: Callable[[], Any]
+    error: type[Exception]
+    bounded: bool = True
+
+
+class _Unpacking(io.RawIOBase):
+    """A compressed stream read as what it unpacks to, part after part."""
+
+    def __init__(self, stream: BinaryIO, codec: _Codec, name: str, kind: str) -> None:
+        self._stream = stream
+        self._codec = codec
+        self._name = name
+        self._kind = kind
+        self._engine = codec.start()
+        self._packed = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and self._has_more():
+            self._ready = memoryview(self._unpack(len(buffer)))
+        size = min(len(self._ready), len(buffer))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _has_more(self) -> bool:
+        """Whether there is input left, which may be a further part after the first."""
+        if self._engine.eof:
+            self._packed = self._engine.unused_data
+            while not self._packed.strip(b"\0"):
+                self._packed = self._stream.read(_PIECE)
+                if not self._packed:
+                    return False
+            # Tape drives fill up with zeros; anything else must be one more part.
+            self._packed = self._packed.lstrip(b"\0")
+            self._engine = self._codec.start()
+        return True
+
+    def _unpack(self, most: int) -> bytes:
+        if not self._packed and getattr(self._engine, "needs_input", True):
+            self._packed = self._stream.read(_PIECE)
+            if not self._packed:
+                raise self._broken("it ends in the middle")
+        limit = (most,) if self._codec.bounded else ()
+        try:
+            data: bytes = self._engine.decompress(self._packed, *limit)
+        except self._codec.error as error:
+            raise self._broken(str(error)) from None
+        self._packed = getattr(self._engine, "unconsumed_tail", b"")
+        return data
+
+    def _broken(self, reason: str) -> FormatError:
+        hint = "copy or compress it again"
+        problem = f"is a broken {self._kind} file: {reason}"
+        return FormatError(problem, path=self._name, hint=hint)
+
+
+def _gzip() -> _Codec:
+    return _Codec(partial(zlib.decompressobj, 16 + zlib.MAX_WBITS), zlib.error)
+
+
+def _bzip2() -> _Codec:
+    return _Codec(bz2.BZ2Decompressor, OSError)
+
+
+def _zstd() -> _Codec:
+    try:
+        import zstandard  # noqa: PLC0415  an extra
+    except ImportError:
+        raise MissingExtraError("reading .zst files", "zstd") from None
+    engine = zstandard.ZstdDecompressor().decompressobj
+    return _Codec(engine, zstandard.ZstdError, bounded=False)
+
+
+_CODECS: tuple[tuple[bytes, str, Callable[[], _Codec]], ...] = (
+    (b"\x1f\x8b", "gzip", _gzip),
+    (b"BZh", "bzip2", _bzip2),
+    (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
+)

@@ -1,0 +1,333 @@
+"""`karat evaluate`: what it prints, what it writes, and what it refuses."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
+
+import karat as package
+from karat.data.tables import DASH
+from tests.cli.conftest import Karat
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The lines of a printed table, by their first word."""
+    table: dict[str, list[str]] = {}
+    for cells in map(str.split, text.splitlines()):
+        if cells:
+            table.setdefault(cells[0], cells[1:])
+    return table
+
+
+def oracle(run: str, measure: str) -> float:
+    """The mean that pytrec_eval gives, over the queries with something relevant."""
+    with Path("gold.qrels").open() as gold, Path(run).open() as ranked:
+        qrels, rankings = parse_qrel(gold), parse_run(ranked)
+    scores = RelevanceEvaluator(qrels, {measure}).evaluate(rankings)
+    able = [q for q, labels in qrels.items() if any(g > 0 for g in labels.values())]
+    name = measure.replace(".", "_")
+    return sum(scores[query][name] for query in able) / len(able)
+
+
+def test_one_run_gives_a_row_per_metric(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", "--gold", "gold.qrels")
+    assert done.code == 0
+    assert done.err == ""
+    table = rows(done.out)
+    assert done.out.startswith(
+        "dense.run against gold.qrels: 40 queries, matched by id"
+    )
+    assert table["metric"] == ["mean", "95%", "interval", "n", "undefined", "missing"]
+    assert table["recall@5"][0] == f"{oracle('dense.run', 'recall.5'):.4f}"
+    assert table["ndcg@10"][0] == f"{oracle('dense.run', 'ndcg_cut.10'):.4f}"
+    assert table["rr"][-3:] == ["39/40", "1", "0"]
+    assert "judged@10" in table
+
+
+@pytest.mark.parametrize("name", ["-g", "--gold", "--qrels"])
+@pytest.mark.parametrize("verb", ["evaluate", "eval"])
+def test_the_gold_has_three_names_and_the_verb_two(
+    karat: Karat, name: str, verb: str
+) -> None:
+    assert karat(verb, "dense.run", name, "gold.qrels", "-m", "rr").code == 0
+
+
+def test_samples_carry_their_own_gold(karat: Karat) -> None:
+    done = karat("evaluate", "samples.yaml", "-m", "recall@k")
+    assert done.code == 0
+    assert "recall@k used k = 3, 5" in done.out
+    assert "fields read as: retrieved=actual_output, query=input" in done.out
+
+
+def test_metrics_are_repeated_or_joined_with_commas(karat: Karat) -> None:
+    done = karat(
+        *("evaluate", "dense.run", "-g", "gold.qrels", "-m", "ndcg(gain=exp)@10,rr"),
+        *("--metrics", "rbp(p=0.5, threshold=2), ap"),
+    )
+    asked = ["ndcg(gain=exp)@10", "rr", "rbp(p=0.5,", "ap", "judged@10"]
+    assert [name for name in rows(done.out) if name in asked] == asked
+
+
+def test_judged_is_shown_at_the_deepest_cutoff(karat: Karat) -> None:
+    done = karat(
+        "evaluate", "dense.run", "-g", "gold.qrels", "-m", "recall@5,recall@20"
+    )
+    assert "judged@20" in rows(done.out)
+
+
+def test_judged_is_left_out_where_gold_has_relevant_items_only(karat: Karat) -> None:
+    assert "judged" not in karat("evaluate", "samples.jsonl").out
+
+
+def test_several_runs_give_one_leaderboard_best_first(karat: Karat) -> None:
+    done = karat("evaluate", "*.run", "--gold", "gold.qrels", "-m", "recall@5,ndcg@10")
+    assert done.out.startswith("2 runs against gold.qrels: 40 queries")
+    table = rows(done.out)
+    assert [name for name in table if name.endswith(".run")] == [
+        "dense.run",
+        "keyword.run",
+    ]
+    assert table["keyword.run"][0] == f"{oracle('keyword.run', 'recall.5'):.4f}"
+    assert table["keyword.run"][-3:] == ["39/40", "1", "0"]
+    assert table["run"][-3:] == ["n", "undefined", "missing"]
+
+
+def test_a_leaderboard_with_many_metrics_has_a_row_for_each(karat: Karat) -> None:
+    metrics = "hit@1,hit@3,hit@5,recall@1,recall@3,recall@5,ndcg@5,ndcg@10,ap,rr"
+    done = karat("evaluate", "*.run", "--gold", "gold.qrels", "-m", metrics)
+    table = rows(done.out)
+    assert table["metric"] == ["dense.run", "keyword.run"]
+    assert table["missing"] == ["0", "0"]
+    assert all(len(line) <= 100 for line in done.out.splitlines())
+
+
+def test_gold_is_loaded_once_for_several_runs(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["karat.cli.evaluate"]
+    load, loaded = vars(module)["load"], []
+
+    def counted(path: str, **options: object) -> object:
+        loaded.append(path)
+        return load(path, **options)
+
+    monkeypatch.setattr(module, "load", counted)
+    karat("evaluate", "dense.run", "keyword.run", "-g", "gold.qrels", "-m", "rr")
+    assert loaded == ["gold.qrels", "dense.run", "keyword.run"]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(
+    karat: Karat, folder: Path
+) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "x.run").write_bytes((folder / "dense.run").read_bytes())
+    done = karat("evaluate", "a/x.run", "b/x.run", "-g", "gold.qrels", "-m", "rr")
+    assert {"a/x.run", "b/x.run"} <= rows(done.out).keys()
+
+
+def test_a_column_splits_a_table_into_systems(karat: Karat, folder: Path) -> None:
+    lines = ["system,query_id,doc_id,score"]
+    for name in ("keyword", "dense"):
+        text = (folder / f"{name}.run").read_text()
+        cells = map(str.split, text.splitlines())
+        lines += [f"{name},{c[0]},{c[2]},{c[4]}" for c in cells]
+    (folder / "both.csv").write_text("\n".join(lines) + "\n")
+    done = karat(
+        "evaluate", "both.csv", "-g", "gold.qrels", "--by", "system", "-m", "rr"
+    )
+    assert rows(done.out)["dense"][0] == f"{oracle('dense.run', 'recip_rank'):.4f}"
+    assert rows(done.out)["keyword"][0] == f"{oracle('keyword.run', 'recip_rank'):.4f}"
+    wrong = karat("evaluate", "both.csv", "-g", "gold.qrels", "--by", "colour")
+    assert wrong.code == 2
+    assert "colour" in wrong.err
+
+
+def test_slices_by_tag_need_the_tags(karat: Karat) -> None:
+    options = ("-g", "gold.qrels", "-m", "ndcg@10", "--slice", "tag")
+    done = karat("evaluate", "dense.run", *options, "--queries", "queries.jsonl")
+    table = rows(done.out)
+    assert table["exact"] == ["0.8510", "0.5875", "8"]
+    bare = karat("evaluate", "dense.run", *options)
+    assert rows(bare.out)["(untagged)"][-1] == "40"
+
+
+def test_explain_works_one_query_out(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", "-g", "gold.qrels", "--explain", "q02")
+    assert done.out.startswith("dense.run, query q02: 20 retrieved, 2 relevant in gold")
+    assert "recall@5     1.0000  2 found / 2 relevant" in done.out
+    wrong = karat("evaluate", "dense.run", "-g", "gold.qrels", "--explain", "q99")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "unknown query 'q99'; did you mean" in wrong.err
+    both = karat(
+        "evaluate", "dense.run", "-g", "gold.qrels", "--explain", "q02", "--json"
+    )
+    assert both.code == 2
+
+
+def test_a_run_may_come_from_standard_input(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (folder / "dense.run").open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        done = karat("evaluate", "-", "-g", "gold.qrels", "-m", "rr")
+    assert done.code == 0
+    assert done.out.startswith("stdin against gold.qrels")
+    assert "one - at most" in karat("evaluate", "-", "-g", "-").err
+    assert "one - at most" in karat("evaluate", "-", "-", "-g", "gold.qrels").err
+
+
+def test_json_is_all_that_stands_on_stdout(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", "-g", "gold.qrels", "--json", "-m", "rr")
+    saved = json.loads(done.out)
+    assert saved["schema_version"] == 1
+    assert saved["metrics"]["rr"]["undefined"] == 1
+    assert [q["id"] for q in saved["queries"]][:2] == ["q01", "q02"]
+    several = karat("evaluate", "*.run", "-g", "gold.qrels", "--json", "-m", "rr")
+    assert [s["run"] for s in json.loads(several.out)] == ["dense.run", "keyword.run"]
+
+
+def test_an_output_has_the_format_of_its_extension(karat: Karat, folder: Path) -> None:
+    names = ["out.json", "out.jsonl", "out.csv", "out.md", "out.TXT"]
+    options = [part for name in names for part in ("-o", name)]
+    done = karat("evaluate", "*.run", "-g", "gold.qrels", "-m", "rr,recall@5", *options)
+    assert done.code == 0
+    assert done.err.splitlines() == [f"karat: wrote {name}" for name in names]
+    dense = package.load(folder / "out.json", run="dense.run")
+    assert f"{dense.means['rr']:.4f}" == f"{oracle('dense.run', 'recip_rank'):.4f}"
+    lines = (folder / "out.jsonl").read_text().splitlines()
+    assert len(lines) == 80
+    first = {"run": "dense.run", "query": "q01", "missing": False, "rr": 1.0}
+    assert json.loads(lines[0]).items() >= first.items()
+    table = [*csv.DictReader((folder / "out.csv").read_text().splitlines())]
+    assert (table[37]["query"], table[37]["rr"]) == ("q38", "")
+    page = (folder / "out.md").read_text()
+    assert "| run | rr | recall@5 | judged@5 | n | undefined | missing |" in page
+    assert (folder / "out.TXT").read_text() in done.out
+
+
+def test_slices_are_in_written_tables_too(karat: Karat, folder: Path) -> None:
+    karat("evaluate", "samples.jsonl", "-m", "rr", "--slice", "tag", "-o", "out.md")
+    assert "| tag | rr | queries |" in (folder / "out.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("out.html", "unknown report format 'html'; known: csv, json, jsonl, md, txt"),
+        ("out.jsn", "unknown report format 'jsn'; did you mean 'json'?"),
+        ("out", "the extension chooses the format, one of .json"),
+        ("nowhere/out.json", "nowhere/out.json: cannot be written: there is no folder"),
+        ("dense.json", "dense.json: is a folder"),
+        ("same.json", "same.json is an input, and would be overwritten"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused_before_any_work(
+    karat: Karat, folder: Path, target: str, sentence: str
+) -> None:
+    (folder / "dense.json").mkdir()
+    (folder / "same.json").write_text("[]")
+    runs = ("same.json",) if target == "same.json" else ("dense.run",)
+    done = karat("evaluate", *runs, "-g", "gold.qrels", "-o", target)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+
+
+def test_a_passed_gate_is_said_and_a_failed_one_exits_with_1(karat: Karat) -> None:
+    base = ("evaluate", "*.run", "-g", "gold.qrels", "-m", "rr")
+    done = karat(*base, "--fail-under", "recall@5=0.5", "--fail-under", "rr=.6")
+    assert (done.code, done.err) == (0, "karat: 2 gates passed\n")
+    done = karat(*base, "--fail-under", "recall@5=0.6", "--fail-under", "rr=0.75")
+    assert done.code == 1
+    assert "recall@5" in rows(done.out)["run"]
+    assert done.err.splitlines() == [
+        "karat: gate failed: keyword.run: recall@5 is 0.5556, below 0.6",
+        "karat: gate failed: keyword.run: rr is 0.7118, below 0.75",
+    ]
+
+
+def test_a_gate_on_a_metric_without_any_score_fails(karat: Karat, folder: Path) -> None:
+    (folder / "none.qrels").write_text("q01 0 refunds-01 0\n")
+    done = karat(*("evaluate", "dense.run", "-g", "none.qrels"), "--fail-under", "rr=0")
+    assert done.code == 1
+    assert f"rr is {DASH}, below 0" in done.err
+
+
+def test_policies_change_the_mean_and_are_printed(karat: Karat) -> None:
+    base = ("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr")
+    native = float(rows(karat(*base).out)["rr"][0])
+    zero = karat(*base, "--undefined", "zero")
+    assert float(rows(zero.out)["rr"][0]) == pytest.approx(native * 39 / 40, abs=1e-4)
+    assert "policies: undefined=zero" in zero.out
+    assert "trec_eval would differ" in karat(*base).out
+    profile = karat(*base, "--profile", "trec_eval-10")
+    assert "profile=trec_eval-10" in profile.out
+    assert "trec_eval would differ" not in profile.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-m", "ndgc@10"], "unknown metric 'ndgc'; did you mean 'ndcg'?"),
+        (["-m", "recall@0"], "k must be an integer >= 1, got '0'"),
+        (["-m", "recall@-1"], "k must be an integer >= 1"),
+        (["-m", "recall@@5"], "cannot read 'recall@@5'"),
+        (["-m", "ndcg(gain=cubic)@5"], "gain must be one of 'linear', 'exp'"),
+        (["-k", "0"], "k must be an integer >= 1, got 0"),
+        (["-k", "five"], "'five' is not a valid integer"),
+        (["--match", "idd"], "unknown matcher 'idd'; did you mean 'id'?"),
+        (["--profile", "trec_eval-11"], "unknown profile 'trec_eval-11'"),
+        (["--missing", "ignore"], "'ignore' is not one of 'zero', 'skip', 'error'"),
+        (["--fail-under", "recall@5"], "--fail-under takes METRIC=VALUE"),
+        (["--fail-under", "recal@5=0.5"], "did you mean 'recall'?"),
+        (["--map", "query"], "expected OURS=THEIRS, got 'query'"),
+        (["--glod", "x"], "Did you mean '--gold'?"),
+        (["--slice", "colour"], "'colour' is not 'tag'"),
+        (["--format", "trek"], "unknown format 'trek'"),
+    ],
+)
+def test_a_mistake_is_one_clear_sentence(
+    karat: Karat, arguments: list[str], sentence: str
+) -> None:
+    done = karat("evaluate", "dense.run", "-g", "gold.qrels", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        (["none.run", "-g", "gold.qrels"], "none.run: no such file; did you mean"),
+        (["dense.run", "-g", "gold.qrel"], "gold.qrel: no such file; did you mean"),
+        (["x*.run", "-g", "gold.qrels"], "no file matches 'x*.run'"),
+        (["dense.run"], "dense.run holds a run but no gold: add --gold"),
+        (["gold.qrels", "-g", "dense.run"], "swapped"),
+        (["empty.run", "-g", "gold.qrels"], "empty.run: is empty"),
+        (["dense.run", "-g", "alien.qrels"], "no gold id occurs anywhere in the run"),
+        (["dense.run", "-g", "other.qrels"], "run and gold have no query in common"),
+    ],
+)
+def test_files_that_do_not_go_are_named(
+    karat: Karat, folder: Path, runs: list[str], sentence: str
+) -> None:
+    gold = (folder / "gold.qrels").read_text()
+    (folder / "empty.run").touch()
+    (folder / "alien.qrels").write_text(gold.replace(" 0 ", " 0 chunk-"))
+    (folder / "other.qrels").write_text(gold.replace("q", "topic"))
+    done = karat("evaluate", *runs)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert "Traceback" not in done.err
+
+
+def test_files_without_common_ids_are_scored_when_forced(
+    karat: Karat, folder: Path
+) -> None:
+    gold = (folder / "gold.qrels").read_text()
+    (folder / "alien.qrels").write_text(gold.replace(" 0 ", " 0 chunk-"))
+    done = karat("evaluate", "dense.run", "-g", "alien.qrels", "--force", "-m", "rr")
+    assert rows(done.out)["rr"][0] == "0.0000"

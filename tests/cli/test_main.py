@@ -1,0 +1,235 @@
+"""The command as a process: exit codes, streams, colours, and the last defence."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from karat.cli import COMMANDS, karat as group
+from karat.errors import KaratError
+from tests.cli.conftest import Karat
+
+
+def process(
+    *arguments: str, cwd: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "karat", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=cwd,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        check=False,
+    )
+
+
+def terminal(*arguments: str, cwd: Path, **environment: str) -> str:
+    """What a command prints to a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
+    command = [sys.executable, "-m", "karat", *arguments]
+    child = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=env
+    )
+    os.close(theirs)
+    printed = b""
+    try:
+        while more := os.read(ours, 65536):
+            printed += more
+    except OSError:
+        pass  # the terminal is closed when the child is done
+    finally:
+        os.close(ours)
+        child.wait()
+    return printed.decode().replace("\r\n", "\n")
+
+
+SCORE = ("evaluate", "dense.run", "-g", "gold.qrels")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((*SCORE, "--fail-under", "recall@5=0.5"), 0),
+        ((*SCORE, "--fail-under", "recall@5=0.9"), 1),
+        ((*SCORE, "-m", "ndgc@10"), 2),
+        (("evaluate", "none.run", "-g", "gold.qrels"), 2),
+        (("evalute",), 2),
+        ((), 2),
+        (("--help",), 0),
+        (("--version",), 0),
+    ],
+)
+def test_exit_codes(folder: Path, arguments: tuple[str, ...], code: int) -> None:
+    done = process(*arguments, cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert bool(done.stdout) == (code < 2)
+
+
+def test_every_command_explains_itself(karat: Karat) -> None:
+    for command in COMMANDS:
+        done = karat(command, "--help")
+        assert done.code == 0
+        assert done.out.startswith(f"Usage: karat {command}")
+
+
+def test_help_imports_nothing_heavy(folder: Path) -> None:
+    code = (
+        "import sys; from karat.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numpy', 'rich', 'yaml', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    assert done.stdout.endswith("[]\n")
+
+
+def test_a_mistyped_command_gets_a_suggestion(karat: Karat) -> None:
+    assert "did you mean 'evaluate'?" in karat("evalute").err
+    assert "did you mean 'trec-eval'?" in karat("trec_eval").err
+    assert "No such command 'fly'" in karat("fly").err
+
+
+def test_colour_is_for_terminals(folder: Path) -> None:
+    assert "\x1b[" not in process(*SCORE, cwd=folder).stdout
+    coloured = terminal(*SCORE, cwd=folder)
+    assert "\x1b[1m" in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [*map(str.rstrip, plain.splitlines())] == process(
+        *SCORE, cwd=folder, COLUMNS="80"
+    ).stdout.splitlines()
+
+
+def test_no_color_is_honoured(folder: Path) -> None:
+    assert not re.search(
+        r"\x1b\[[0-9;]*3[0-7]", terminal(*SCORE, cwd=folder, NO_COLOR="1")
+    )
+    assert "\x1b" not in terminal(*SCORE, cwd=folder, TERM="dumb")
+
+
+def test_a_narrow_encoding_is_no_reason_to_stop(folder: Path) -> None:
+    done = process(
+        "evaluate", "*.run", "-g", "gold.qrels", cwd=folder, PYTHONIOENCODING="ascii"
+    )
+    assert done.returncode == 0
+    assert "1.0000 ? 0.045" in done.stdout
+
+
+def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m karat metrics | head -1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, cwd=folder, check=True
+    )
+    assert done.stderr == ""
+
+
+def test_a_bug_of_ours_is_one_sentence(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division by\nzero")
+
+    monkeypatch.setattr(group, "invoke", explode)
+    done = karat("metrics")
+    assert done.code == 2
+    assert done.err == (
+        "karat: unexpected ZeroDivisionError: division by zero; this is a bug in "
+        "karat, please report it (karat -v shows the traceback)\n"
+    )
+
+
+def test_verbose_shows_the_traceback_of_a_bug(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    karat("metrics")
+
+    def explode(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sys.modules["karat.cli.metrics"], "show", explode)
+    done = karat("metrics", "-v")
+    assert done.code == 2
+    assert "Traceback" in done.err
+    assert "unexpected ZeroDivisionError" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, "\n"),
+        (KaratError("a sentence"), 2, "karat: a sentence\n"),
+        (
+            OSError(28, "No space left on device", "x"),
+            2,
+            "karat: x: No space left on device\n",
+        ),
+    ],
+)
+def test_what_can_happen_has_its_own_end(
+    karat: Karat,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    text: str,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(group, "invoke", fail)
+    assert karat("metrics") == (code, "", text)
+
+
+def test_the_demo_is_quick_and_says_what_to_type_next(karat: Karat) -> None:
+    start = time.process_time()
+    done = karat("demo")
+    assert time.process_time() - start < 1.5
+    assert (done.code, done.err) == (0, "")
+    assert "2 runs against gold.qrels: 40 queries" in done.out
+    assert "ndcg@10 by tag" in done.out
+    assert "karat evaluate dense.run --gold gold.qrels --explain q02" in done.out
+
+
+def test_every_command_the_demo_suggests_works(karat: Karat, folder: Path) -> None:
+    suggested = karat("demo").out.partition("What to type next:\n")[2]
+    lines = [re.split(r"\s{2,}", line.strip())[0] for line in suggested.splitlines()]
+    ran = 0
+    for line in lines:
+        if line.startswith("karat demo"):
+            assert karat(*line.split()[1:]).code == 0
+        elif line.startswith("karat "):
+            done = karat(*line.split()[1:])
+            assert done.code == 0, (line, done.err)
+            ran += 1
+    assert ran == 5
+    assert (folder / "larkspur" / "gold.qrels").exists()
+
+
+def test_the_demo_never_overwrites(karat: Karat) -> None:
+    assert karat("demo", "--copy", "here").code == 0
+    again = karat("demo", "--copy", "here")
+    assert again.code == 2
+    assert "here: already holds README.md" in again.err
+
+
+def test_the_catalogue_has_a_line_for_each_metric(karat: Karat) -> None:
+    done = karat("metrics")
+    assert "recall_all              Whether the top k holds every gold item" in done.out
+    one = karat("metrics", "P_10")
+    assert one.out.startswith(
+        "precision@10\n\nThe share of the top k that matches gold."
+    )
+    assert "formula: matched positions in top k / k" in one.out
+    assert "did you mean 'ndcg'?" in karat("metrics", "ndgc").err

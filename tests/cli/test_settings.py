@@ -1,0 +1,101 @@
+"""Settings: a flag beats the environment, which beats the file, which beats nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Karat
+
+RUN = ("evaluate", "dense.run", "--gold", "gold.qrels")
+
+
+def first_metric(out: str) -> str:
+    return out.splitlines()[3].split()[0]
+
+
+def test_each_source_beats_the_one_below(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first_metric(karat(*RUN).out) == "hit@5"
+    (folder / "karat.yaml").write_text("evaluate:\n  metrics: [recall@1, rr]\n")
+    assert first_metric(karat(*RUN).out) == "recall@1"
+    monkeypatch.setenv("KARAT_METRICS", "recall@2 rr")
+    assert first_metric(karat(*RUN).out) == "recall@2"
+    assert first_metric(karat(*RUN, "-m", "recall@3").out) == "recall@3"
+
+
+def test_verbose_says_where_each_value_comes_from(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "karat.yaml").write_text("evaluate:\n  gold: gold.qrels\n  ties: input\n")
+    monkeypatch.setenv("KARAT_K", "3")
+    for arguments in (("-v", "evaluate"), ("evaluate", "-v")):
+        done = karat(*arguments, "dense.run", "-m", "recall@k")
+        assert done.code == 0
+        assert "recall@k used k = 3" in done.out
+        said = done.err.splitlines()
+        assert "karat: metrics = recall@k (flag)" in said
+        assert "karat: k = 3 (environment)" in said
+        assert "karat: gold = gold.qrels (karat.yaml)" in said
+        assert "karat: match = auto (default)" in said
+    assert karat("evaluate", "dense.run").err == ""
+
+
+def test_lists_and_pairs_may_be_written_as_such(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text(
+        "evaluate:\n"
+        "  metrics: rr\n"
+        "  fail_under: {recall@5: 0.99}\n"
+        "  map: {retrieved: actual_output}\n"
+        "  output: out.json\n"
+    )
+    done = karat("evaluate", "samples.yaml")
+    assert done.code == 1
+    assert "recall@5 is 0.5556, below 0.99" in done.err
+    assert (folder / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "evaluate: {metrcs: rr}",
+            "setting of evaluate 'metrcs'; did you mean 'metrics'",
+        ),
+        ("evaluate: [rr]", "karat.yaml: must hold a section per command"),
+        ("rr", "karat.yaml: must hold a section per command"),
+        ("evaluate: {k: {a: 1}}", "karat.yaml: k must be a text, a number or yes/no"),
+        ("evaluate: {metrics: [[rr]]}", "metrics must be a text, a number or yes/no"),
+        ("evaluate: {k: many}", "'many' is not a valid integer"),
+        ("evaluate: {", "karat.yaml: not readable as YAML"),
+        ("evaluate: {ties: coin}", "'coin' is not one of 'trec', 'input'"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_said_so(
+    karat: Karat, folder: Path, text: str, sentence: str
+) -> None:
+    (folder / "karat.yaml").write_text(text)
+    done = karat(*RUN)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_empty_file_says_nothing(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text("# later\n")
+    assert karat(*RUN).code == 0
+
+
+def test_settings_of_other_commands_do_no_harm(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text("validate: {limit: 3}\n")
+    assert karat(*RUN).code == 0
+
+
+def test_the_drop_in_listens_to_its_arguments_only(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = karat("trec-eval", "gold.qrels", "dense.run")
+    monkeypatch.setenv("KARAT_MEASURES", "P.5")
+    monkeypatch.setenv("KARAT_PROFILE", "trec_eval-9")
+    assert before.code == 0
+    assert karat("trec-eval", "gold.qrels", "dense.run") == before

@@ -1,0 +1,209 @@
+"""`python -m tests.docs.reference`: write the reference pages from the catalogues."""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from karat.cli import COMMANDS, karat
+from karat.cli.metrics import about
+from karat.data.policies import CHOICES, PROFILES, Policies
+from karat.formats.fields import _ALIASES, FIELDS
+from karat.formats.shipped import FORMATS
+from karat.matching import MATCHERS
+from karat.metrics import METRICS
+from karat.metrics.aliases import NAMES
+from karat.reports import REPORTS
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+WRITTEN = "<!-- Written by `make docs` from the code; change it there. -->\n"
+WIDTH = 88
+
+SPELLING = """
+A metric is written `name(params)[matcher]@k`, as in `ndcg(gain=exp)@10` or
+`recall[exact]@5`. Upper case, `-` and `_` are forgiven. `recall@5` looks at the top 5,
+`recall` at the whole ranking, and `recall@k`, with the letter, at as many documents as
+the sample says, else `-k`, else 5.
+
+In the formulas, R is the number of relevant gold items, and a slot is the rank at which
+an item is paid (see the [glossary](../glossary.md)). A score that is undefined is shown
+as a dash and counted.
+"""
+MATCHING = """
+A matcher says which retrieved document satisfies which gold item. `auto` takes the
+first that fits the gold.
+"""
+ELSEWHERE = """
+Also understood: `ndcg_cut_10`, `P.10` and the like as trec_eval writes them,
+`AP(rel=2)` as ir_measures does, `recall_at_k` and `retrieval-recall-at-k`.
+"""
+STREAMS = """
+Results go to stdout, everything else to stderr. `-` is standard input or output.
+`NO_COLOR` turns colours off; a pipe never has any.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | fine |
+| 1 | a gate failed: a mean is below its `--fail-under` |
+| 2 | a mistake in the call or in the data; a sentence says which and where |
+| 3 | incomplete: some scores could not be computed |
+| 130 | interrupted |
+"""
+SETTINGS = """
+Every option can be set in four places. A flag beats the environment, which beats
+`karat.yaml` in the current folder, which beats the default; `-v` prints each value and
+where it comes from. The name is that of the long option: `--fail-under` is
+`KARAT_FAIL_UNDER` in the environment and `fail_under` in the file. Several values are
+separated by spaces in the environment. `karat trec-eval` listens to its arguments only.
+
+```yaml
+evaluate:
+  gold: gold.qrels
+  metrics: [recall@5, ndcg@10]
+  fail_under: {recall@5: 0.8}
+  map: {retrieved: results}
+```
+"""
+CONTENT = """
+A format is recognised by content, not by the name of the file; `--format` overrides it.
+gzip, bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs
+the extra `parquet`.
+"""
+FIELD_NAMES = """
+Names are compared without case, `-` and `_`. Where one could mean two things, what
+stands beside it decides. karat prints how it read them, and `--map ours=theirs`
+overrides it.
+"""
+DECISIONS = """
+What happens where a formula does not decide. The first choice is the native rule; a
+profile is a named set of choices.
+"""
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, "utf-8")
+
+
+def pages() -> dict[str, str]:
+    """The text of every page, by file name."""
+    parts = {"metrics.md": metrics(), "cli.md": commands(), "formats.md": formats()}
+    return {
+        name: "\n".join([WRITTEN, *(part.strip("\n") + "\n" for part in page)])
+        for name, page in parts.items()
+    }
+
+
+def metrics() -> Iterator[str]:
+    yield "# Metrics"
+    yield SPELLING
+    rows = [(f"[`{n}`](#{n})", m.summary(), m.formula) for n, m in METRICS.items()]
+    yield table(("metric", "what it says", "formula"), rows)
+    for name, metric in METRICS.items():
+        yield f"## {name}"
+        yield inspect.getdoc(metric) or ""
+        yield "\n".join(f"- {what}: {code(text)}" for what, text in about(metric))
+    yield "## Matchers"
+    yield MATCHING
+    kinds = [(f"`{n}`", ", ".join(m.reads), first_line(m)) for n, m in MATCHERS.items()]
+    yield table(("matcher", "reads", "what it does"), kinds)
+    yield "## Names of other tools"
+    yield ELSEWHERE
+    yield table(
+        ("elsewhere", "here"), [(f"`{t}`", f"`{o}`") for t, o in sorted(NAMES.items())]
+    )
+
+
+def commands() -> Iterator[str]:
+    yield "# Command line"
+    yield STREAMS
+    yield "## Settings"
+    yield SETTINGS
+    yield f"Reports are written by extension: {listed(REPORTS)}."
+    context = click.Context(karat, info_name="karat", terminal_width=WIDTH)
+    for name in COMMANDS:
+        command = karat.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, context, name, **command.context_settings)
+        inner.help_option_names = ["-h", "--help"]
+        yield f"## karat {name}"
+        yield f"```text\n{command.get_help(inner)}\n```"
+
+
+def formats() -> Iterator[str]:
+    yield "# Formats"
+    yield CONTENT
+    rows = [
+        (
+            f"`{name}`",
+            listed(known.extensions),
+            ", ".join(sorted(known.holds)),
+            first_line(type(known)),
+        )
+        for name, known in FORMATS.items()
+    ]
+    yield table(("format", "extensions", "can be written", "what it is"), rows)
+    yield "## Fields of samples and tables"
+    yield FIELD_NAMES
+    named = [
+        (f"`{ours}`", what, listed(_ALIASES.get(ours, "").split()))
+        for ours, what in FIELDS.items()
+    ]
+    yield table(("field", "what it holds", "names understood"), named)
+    yield "## Policies"
+    yield DECISIONS
+    rules = dict(part.split(": ", 1) for part in attributes(Policies))
+    yield table(
+        ("switch", "choices", "meaning"),
+        [
+            (f"`{f.name}`", listed(CHOICES.get(f.name, ())), rules[f.name])
+            for f in fields(Policies)
+        ],
+    )
+    yield table(
+        ("profile", "sets"),
+        [
+            (
+                f"`{p.profile}`",
+                listed(f"{k}={v}" for k, v in p.changes().items() if k != "profile"),
+            )
+            for p in PROFILES.values()
+        ],
+    )
+
+
+def first_line(thing: type) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def attributes(thing: type) -> list[str]:
+    """The entries of a docstring's section on attributes, each on one line."""
+    section = (inspect.getdoc(thing) or "").partition("Attributes:\n")[2]
+    entries: list[str] = []
+    for line in inspect.cleandoc(section).splitlines():
+        if line.startswith(" "):
+            entries[-1] += f" {line.strip()}"
+        else:
+            entries.append(line)
+    return entries
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    cells = ([cell.replace("|", "\\|") for cell in row] for row in lines)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def listed(names: object) -> str:
+    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]
+
+
+def code(text: str) -> str:
+    return text.replace("*", "\\*").replace("_", "\\_")
+
+
+if __name__ == "__main__":
+    main()

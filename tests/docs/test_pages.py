@@ -1,0 +1,58 @@
+"""Every block of the documentation runs, and prints what the page shows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, blocks, executed
+from tests.docs.reference import FOLDER, pages
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_shows_what_its_blocks_print(page: Path, tmp_path: Path) -> None:
+    text = page.read_text("utf-8")
+    assert executed(text, tmp_path) == text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_is_short_and_its_first_number_comes_early() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 120
+    python = next(block for block in blocks(text) if block.language == "python")
+    assert len(python.body.splitlines()) <= 12
+    number = re.compile(r"(?m)^\D.*\d\.\d{4}").search(text, python.end)
+    assert number is not None
+    assert text.count("\n", 0, number.start()) + 1 <= 25
+
+
+def test_a_changed_number_would_be_noticed(tmp_path: Path) -> None:
+    page = "```python\nprint(1 / 2)\n```\n\n```text\n0.4\n```\n"
+    assert executed(page, tmp_path) == page.replace("0.4", "0.5")
+
+
+def test_a_line_of_dots_stands_for_any_lines(tmp_path: Path) -> None:
+    page = "```console\n$ printf 'a\\nb\\nc\\n'\na\n...\n```\n"
+    assert executed(page, tmp_path) == page
+    other = page.replace("a\n...", "b\n...")
+    assert executed(other, tmp_path) != other
+
+
+def test_a_marked_block_is_a_file_for_later_ones(tmp_path: Path) -> None:
+    page = "```json file=a.json\n[1]\n```\n\n```console\n$ cat a.json\n[1]\n```\n"
+    assert executed(page, tmp_path) == page
+
+
+def test_the_reference_pages_are_what_the_code_says_now() -> None:
+    for page, text in pages().items():
+        assert (FOLDER / page).read_text("utf-8") == text, "make docs writes them anew"

@@ -1,0 +1,225 @@
+"""What is written is read back; what a format cannot hold is never lost silently."""
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from karat.data.gold import Gold, Item, Span
+from karat.data.policies import Policies
+from karat.data.queries import Loaded, Query
+from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.runs import Document
+from karat.errors import FormatError, UsageError
+from karat.formats.checking import validate
+from karat.formats.format import Role, Source
+from karat.formats.shipped import FORMATS
+from karat.formats.writing import write
+
+NESTED = ["json", "jsonl", "yaml", "csv", "tsv"]
+FLAT = ["trec_run", "trec_qrels", "beir"]
+
+WORDS = st.text("abcé0123-_.:/", min_size=1, max_size=8)
+TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]),
+    min_size=1,
+).filter(lambda text: text.strip() and text[0] not in "[{")
+NUMBERS = st.floats(-1e6, 1e6).map(lambda number: number + 0.0)
+GRADES = st.integers(-1, 4).map(float) | st.floats(-2, 5)
+
+SCORED = st.dictionaries(WORDS, st.dictionaries(WORDS, NUMBERS, max_size=5), min_size=1)
+RANKED = st.dictionaries(WORDS, st.lists(WORDS, max_size=5), min_size=1)
+DOCUMENTS = st.dictionaries(
+    WORDS,
+    st.lists(
+        st.builds(
+            Document,
+            id=WORDS,
+            text=st.none() | TEXTS,
+            score=st.none() | NUMBERS,
+            source=st.none() | WORDS,
+        ),
+        max_size=4,
+    ).map(tuple),
+    min_size=1,
+)
+LABELS = st.dictionaries(WORDS, st.dictionaries(WORDS, GRADES, max_size=5), min_size=1)
+
+
+def through(loaded: Loaded, format: str, role: Role | None) -> Loaded:
+    """Write it and read it back."""
+    data = io.BytesIO()
+    write(loaded, data, format)
+    return FORMATS[format].read(
+        Source("memory", role, replay=io.BytesIO(data.getvalue()))
+    )
+
+
+def rankings(loaded: Loaded) -> dict[str, list[Document]]:
+    assert loaded.run is not None
+    return dict(loaded.run.rankings(Policies()))
+
+
+@pytest.mark.parametrize("format", [*NESTED, "parquet"])
+@settings(deadline=None, max_examples=40)
+@given(SCORED)
+def test_scored_runs_come_back(format: str, run: Any) -> None:
+    loaded = Loaded(run=ScoredRun(run))
+    back = through(loaded, format, "run")
+    assert rankings(back) == rankings(loaded)
+
+
+@pytest.mark.parametrize("format", NESTED)
+@settings(deadline=None, max_examples=40)
+@given(RANKED)
+def test_ranked_runs_come_back(format: str, run: Any) -> None:
+    loaded = Loaded(run=RankedRun(run))
+    twice = any(len(set(ranking)) < len(ranking) for ranking in run.values())
+    if twice and format in {"csv", "tsv"} and all(run.values()):
+        with pytest.raises(FormatError, match="cannot hold a document twice"):
+            through(loaded, format, "run")
+    else:
+        assert rankings(through(loaded, format, "run")) == rankings(loaded)
+
+
+@pytest.mark.parametrize("format", NESTED)
+@settings(deadline=None, max_examples=40)
+@given(DOCUMENTS)
+def test_runs_with_texts_come_back(format: str, run: Any) -> None:
+    loaded = Loaded(run=DocumentRun(run))
+    twice = any(len({d.id for d in r}) < len(r) for r in run.values())
+    bare = all(d == Document(d.id) for r in run.values() for d in r)
+    if twice and bare and format in {"csv", "tsv"} and all(run.values()):
+        return
+    assert rankings(through(loaded, format, "run")) == rankings(loaded)
+
+
+@pytest.mark.parametrize("format", [*NESTED, "parquet"])
+@settings(deadline=None, max_examples=40)
+@given(LABELS)
+def test_grades_come_back(format: str, labels: Any) -> None:
+    back = through(Loaded(gold=Gold(labels)), format, "gold").gold
+    assert back is not None
+    assert back.documents == labels
+    assert back.queries == list(labels)
+
+
+SAMPLES = Loaded(
+    run=DocumentRun(
+        {
+            "q1": (
+                Document("d1", "Because.", 0.5, metadata={"page": 3}),
+                Document(None, "A text without an id.", source="a.md", start=3, end=9),
+            ),
+            "q2": (),
+        }
+    ),
+    gold=Gold(
+        documents={"q1": {"d1": 2.0, "d2": 0.0}, "q2": {}},
+        passages={"q1": (Item("p", "Because it is.", 2.0, "ana", "g"),)},
+        spans={"q1": (Span("span-1", "a.md", 0, 5, "Becau", 2.0),)},
+        answers={
+            "q1": (
+                Item("answer-1", "yes", group="answers"),
+                Item("answer-2", "no", group="answers"),
+            )
+        },
+        claims={"q2": (Item("claim-1", "It is."),)},
+        references={"q1": "Because it is so."},
+        order=("q1", "q2", "q3"),
+    ),
+    queries={
+        "q1": Query(
+            "q1", "Why?", 3, ("a", "b"), {"owner": "ana", "n": [1, {"x": None}]}
+        ),
+        "q3": Query("q3", "007"),
+    },
+)
+
+
+@pytest.mark.parametrize("format", [*NESTED, "parquet"])
+def test_everything_a_sample_can_hold_comes_back(format: str) -> None:
+    back = through(SAMPLES, format, "samples")
+    assert rankings(back) == rankings(SAMPLES)
+    assert SAMPLES.gold is not None
+    assert back.gold is not None
+    for query in SAMPLES.gold.queries:
+        assert back.gold.fingerprint(query) == SAMPLES.gold.fingerprint(query)
+    assert back.gold.passages == SAMPLES.gold.passages
+    assert back.gold.queries == ["q1", "q2", "q3"]
+    assert {q: back.queries[q] for q in ("q1", "q3")} == SAMPLES.queries
+
+
+@pytest.mark.parametrize("format", FLAT)
+def test_flat_formats_refuse_samples(format: str) -> None:
+    with pytest.raises(FormatError, match="cannot hold run and gold in one file"):
+        write(SAMPLES, io.BytesIO(), format)
+
+
+@pytest.mark.parametrize("format", ["trec_qrels", "beir"])
+def test_flat_gold_refuses_what_is_more_than_ids(format: str) -> None:
+    with pytest.raises(
+        FormatError, match="the gold has passages, spans, answers, claims"
+    ):
+        write(SAMPLES, io.BytesIO(), format, role="gold")
+
+
+def test_a_trec_run_says_what_it_dropped_and_keeps_the_order() -> None:
+    run = DocumentRun(
+        {"q": (Document("a", "t", 0.1), Document("b", "u", 0.9)), "r": ()}
+    )
+    data = io.BytesIO()
+    queries = {"q": Query("q", "Why?")}
+    notices = write(Loaded(run=run, queries=queries), data, "trec_run")
+    assert data.getvalue() == b"q Q0 a 1 2.0 run\nq Q0 b 2 1.0 run\n"
+    assert sorted((notice.kind, notice.count) for notice in notices) == [
+        ("dropped", 1),
+        ("dropped", 1),
+        ("dropped", 2),
+    ]
+
+
+def test_beir_holds_whole_grades_and_plain_ids() -> None:
+    data = io.BytesIO()
+    write(Loaded(gold=Gold({"q": {"a": 2.0}})), data, "beir")
+    assert data.getvalue() == b"query-id\tcorpus-id\tscore\nq\ta\t2\n"
+    for labels in ({"q": {"a": 0.5}}, {"q": {"a\tb": 1.0}}):
+        with pytest.raises(FormatError, match="beir holds"):
+            write(Loaded(gold=Gold(labels)), io.BytesIO(), "beir")
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("a.json", "json"),
+        ("a.JSONL", "jsonl"),
+        ("a.csv.gz", "csv"),
+        ("a.qrels", "trec_qrels"),
+    ],
+)
+def test_the_ending_decides_the_format(name: str, format: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    write(Loaded(gold=Gold({"q": {"a": 1.0}})), path)
+    assert path.read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
+    checked = validate(path, "gold")
+    assert checked.loaded is not None
+    assert checked.loaded.format == format
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one.json.gz", "two.json.gz"):
+        write(SAMPLES, tmp_path / name)
+    one, two = ((tmp_path / f"{n}.json.gz").read_bytes() for n in ("one", "two"))
+    assert one == two
+    assert gzip.decompress(one).endswith(b"}\n")
+
+
+def test_an_unknown_ending_and_a_missing_part_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot tell the format to write"):
+        write(SAMPLES, tmp_path / "a.docx")
+    with pytest.raises(FormatError, match="there is no gold to write"):
+        write(Loaded(run=RankedRun({})), tmp_path / "a.json", role="gold")
+    assert list(tmp_path.iterdir()) == []

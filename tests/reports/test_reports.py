@@ -1,0 +1,172 @@
+"""Reports: one suite over all of them, with undefined, failed and hostile cells."""
+
+import csv
+import io
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from karat.data.evaluations import Evaluation, MetricScores
+from karat.data.policies import Policies
+from karat.data.queries import Query
+from karat.data.tables import DASH
+from karat.errors import UnknownNameError
+from karat.reports import REPORTS, by_tag, leaderboard, slices, tagged
+from karat.reports.progress import track
+
+Columns = dict[str, list[float | None]]
+HOSTILE = "=HYPERLINK(1)|<b>\x1b[31m"
+
+
+def evaluation(run: str = "run", **scores: list[float | None]) -> Evaluation:
+    columns = {
+        name: MetricScores(
+            name,
+            array := np.array(column, float),
+            n=int((~np.isnan(array)).sum()),
+            undefined=int(np.isnan(array).sum()),
+        )
+        for name, column in scores.items()
+    }
+    size = max(map(len, scores.values()), default=0)
+    return Evaluation(
+        run=run,
+        gold="gold",
+        queries=[f"q{n}" for n in range(size)],
+        columns=columns,
+        missing=np.zeros(size, bool),
+        policies=Policies(),
+        facts={"q0": Query("q0", tags=("a", "b")), "q1": Query("q1", tags=("b",))},
+    )
+
+
+CASES = {
+    "one run": [evaluation(rr=[1.0, 0.5])],
+    "several runs": [evaluation("x", rr=[1.0, 0.5]), evaluation("y", rr=[1.0, 1.0])],
+    "undefined": [evaluation(rr=[None, 0.5]), evaluation("y", rr=[None, None])],
+    "no queries": [evaluation(rr=[])],
+    "no metrics": [evaluation()],
+    "different metrics": [evaluation("x", rr=[1.0]), evaluation("y", ap=[1.0])],
+    "hostile": [evaluation(HOSTILE, rr=[0.0]), evaluation("y", rr=[0.0])],
+}
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+@pytest.mark.parametrize("case", CASES)
+def test_every_report_shows_every_case(name: str, case: str) -> None:
+    evaluations = CASES[case]
+    tables = [leaderboard(evaluations), by_tag(evaluations[0])]
+    text = REPORTS[name](evaluations, tables)
+    assert text.endswith("\n") or (name == "jsonl" and not evaluations[0].queries)
+    assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+    assert "\x1b" not in text or name == "csv"
+    assert REPORTS[name](evaluations, tables) == text
+
+
+def test_an_unknown_report_names_the_known() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'json'"):
+        REPORTS["jsn"]
+
+
+def test_json_holds_one_run_or_a_list() -> None:
+    assert json.loads(REPORTS["json"](CASES["one run"], ()))["run"] == "run"
+    several = json.loads(REPORTS["json"](CASES["several runs"], ()))
+    assert [saved["run"] for saved in several] == ["x", "y"]
+
+
+def test_undefined_is_null_in_lines_and_empty_in_cells() -> None:
+    lines = REPORTS["jsonl"](CASES["undefined"], ()).splitlines()
+    assert json.loads(lines[0]) == {
+        "run": "run",
+        "query": "q0",
+        "missing": False,
+        "rr": None,
+    }
+    rows = list(csv.DictReader(io.StringIO(REPORTS["csv"](CASES["undefined"], ()))))
+    assert [row["rr"] for row in rows] == ["", "0.5", "", ""]
+
+
+def test_a_cell_is_never_a_formula() -> None:
+    rows = list(csv.DictReader(io.StringIO(REPORTS["csv"](CASES["hostile"], ()))))
+    assert rows[0]["run"].startswith("'=HYPERLINK")
+
+
+def test_the_best_run_comes_first_and_one_without_a_mean_last() -> None:
+    runs: Columns = {"b": [0.5], "none": [None], "a": [0.9], "zero": [0.0]}
+    board = leaderboard([evaluation(name, rr=scores) for name, scores in runs.items()])
+    assert [row[0] for row in board.rows] == ["a", "b", "zero", "none"]
+    assert board.rows[-1][1:] == [DASH, "0/1", "1", "0"]
+
+
+def test_a_board_too_wide_is_turned() -> None:
+    metrics: Columns = {f"recall@{k}": [0.5, 1.0] for k in range(1, 12)}
+    runs = [evaluation(name, **metrics) for name in ("x", "y")]
+    assert leaderboard(runs).columns == ["metric", "x", "y"]
+    assert leaderboard(runs, None).columns[:3] == ["run", "recall@1", "recall@2"]
+    turned = {row[0]: row[1:] for row in leaderboard(runs).rows}
+    assert turned["recall@7"] == ["0.7500", "0.7500"]
+    assert turned["n"] == ["2/2", "2/2"]
+
+
+def test_notes_common_to_all_runs_are_said_once() -> None:
+    runs = CASES["several runs"]
+    policies = Policies(undefined="zero")
+    both = [
+        Evaluation(e.run, e.gold, e.queries, e.columns, e.missing, policies)
+        for e in runs
+    ]
+    assert leaderboard(both).notes == ["policies: undefined=zero"]
+    assert leaderboard([both[0], runs[1]]).notes == ["x: policies: undefined=zero"]
+
+
+def test_a_query_counts_in_each_of_its_slices() -> None:
+    table = by_tag(evaluation(rr=[1.0, 0.5, 0.0], ap=[None, None, 0.25]))
+    assert table.rows == [
+        ["(untagged)", "0.0000", "0.2500", "1"],
+        ["a", "1.0000", DASH, "1"],
+        ["b", "0.7500", DASH, "2"],
+    ]
+
+
+def test_slices_put_runs_beside_each_other() -> None:
+    one, two = evaluation("x", rr=[1.0, 0.0]), evaluation("y", rr=[0.0, 0.5])
+    table = slices({e.run: e["rr"] for e in (one, two)}, tagged(one), title="rr")
+    assert table.columns == ["tag", "x", "y", "queries"]
+    assert table.rows[1] == ["b", "0.5000", "0.2500", "2"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_for_terminals_and_long_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    assert list(track("abc", 3, "scoring")) == ["a", "b", "c"]
+    assert stream.getvalue() == ""
+
+
+def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("karat.reports.progress._PATIENCE", 0.0)
+    for _ in track("abc", 3, "scoring"):
+        while "scoring" not in stream.getvalue():
+            pass
+    assert "0/3" in stream.getvalue()
+
+
+def test_progress_is_silent_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("karat.reports.progress._PATIENCE", 0.0)
+    assert list(track("abc", 3, "scoring")) == ["a", "b", "c"]
+    assert capsys.readouterr().err == ""
