@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator
 
 from datasets import prepare
-from measures import METRICS
+from measures import METRICS, TREC_NAMES
 from timing import Bar, Row, faster, whole_process
-from trec_files import RIVAL, memory
+from trec_files import RIVAL, agree, memory, trec_means
 
 __all__ = ["TITLE", "measure"]
 
@@ -30,6 +30,16 @@ def measure(sizes: list[str]) -> Iterator[Row]:
             }
         )
         ours, theirs = took.values()
+        expected = trec_means(theirs.output)
+        expected.pop("recip_rank")  # ours is cut at 10
+        agree(_table_means(ours.output), expected)
         bar = _PYTREC_BARS.get(size)
         yield faster(size, ours.seconds, "pytrec_eval", theirs.seconds, bar)
         yield memory(size, ours, theirs, _PEAK_BARS.get(size))
+
+
+def _table_means(output: str) -> dict[str, float]:
+    """The means in karat's table, under the names of trec_eval."""
+    lines = (line.split() for line in output.splitlines())
+    rows = {words[0]: words[1] for words in lines if len(words) > 1}
+    return {trec: float(rows[name]) for name, trec in TREC_NAMES.items()}

@@ -10,7 +10,9 @@ from pathlib import Path
 
 DIST = Path(__file__).parents[1] / "dist"
 MOST_PACKAGES = 12
-SCORE = "import karat; print(karat.evaluate({'q': ['a']}, gold={'q': ['a']}).means['rr'])"
+SCORE = (
+    "import karat; print(karat.evaluate({'q': ['a']}, gold={'q': ['a']}).means['rr'])"
+)
 WHERE = (
     "import karat, pathlib; home = pathlib.Path(karat.__file__).parent; "
     "print(home); assert (home / 'py.typed').exists()"

@@ -1,10 +1,9 @@
 """The front door: score a run against gold."""
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache, partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +23,9 @@ from karat.stats import mean_interval
 from karat.version import __version__
 
 __all__ = ["DEFAULT_K", "DEFAULT_METRICS", "aevaluate", "evaluate", "prepare"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 DEFAULT_K = 5
@@ -95,12 +97,20 @@ def evaluate(  # noqa: PLR0913
     return _carry_out(plan, loaded, truth, own_k, runner)
 
 
-async def aevaluate(run: Any, **options: Any) -> Evaluation:
-    """The same as `evaluate`, for async code: the event loop is never blocked.
+def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """The same function for async code; what it does never blocks the event loop."""
 
-    Takes the arguments of `evaluate`.
-    """
-    return await asyncio.to_thread(partial(evaluate, run, **options))
+    @wraps(function)
+    async def twin(*args: P.args, **options: P.kwargs) -> T:
+        # Most callers never need an event loop, and importing one is slow.
+        import asyncio  # noqa: PLC0415
+
+        return await asyncio.to_thread(function, *args, **options)
+
+    return twin
+
+
+aevaluate = _in_thread(evaluate)
 
 
 def prepare(

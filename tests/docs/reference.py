@@ -1,7 +1,7 @@
 """`python -m tests.docs.reference`: write the reference pages from the catalogues."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -191,14 +191,14 @@ def attributes(thing: type) -> list[str]:
     return entries
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     cells = ([cell.replace("|", "\\|") for cell in row] for row in lines)
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def listed(names: object) -> str:
-    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def code(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Notice, Run, note_examples
+from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError
 
 __all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
@@ -107,19 +107,17 @@ class ScoredRun(Run):
             yield query, [Document(id=d, score=float(ranking[d])) for d in order]
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """Tied scores and queries without labels."""
+        """Tied scores, numbers among ids and queries without labels."""
         tied = {
             query: extra
             for query, ranking in self._rankings.items()
             if (extra := len(ranking) - len(set(ranking.values())))
         }
-        return tuple(
-            notice
-            for notice in (
-                _tie_notice(tied, policies),
-                _extra_notice(self._rankings, labels),
-            )
-            if notice
+        return run_notices(
+            policies,
+            ties=tied,
+            numbers=_numbers(self._rankings),
+            extra=_extra_queries(self._rankings, labels),
         )
 
     def _as_lists(self, policies: Policies) -> "RankedRun":
@@ -208,30 +206,26 @@ class RankedRun(Run):
             yield query, [Document(id=document) for document in ranking]
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """Repeated documents and queries without labels."""
-        del policies
+        """Repeated documents, numbers among ids and queries without labels."""
         repeated = {
             query: extra
             for query, ranking in self._rankings.items()
             if (extra := len(ranking) - len(set(ranking)))
         }
-        notices = []
-        if repeated:
-            notices.append(
-                Notice(
-                    "duplicates",
-                    sum(repeated.values()),
-                    "documents retrieved more than once for a query",
-                    note_examples(repeated),
-                )
-            )
-        if extra := _extra_notice(self._rankings, labels):
-            notices.append(extra)
-        return tuple(notices)
+        return run_notices(
+            policies,
+            duplicates=repeated,
+            numbers=_numbers(self._rankings),
+            extra=_extra_queries(self._rankings, labels),
+        )
 
     def _locate_all(self, labels: Labels, *, judged: bool) -> Located:
         """Every occurrence of a labelled document is a row of its item."""
-        found, retrieved, places, grades, items = [], [], [], [], []
+        found: list[int] = []
+        retrieved: list[int] = []
+        places: list[int] = []
+        grades: list[float] = []
+        items: list[int] = []
         start = 0
         for query, wanted in labels.items():
             ranking = self._rankings.get(query)
@@ -366,20 +360,14 @@ def _extra(rankings: Mapping[str, Any], labels: Labels) -> int:
     return len(rankings.keys() - labels.keys())
 
 
-def _extra_notice(rankings: Mapping[str, Any], labels: Labels) -> Notice | None:
-    extra = [query for query in rankings if query not in labels]
-    if not extra:
-        return None
-    text = "queries of the run have no gold and were ignored"
-    return Notice("extra", len(extra), text, tuple(extra[:3]))
+def _extra_queries(rankings: Mapping[str, Any], labels: Labels) -> list[str]:
+    return [query for query in rankings if query not in labels]
 
 
-def _tie_notice(tied: Mapping[str, int], policies: Policies) -> Notice | None:
-    if not tied:
-        return None
-    rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
-    text = f"documents share a score with another; ordered by {rule}"
-    return Notice("ties", sum(tied.values()), text, note_examples(tied))
+def _numbers(rankings: Mapping[str, Any]) -> dict[str, int]:
+    """Ids that are not text, by query: they were overlooked among a great many."""
+    counts = {q: sum(type(d) is not str for d in row) for q, row in rankings.items()}
+    return {query: count for query, count in counts.items() if count}
 
 
 def _sample(rankings: Mapping[str, Any]) -> list[str]:

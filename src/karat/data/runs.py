@@ -1,13 +1,21 @@
 """Runs: what was retrieved. Each kind of input finds ids in its own layout."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from karat.data.arrays import Floats, Ints
 from karat.data.policies import Policies
 
-__all__ = ["Document", "Labels", "Located", "Notice", "Run", "note_examples"]
+__all__ = [
+    "Document",
+    "Labels",
+    "Located",
+    "Notice",
+    "Run",
+    "note_examples",
+    "run_notices",
+]
 
 Labels = Mapping[str, Mapping[str, float]]
 """Judged documents: query id -> document id -> grade."""
@@ -104,6 +112,40 @@ class Run(ABC):
     @abstractmethod
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """Ties, duplicates and coercions in the run, counted when asked for."""
+
+
+def run_notices(
+    policies: Policies,
+    *,
+    ties: Mapping[str, int] | None = None,
+    duplicates: Mapping[str, int] | None = None,
+    numbers: Mapping[str, int] | None = None,
+    extra: Sequence[str] = (),
+) -> tuple[Notice, ...]:
+    """What is to be said of a run.
+
+    Args:
+        policies: the rules applied, which the sentences name.
+        ties: query -> documents that share a score with one before.
+        duplicates: query -> documents retrieved before.
+        numbers: query -> ids that are numbers among text, and so match nothing.
+        extra: queries without gold.
+    """
+    rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
+    counted = (
+        ("ties", ties, f"documents share a score with another; ordered by {rule}"),
+        ("duplicates", duplicates, "documents retrieved more than once for a query"),
+        ("numbers", numbers, "ids are numbers among text and were matched to nothing"),
+    )
+    notices = [
+        Notice(kind, sum(counts.values()), text, note_examples(counts))
+        for kind, counts, text in counted
+        if counts
+    ]
+    if extra:
+        text = "queries of the run have no gold and were ignored"
+        notices.append(Notice("extra", len(extra), text, tuple(extra[:3])))
+    return tuple(notices)
 
 
 def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:

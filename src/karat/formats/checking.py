@@ -9,12 +9,16 @@ from karat.data.queries import Loaded
 from karat.data.runs import Notice
 from karat.errors import DataError
 from karat.formats.format import Role
-from karat.formats.loading import load_with_notes
+from karat.formats.loading import load_with_notes, sniff
 from karat.formats.notes import Notes
+from karat.formats.streams import STDIN, open_binary
+from karat.formats.trec_lines import QRELS, RUN, checked_lines
 
 __all__ = ["Checked", "validate"]
 
 LIMIT = 20
+_HEAD = 1 << 16
+_LAYOUTS = {"trec_run": RUN, "trec_qrels": QRELS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,8 @@ def validate(
         )
         _read_through(loaded)
     except DataError as error:
+        if not notes.problems and error.line is not None:
+            return _lines_checked(source, error, notes, format)
         if len(notes.problems) < limit:
             return Checked((*notes.problems, error), notices=notes.notices())
         return Checked(tuple(notes.problems), more=True, notices=notes.notices())
@@ -69,5 +75,27 @@ def validate(
 def _read_through(loaded: Loaded) -> None:
     """Some runs are read only when they are scored: read them to the end now."""
     if loaded.run is not None:
-        for _ in loaded.run.rankings(Policies()):
-            pass
+        # Nothing is looked for, but every row is looked at.
+        loaded.run.locate({}, judged=False, policies=Policies())
+
+
+def _lines_checked(
+    source: str | os.PathLike[str], first: DataError, notes: Notes, format: str | None
+) -> Checked:
+    """A TREC file is read fast, up to its first problem: now line by line."""
+    path = os.fspath(source)
+    if path == STDIN:
+        return Checked((first,))
+    with open_binary(path) as stream:
+        name = format or sniff(stream.read(_HEAD), path).name
+    more = False
+    if name in _LAYOUTS:
+        try:
+            with open_binary(path) as stream:
+                for _ in checked_lines(
+                    stream, _LAYOUTS[name], path, tell=notes.problem
+                ):
+                    pass
+        except DataError:
+            more = True
+    return Checked(tuple(notes.problems) or (first,), more=more)

@@ -12,7 +12,16 @@ from typing import Final
 
 from karat.errors import UnknownNameError
 
-__all__ = ["FIELDS", "GOLD", "RETRIEVED", "closest", "infer", "is_row", "known_as"]
+__all__ = [
+    "FIELDS",
+    "GOLD",
+    "RETRIEVED",
+    "WRAPPERS",
+    "closest",
+    "infer",
+    "is_row",
+    "known_as",
+]
 
 FIELDS: Final[Mapping[str, str]] = {
     "id": "names the query",
@@ -49,6 +58,21 @@ GOLD: Final = frozenset(
     {"relevant", "passages", "spans", "answers", "claims", "reference"}
     | {"expected", "gold", "ground_truth"}
 )
+
+WRAPPERS: Final = (
+    *("samples", "data", "records", "rows", "examples", "results", "items"),
+    *(
+        "queries",
+        "questions",
+        "outputs",
+        "test_cases",
+        "goldens",
+        "run",
+        "gold",
+        "qrels",
+    ),
+)
+"""What an object calls the list or mapping it only wraps."""
 
 # The first of several names found is taken; the others are kept as metadata.
 _ALIASES: Final[Mapping[str, str]] = {

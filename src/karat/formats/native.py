@@ -8,7 +8,7 @@ from karat.data.gold import Gold, Item, Span
 from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Document, Run
-from karat.formats.fields import known_as
+from karat.formats.fields import WRAPPERS, known_as
 from karat.formats.values import looks_like_text
 
 __all__ = [
@@ -47,8 +47,8 @@ def gold_value(gold: Gold) -> dict[str, Any]:
 
 
 def _are_field_names(queries: Iterable[str]) -> bool:
-    """Whether some query ids would be taken for fields of a sample."""
-    return any(known_as(query) is not None for query in queries)
+    """Whether some query ids would be taken for names of fields."""
+    return any(known_as(query) is not None or query in WRAPPERS for query in queries)
 
 
 def sample_records(loaded: Loaded) -> Iterator[dict[str, Any]]:

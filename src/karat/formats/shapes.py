@@ -14,7 +14,7 @@ from typing import Any
 
 from karat.data.queries import Loaded
 from karat.errors import FormatError
-from karat.formats.fields import GOLD, RETRIEVED, infer, is_row
+from karat.formats.fields import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.formats.format import Source
 from karat.formats.gathering import Gathered
 from karat.formats.samples import Samples
@@ -167,7 +167,7 @@ def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Load
 
 def _unwrapped(value: Mapping[Any, Any]) -> Any:
     """What lies in an object that only wraps it, beside a name or a version."""
-    for name in _WRAPPERS:
+    for name in WRAPPERS:
         inner = value.get(name)
         if is_list(inner) and inner and isinstance(inner[0], Mapping):
             if _is_record(inner[0]):

@@ -5,7 +5,7 @@ nothing; a `#` elsewhere belongs to an id.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, TypeAlias
@@ -160,14 +160,22 @@ def _fields(line: bytes, layout: Layout) -> list[bytes]:
 
 
 def checked_lines(
-    stream: BinaryIO, layout: Layout, path: str | os.PathLike[str], offset: int = 0
+    stream: BinaryIO,
+    layout: Layout,
+    path: str | os.PathLike[str],
+    offset: int = 0,
+    tell: Callable[[FormatError], None] | None = None,
 ) -> Iterator[tuple[int, list[bytes]]]:
     """The number and columns of every line that says something, from an offset on.
 
     This is the slow way to read a file, and the one that knows what to say of it.
 
-    Raises:
-        FormatError: a line is not as it should be.
+    Args:
+        stream: the file, from its start.
+        layout: what a line should be.
+        path: how errors call the file.
+        offset: where to start, in bytes.
+        tell: who is told of a line that is not as it should be; by default it is raised.
     """
     count, left = 1, offset
     while left and (block := stream.read(min(left, BLOCK))):
@@ -181,8 +189,11 @@ def checked_lines(
         problem, hint = _problem(text, found, layout)
         if problem:
             query = found[0].decode("utf-8", "replace") if found else None
-            raise FormatError(problem, path=path, line=line, query=query, hint=hint)
-        if found:
+            error = FormatError(problem, path=path, line=line, query=query, hint=hint)
+            if tell is None:
+                raise error
+            tell(error)
+        elif found:
             yield line, found
 
 

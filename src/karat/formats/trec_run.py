@@ -12,7 +12,7 @@ from typing import BinaryIO, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Notice, Run, note_examples
+from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import FormatError
 from karat.formats.streams import BLOCK, STDIN, open_binary, path_of
 from karat.formats.trec_chunks import Chunk, Malformed, chunks
@@ -195,31 +195,13 @@ def _ranked(
 
 
 def _notices(found: Survey, policies: Policies) -> tuple[Notice, ...]:
-    rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
-    said = (
-        (
-            "ties",
-            found.tied,
-            f"documents share a score with another; ordered by {rule}",
-        ),
-        (
-            "duplicates",
-            found.repeated,
-            "documents retrieved more than once for a query",
-        ),
+    notices = run_notices(
+        policies, ties=found.tied, duplicates=found.repeated, extra=found.extra
     )
-    notices = [
-        Notice(kind, sum(counts.values()), text, note_examples(counts))
-        for kind, counts, text in said
-        if counts
-    ]
-    if found.extra:
-        text = "queries of the run have no gold and were ignored"
-        notices.append(Notice("extra", len(found.extra), text, tuple(found.extra[:3])))
-    if found.remarks:
-        text = "lines have more than six columns; what follows the tag was ignored"
-        notices.append(Notice("columns", found.remarks, text))
-    return tuple(notices)
+    if not found.remarks:
+        return notices
+    text = "lines have more than six columns; what follows the tag was ignored"
+    return (*notices, Notice("columns", found.remarks, text))
 
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:

@@ -39,6 +39,15 @@ _LOOKS = re.compile(
 _PLAIN_TAGS = {"tag:yaml.org,2002:" + name for name in ("map", "seq", "str")}
 
 
+class _Merge(str):
+    """The key that merges mappings; in quotes it is an ordinary one."""
+
+    __slots__ = ()
+
+
+_MERGE = _Merge("<<")
+
+
 class Yaml(Format):
     """YAML: samples, or documents by query."""
 
@@ -181,7 +190,7 @@ class _Open:
             self._key = [_key(value, event)]
         else:
             key = self._key.pop()
-            if key == "<<" and isinstance(value, dict | list):
+            if key is _MERGE and isinstance(value, dict | list):
                 merged = [value] if isinstance(value, dict) else value
                 self._merged += [part for part in merged if isinstance(part, dict)]
             elif key in self._pairs:
@@ -216,6 +225,8 @@ def _scalar(event: Any) -> Any:
     text: str = event.value
     if not event.implicit[0] or event.tag is not None:
         return text
+    if text == _MERGE:
+        return _MERGE
     if _NULL.fullmatch(text):
         return None
     if _TRUE.fullmatch(text) or _FALSE.fullmatch(text):

@@ -1,0 +1,305 @@
+"""The five retrieval metrics and their aliases: formulas of karat, rules of the original."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isnan
+from typing import Any, ClassVar, TypeGuard
+
+from karat.compat.eval_harness.contract import (
+    BLANK,
+    DatasetSample,
+    Metric,
+    MetricException,
+    MetricScore,
+    RankedRetrieval,
+)
+from karat.data.gold import Gold
+from karat.data.hits import Hits
+from karat.data.policies import Policies
+from karat.data.rankings import RankedRun
+from karat.errors import UnknownNameError
+from karat.matching import read_matcher
+from karat.metrics import Metric as NativeMetric
+from karat.metrics.first_found import ReciprocalRank
+from karat.metrics.found_items import Hit, Recall
+from karat.metrics.ranked_gain import NDCG
+
+__all__ = [
+    "ALIASES",
+    "DEFAULT_K",
+    "AnswerContainmentAtKMetric",
+    "RankingMetric",
+    "RetrievalHitAtKMetric",
+    "RetrievalMetric",
+    "RetrievalMrrMetric",
+    "RetrievalNdcgAtKMetric",
+    "RetrievalRecallAtKMetric",
+    "find_metric",
+    "score",
+]
+
+DEFAULT_K = 5
+
+_QUERY = "sample"
+_ANSWER = "answer"
+_POLICIES = Policies(force=True)
+# What /\s+/u matches in PCRE: not quite what it matches in Python.
+_BLANKS = re.compile(
+    "[\t-\r \x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+)
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+@dataclass(frozen=True)
+class RetrievalMetric(Metric):
+    """What the five have in common: an alias, and how the cutoff k is found.
+
+    Attributes:
+        k: the constructor's cutoff; a sample's own `metadata.k` comes before it.
+        default_k: `metrics.retrieval.default_k` of the configuration, for when neither
+            says; anything but a positive integer means 5.
+    """
+
+    alias: ClassVar[str]
+
+    k: int | None = None
+    default_k: object = None
+
+    def name(self) -> str:
+        """The alias, whatever k is."""
+        return self.alias
+
+    def resolve_k(self, sample: DatasetSample) -> int:
+        """The sample's own k, else the constructor's, else the configured one, else 5."""
+        # resolveK() passes over a metadata.k such as 0, "2" or 2.5 without a word ...
+        if _is_cutoff(own := sample.metadata.get("k")):
+            return own
+        if self.k is None:
+            return self.default_k if _is_cutoff(self.default_k) else DEFAULT_K
+        # ... but refuses a bad k of the constructor, even for MRR, which has no use for it.
+        if not _is_cutoff(self.k):
+            raise MetricException(
+                f"k must be a positive integer, got {self.k!r}", query=sample.id
+            )
+        return self.k
+
+
+class RankingMetric(RetrievalMetric):
+    """A metric of ranked ids."""
+
+    def score(self, sample: DatasetSample, actual_output: str) -> MetricScore:
+        """Score the ranking against the relevant ids of the sample."""
+        ranked = RankedRetrieval.from_actual_output(actual_output, sample.id)
+        gains = RankedRetrieval.relevance_gains_from_expected(
+            sample.expected_output, sample.id
+        )
+        return self.score_ranked(ranked.ids, gains, self.resolve_k(sample))
+
+    @abstractmethod
+    def score_ranked(
+        self, ids: Sequence[str], gains: Mapping[str, float], k: int
+    ) -> MetricScore:
+        """The score of a ranking, and its details under the original's names."""
+
+
+class RetrievalHitAtKMetric(RankingMetric):
+    """Whether any relevant id is in the top k: 1 or 0."""
+
+    alias = "retrieval-hit-at-k"
+
+    def score_ranked(
+        self, ids: Sequence[str], gains: Mapping[str, float], k: int
+    ) -> MetricScore:
+        """The `hit@k` of karat."""
+        details = {
+            "k": k,
+            "relevant": [_as_key(name) for name in gains],
+            "top_k": list(ids[:k]),
+        }
+        return MetricScore(_value(Hit(k), _found(ids, gains)), details)
+
+
+class RetrievalRecallAtKMetric(RankingMetric):
+    """The share of the relevant ids that the top k holds."""
+
+    alias = "retrieval-recall-at-k"
+
+    def score_ranked(
+        self, ids: Sequence[str], gains: Mapping[str, float], k: int
+    ) -> MetricScore:
+        """The `recall@k` of karat."""
+        hits = _found(ids, gains)
+        details = {
+            "k": k,
+            "relevant_count": len(gains),
+            "found": int((hits.rank <= k).sum()),
+            "top_k": list(ids[:k]),
+        }
+        return MetricScore(_value(Recall(k), hits), details)
+
+
+class RetrievalMrrMetric(RankingMetric):
+    """1 / the rank of the first relevant id in the whole ranking, whatever k is."""
+
+    alias = "retrieval-mrr"
+
+    def score_ranked(
+        self, ids: Sequence[str], gains: Mapping[str, float], k: int
+    ) -> MetricScore:
+        """The `rr` of karat."""
+        del k
+        hits = _found(ids, gains)
+        rank = int(hits.rank[0]) if len(hits.rank) else None
+        return MetricScore(
+            _value(ReciprocalRank(), hits), {"first_relevant_rank": rank}
+        )
+
+
+class RetrievalNdcgAtKMetric(RankingMetric):
+    """How close the top k comes to the best order of all gains."""
+
+    alias = "retrieval-ndcg-at-k"
+
+    def score_ranked(
+        self, ids: Sequence[str], gains: Mapping[str, float], k: int
+    ) -> MetricScore:
+        """The DCG of karat for this ranking, over that for the ids ordered by gain."""
+        dcg = _discounted(ids, gains, k)
+        best = sorted(gains, key=lambda name: _no_nan(gains[name]), reverse=True)
+        idcg = _discounted(best, gains, k)
+        # RetrievalNdcgAtKMetric clips to 0..1 and scores 0.0 without an ideal gain; of
+        # inf / inf it makes 1.0, as min(1.0, NaN) is its first argument here and there.
+        share = max(0.0, min(1.0, dcg / idcg)) if idcg > 0.0 else 0.0
+        return MetricScore(share, {"k": k, "dcg": dcg, "idcg": idcg})
+
+
+@dataclass(frozen=True)
+class AnswerContainmentAtKMetric(RetrievalMetric):
+    """Whether the expected answer occurs in the text of a document in the top k.
+
+    Attributes:
+        case_sensitive: compare letters as they are; blanks are collapsed all the same.
+    """
+
+    alias = "answer-containment-at-k"
+
+    case_sensitive: bool = False
+
+    def score(self, sample: DatasetSample, actual_output: str) -> MetricScore:
+        """The `hit@k` of karat over documents that hold the answer."""
+        span = sample.expected_output
+        if not isinstance(span, str) or not span.strip(BLANK):
+            raise MetricException(
+                "expected_output must be a non-empty string, the answer to look for",
+                query=sample.id,
+            )
+        ranked = RankedRetrieval.from_actual_output(actual_output, sample.id)
+        k = self.resolve_k(sample)
+        wanted = self._folded(span)
+        # A span of no-break spaces folds to nothing, which every text but "" contains.
+        holds = (text and wanted in text for text in map(self._folded, ranked.texts))
+        hits = _hits([_ANSWER if held else "" for held in holds], {_ANSWER: 1.0})
+        value = _value(Hit(k), hits)
+        rank = int(hits.rank[0]) if value else None
+        return MetricScore(value, {"k": k, "expected_span": span, "matched_rank": rank})
+
+    def _folded(self, text: str) -> str:
+        collapsed = _BLANKS.sub(" ", text).strip(BLANK)
+        return collapsed if self.case_sensitive else collapsed.lower()
+
+
+ALIASES: Mapping[str, type[RetrievalMetric]] = {
+    metric.alias: metric
+    for metric in (
+        RetrievalHitAtKMetric,
+        RetrievalRecallAtKMetric,
+        RetrievalMrrMetric,
+        RetrievalNdcgAtKMetric,
+        AnswerContainmentAtKMetric,
+    )
+}
+
+
+def find_metric(alias: str) -> type[RetrievalMetric]:
+    """The metric an alias stands for."""
+    if alias in ALIASES:
+        return ALIASES[alias]
+    raise MetricException(str(UnknownNameError("metric", str(alias), ALIASES)))
+
+
+def score(  # noqa: PLR0913
+    alias: str,
+    expected_output: Any,
+    actual_output: str,
+    metadata: Mapping[str, Any] | None = None,
+    k: int | None = None,
+    default_k: object = None,
+    **options: Any,
+) -> MetricScore:
+    """Score one output with one of the five metrics.
+
+    Args:
+        alias: such as `retrieval-recall-at-k`.
+        expected_output: relevant ids, gains by id, the JSON text of either; or, for
+            `answer-containment-at-k`, the answer.
+        actual_output: the JSON text that the system under test printed.
+        metadata: the sample's; its `k` comes first.
+        k: the metric's own cutoff, the constructor's in the original.
+        default_k: `metrics.retrieval.default_k`, for when neither says.
+        options: more of the metric's constructor, such as `case_sensitive=True`.
+
+    Raises:
+        MetricException: what cannot be scored, and why.
+
+    Example:
+        >>> score("retrieval-recall-at-k", ["a", "b"], '["x", "a"]').score
+        0.5
+    """
+    sample = DatasetSample(_QUERY, {}, expected_output, metadata or {})
+    metric = find_metric(alias)(k=k, default_k=default_k, **options)
+    return metric.score(sample, actual_output)
+
+
+def _is_cutoff(value: object) -> TypeGuard[int]:
+    return type(value) is int and value > 0
+
+
+def _hits(ids: Sequence[str], labels: Mapping[str, float]) -> Hits:
+    """Where karat's matcher of ids finds the labelled ones."""
+    run, gold = RankedRun({_QUERY: ids}), Gold(documents={_QUERY: labels})
+    matcher = read_matcher("id")
+    return matcher.match(run, gold, judged=True, policies=_POLICIES).hits
+
+
+def _found(ids: Sequence[str], gains: Mapping[str, float]) -> Hits:
+    # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
+    return _hits(ids, dict.fromkeys(gains, 1.0))
+
+
+def _value(metric: NativeMetric, hits: Hits) -> float:
+    return float(metric.score(hits)[0])
+
+
+def _discounted(ids: Sequence[str], gains: Mapping[str, float], k: int) -> float:
+    """The DCG of a ranking in which negative gains cost.
+
+    The original adds gains of both signs, karat pays positive ones only: so what costs
+    is paid apart and taken off. A gain of NaN is inf - inf.
+    """
+    paid = {name: _no_nan(gain) for name, gain in gains.items() if not gain <= 0}
+    cost = {name: _no_nan(-gain) for name, gain in gains.items() if not gain >= 0}
+    gained, lost = (float(NDCG(k).dcg(_hits(ids, part))[0]) for part in (paid, cost))
+    return gained - lost
+
+
+def _no_nan(gain: float) -> float:
+    return inf if isnan(gain) else gain
+
+
+def _as_key(name: str) -> str | int:
+    # As a key of a PHP array "7" becomes 7, and details.relevant shows the keys.
+    if _INTEGER.fullmatch(name) and -(2**63) <= int(name) < 2**63:
+        return int(name)
+    return name

@@ -1,0 +1,130 @@
+"""The normal form, and the way back to the original."""
+
+# ruff: noqa: RUF001
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given, strategies as st
+
+from karat.matching.normaliser import _Cache, _clusters, fold, normalise
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("Ｆｕｌｌ　ｗｉｄｔｈ ﬁne", "full width fine"),
+        ("“curly” ‘quotes’ it´s", "\"curly\" 'quotes' it's"),
+        ("a–b — c ‑ d − e", "a-b - c - d - e"),
+        (
+            "co\u00adoperate zero\u200bwidth no\u00a0break",
+            "cooperate zerowidth no break",
+        ),
+        ("trans-\nport and trans\u00ad\r\nport", "transport and transport"),
+        ("Jean-\nPierre, 2019-\n2020", "jean-pierre, 2019-2020"),
+        (
+            "# Title\n> quoted\n- item\n* item\n1. first",
+            "title quoted item item 1. first",
+        ),
+        ("> - # deep", "deep"),
+        (
+            "**bold**, *slanted*, __both__, ~~gone~~, `code`",
+            "bold, slanted, both, gone, code",
+        ),
+        ("**cut off", "cut off"),
+        (
+            'see [the page](https://a.b/c_(d) "title") or ![a cat](cat.png)',
+            "see the page or a cat",
+        ),
+        ("| a | b |\n|---|:-:|\n| 1 | 2 |", "a b 1 2"),
+        ("Title\n=====\ntext\n\n---\n```python\nx\n```", "title text x"),
+        (
+            "snake_case 2*3 2 * 3 #1 C# a|b a_b_c x[i](y)",
+            "snake_case 2*3 2 * 3 #1 c# a|b a_b_c x[i](y)",
+        ),
+        ("snake\\_case \\*", "snake_case *"),
+        ("STRASSE Straße ΣΊΣΥΦΟΣ", "strasse strasse σίσυφοσ"),
+        ("  many \t\n spaces  ", "many spaces"),
+        ("", ""),
+        (" \n ", ""),
+        ("中文　文本", "中文 文本"),
+        ("ภาษาไทย", "ภาษาไทย".replace("\u0e33", "\u0e4d\u0e32")),
+        ("\u202bשלום\u202c", "שלום"),
+        ("👍️ 👨‍👩‍👧", "👍 👨👩👧"),
+        ("か\u3099 ｶﾞ", "が ガ"),
+        ("e\u0301", "é"),
+    ],
+)
+def test_the_normal_form(text: str, normal: str) -> None:
+    assert fold(text) == normal
+
+
+@given(st.text())
+@example("ㄱㅏ")
+@example("ｶﾞ")
+@example("\u1100\u1161\u11a8")
+@example("a\u0301\u0323")
+@example("\u0cc6\u0cc2\u0cd5")
+def test_nfkc_of_the_pieces_is_nfkc_of_the_text(text: str) -> None:
+    pieces = [*_clusters(text)]
+    assert "".join(pieces) == text
+    assert "".join(unicodedata.normalize("NFKC", p) for p in pieces) == (
+        unicodedata.normalize("NFKC", text)
+    )
+
+
+WRITTEN = st.text(
+    st.one_of(
+        st.sampled_from("ab A\n\t -*_#>|`[](){}~+=•\\\"'é\u0301\u00ad–“\u200b12ßİ中ไ่"),
+        st.characters(),
+    ),
+    max_size=60,
+)
+
+
+@given(WRITTEN)
+@example("> ")
+@example("*a* [b](c)")
+def test_every_character_came_from_somewhere_in_order(text: str) -> None:
+    normal = normalise(text)
+    assert len(normal.offsets) == len(normal.text)
+    places = normal.offsets.tolist()
+    assert places == sorted(places)
+    assert all(0 <= place < len(text) for place in places)
+    last = 0
+    for at in range(len(normal.text)):
+        start, end = normal.span(at, at + 1)
+        assert start < end <= len(text)
+        assert end >= last
+        last = end
+
+
+@given(WRITTEN, st.data())
+def test_the_stretch_a_character_came_from_holds_it(
+    text: str, data: st.DataObject
+) -> None:
+    normal = normalise(text)
+    if not normal.text:
+        return
+    at = data.draw(st.integers(0, len(normal.text) - 1))
+    start, end = normal.span(at, at + 1)
+    if normal.text[at] == " ":
+        return
+    piece = unicodedata.normalize("NFKC", text[start:end]).casefold()
+    assert normal.text[at] in fold(text[start:end]) or normal.text[at] in piece
+
+
+def test_an_empty_stretch_maps_to_an_empty_one() -> None:
+    normal = normalise("**a** b")
+    assert normal.span(0, 0) == (2, 2)
+    assert normal.span(3, 3) == (7, 7)
+
+
+def test_the_cache_forgets_what_was_not_used_lately() -> None:
+    cache = _Cache(capacity=8)
+    for text in ("AB", "CD", "AB", "EF"):
+        assert cache.get(text) == text.lower()
+    assert list(cache._texts) == ["AB", "EF"]
+    assert cache.get("X" * 100) == "x" * 100
+    assert list(cache._texts) == []
+    assert cache._size == 0
