@@ -199,7 +199,7 @@ def _carry_out(
         columns=columns,
         missing=outcome.missing,
         policies=plan.policies,
-        matchers={m.label: str(m.matcher) for m in plan.measures},
+        matchers=plan.matchers,
         provenance={"karat": __version__, "run": run.name, "gold": gold.name},
         facts=facts,
         asked=dict(plan.asked),
@@ -229,7 +229,7 @@ def _columns(
     if any(undefined) and policies.undefined == "zero":
         scores = np.where(empty, 0.0, scores)
     ks = () if own_k is None else tuple(np.unique(own_k).tolist())
-    counted = len(queries) - np.isnan(scores).sum(axis=1)
+    counted = (scores.shape[1] - np.isnan(scores).sum(axis=1)).tolist()
     return {
         measure.label: MetricScores(
             measure.label,
@@ -242,7 +242,7 @@ def _columns(
             _interval=_interval,
         )
         for measure, row, n, without in zip(
-            plan.measures, scores, counted.tolist(), undefined, strict=True
+            plan.measures, scores, counted, undefined, strict=True
         )
     }
 

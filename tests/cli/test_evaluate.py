@@ -5,10 +5,14 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
+from karat.cli.evaluate import _conclude as conclude
+from karat.data.evaluations import Evaluation, MetricScores
+from karat.data.policies import Policies
 from karat.data.tables import DASH
 from tests.cli.conftest import Karat
 
@@ -107,7 +111,7 @@ def test_a_leaderboard_with_many_metrics_has_a_row_for_each(karat: Karat) -> Non
 def test_gold_is_loaded_once_for_several_runs(
     karat: Karat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["karat.cli.evaluate"]
+    module = sys.modules["karat.cli.inputs"]
     load, loaded = vars(module)["load"], []
 
     def counted(path: str, **options: object) -> object:
@@ -254,6 +258,43 @@ def test_a_gate_on_a_metric_without_any_score_fails(karat: Karat, folder: Path) 
     done = karat(*("evaluate", "dense.run", "-g", "none.qrels"), "--fail-under", "rr=0")
     assert done.code == 1
     assert f"rr is {DASH}, below 0" in done.err
+
+
+def test_scores_that_could_not_be_computed_exit_with_3() -> None:
+    scores = MetricScores("rr", np.array([1.0, np.nan]), 1, failures={1: "no reply"})
+    missing = np.zeros(2, bool)
+    result = Evaluation("r", "g", ["a", "b"], {"rr": scores}, missing, Policies())
+    with pytest.raises(SystemExit) as stop:
+        conclude([result], [], 0)
+    assert stop.value.code == 3
+    with pytest.raises(SystemExit) as stop:
+        conclude([result], ["a gate"], 1)
+    assert stop.value.code == 1
+
+
+def test_half_a_character_is_written_as_json_writes_it(
+    karat: Karat, folder: Path
+) -> None:
+    sample = '{"id": "q\\ud800", "retrieved": ["a"], "relevant": ["a"]}'
+    (folder / "odd.jsonl").write_text(sample + "\n")
+    done = karat("evaluate", "odd.jsonl", "--json", "-m", "rr", "-o", "out.json")
+    assert json.loads(done.out)["queries"][0]["id"] == "q\ud800"
+    assert package.load("out.json").queries == ["q\ud800"]
+
+
+def test_a_mapping_reaches_the_file_it_is_about(karat: Karat, folder: Path) -> None:
+    (folder / "r.jsonl").write_text('{"nr": 1, "found": ["a", "b"]}\n')
+    (folder / "g.jsonl").write_text('{"nr": 1, "wanted": ["b"]}\n')
+    names = ("id=nr", "retrieved=found", "relevant=wanted")
+    options = [part for name in names for part in ("--map", name)]
+    done = karat("evaluate", "r.jsonl", "-g", "g.jsonl", "-m", "rr", *options)
+    assert rows(done.out)["rr"][0] == "0.5000"
+    misnamed = ("--map", "retrieved=fund", "--map", "relevant=wanted")
+    wrong = karat("evaluate", "r.jsonl", "-g", "g.jsonl", *misnamed)
+    assert "no record has the field 'fund'" in wrong.err
+    assert karat("validate", "r.jsonl", "-g", "g.jsonl", *options).code == 0
+    typo = karat("validate", "r.jsonl", "--map", "retrived=found")
+    assert "unknown field 'retrived'; did you mean 'retrieved'?" in typo.err
 
 
 def test_policies_change_the_mean_and_are_printed(karat: Karat) -> None:

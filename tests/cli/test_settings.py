@@ -62,6 +62,7 @@ def test_lists_and_pairs_may_be_written_as_such(karat: Karat, folder: Path) -> N
             "evaluate: {metrcs: rr}",
             "setting of evaluate 'metrcs'; did you mean 'metrics'",
         ),
+        ("evalute: {k: 3}", "karat.yaml: command 'evalute'; did you mean 'evaluate'?"),
         ("evaluate: [rr]", "karat.yaml: must hold a section per command"),
         ("rr", "karat.yaml: must hold a section per command"),
         ("evaluate: {k: {a: 1}}", "karat.yaml: k must be a text, a number or yes/no"),

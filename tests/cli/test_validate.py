@@ -97,3 +97,33 @@ def test_queries_alone_can_be_checked(karat: Karat) -> None:
     done = karat("validate", "queries.jsonl", "--role", "queries")
     assert done.code == 0
     assert done.out.startswith("queries.jsonl: jsonl, 40 queries\n")
+
+
+def test_every_line_of_a_trec_file_is_checked(karat: Karat, folder: Path) -> None:
+    (folder / "broken.run").write_text(
+        "q1 Q0 a 1 3.0 x\nq1 Q0 b 2 nan x\nq1 Q0 c 3\nq1 Q0 d 4 1.0 x\nq1 Q0 e 5 - x\n"
+    )
+    (folder / "broken.qrels").write_text(
+        "q1 0 d1 1\nq1 0 d2 high\nq1 d3 1\nq1 0 d4 1\n"
+    )
+    done = karat("validate", "broken.run", "broken.qrels")
+    assert (done.code, done.out) == (2, "")
+    places = [line.split(": ")[1] for line in done.err.splitlines()]
+    assert places == [
+        *("broken.run:2", "broken.run:3", "broken.run:5"),
+        *("broken.qrels:2", "broken.qrels:3"),
+    ]
+    few = karat("validate", "broken.run", "--limit", "1")
+    assert "more problems after these 1" in few.err
+
+
+def test_ties_and_duplicates_of_a_run_alone_are_told(
+    karat: Karat, folder: Path
+) -> None:
+    (folder / "odd.run").write_text(
+        "q1 Q0 a 1 3.0 x\nq1 Q0 b 2 2.0 x\nq1 Q0 c 3 2.0 x\nq1 Q0 a 4 1.0 x\n"
+    )
+    done = karat("validate", "odd.run")
+    assert done.code == 0
+    assert "  ties: 1 " in done.out
+    assert "  duplicates: 1 " in done.out

@@ -17,9 +17,10 @@ from karat.data.policies import Policies
 from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
-from karat.formats import arrow_join, arrow_sources, label_table
-from karat.formats.arrow import ArrowRun, Layout
-from karat.formats.arrow_sources import ParquetSource, TableSource
+from karat.formats.arrow import join as arrow_join, sources as arrow_sources
+from karat.formats.arrow.run import ArrowRun, Layout
+from karat.formats.arrow.sources import ParquetSource, TableSource
+from karat.formats.keys import label_table
 
 Row = tuple[str, str, float]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from karat.errors import FormatError
-from karat.formats.samples import load_records
+from karat.formats.records.samples import load_records
 
 BAD = [
     ({"id": None}, "id is empty"),
@@ -32,6 +32,8 @@ BAD = [
     ({"retrieved": '["a" "b"]'}, "looks like a list or mapping but is not JSON"),
     ({"output": "no ranking at all", "retrieved": None}, "the ranking must be a list"),
     ({"retrieved": ["a"], "scores": [1, 2]}, "must be equally long, got 1, 2"),
+    ({"retrieved": None, "scores": [1]}, "scores need retrieved documents"),
+    ({"relevant": [{"title": "t"}]}, "a relevant document needs an id"),
     ({"relevant": {"a": float("nan")}}, "grade of 'a' must be a finite number"),
     ({"relevant": {"a": None}}, "grade of 'a' must be a number"),
     ({"relevant": {"a": {"b": 1}}}, "grade of 'a' must be a number"),

@@ -87,3 +87,7 @@ def test_queries_and_corpus_alone_are_neither_run_nor_gold(folder: Path) -> None
         load(folder / "queries.jsonl", role="gold")
     with pytest.raises(FormatError, match="no field holds retrieved documents"):
         load(folder / "corpus.jsonl")
+    other = folder / "other.jsonl"
+    other.write_text('{"doc_id": "d1", "text": "Because."}\n')
+    with pytest.raises(FormatError, match="texts but no queries: a corpus"):
+        load(other)

@@ -9,9 +9,9 @@ import pytest
 
 from karat.data.runs import Document
 from karat.errors import FormatError
-from karat.formats.documents import read_document
 from karat.formats.notes import Notes
-from karat.formats.samples import load_records
+from karat.formats.records.documents import read_document
+from karat.formats.records.samples import load_records
 
 
 @dataclass

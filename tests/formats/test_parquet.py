@@ -18,9 +18,9 @@ from karat.data.queries import Loaded, Query
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError, MissingExtraError
-from karat.formats import arrow_arrays
+from karat.formats.arrow import arrays as arrow_arrays
+from karat.formats.arrow.parquet import Parquet
 from karat.formats.format import Source
-from karat.formats.parquet import Parquet
 
 RUN = pa.table(
     {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"], "score": [0.5, 0.9, 0.1]}
@@ -221,8 +221,8 @@ def test_without_pyarrow_the_extra_is_named(
 def test_scoring_a_file_does_not_wake_pandas(tmp_path: Path) -> None:
     file = written(RUN, tmp_path / "run.parquet")
     code = (
-        "import sys; from karat.formats.parquet import *; from karat.formats.format "
-        "import Source; from karat.data.policies import Policies;"
+        "import sys; from karat.formats.arrow.parquet import *;"
+        "from karat.formats.format import Source; from karat.data.policies import Policies;"
         f"run = Parquet().read(Source({str(file)!r}, 'run')).run;"
         "run.locate({'q1': {'a': 1.0}}, judged=True, policies=Policies());"
         "print({'pandas', 'pyarrow.compute'} & {*sys.modules})"

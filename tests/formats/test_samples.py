@@ -11,7 +11,7 @@ from karat.data.queries import Loaded, Query
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document
 from karat.errors import FormatError, UnknownNameError
-from karat.formats.samples import load_records
+from karat.formats.records.samples import load_records
 
 RANKING = ["doc-7", "doc-3", "doc-1"]
 
@@ -220,6 +220,9 @@ def test_expected_output_beside_nothing_but_texts_is_gold_texts() -> None:
         ({"relevant": {"d1": "2.5"}}, "documents", {"d1": 2.5}),
         ({"relevant": {"d1": False}}, "documents", {"d1": 0.0}),
         ({"qrels": {"id": 2}}, "documents", {"id": 2.0}),
+        ({"relevant": {"id": "d1", "grade": 3}}, "documents", {"d1": 3.0}),
+        ({"relevant": ["d1", {"id": "d2"}]}, "documents", {"d1": 1.0, "d2": 1.0}),
+        ({"relevant": {"d1", "d2"}}, "documents", {"d1": 1.0, "d2": 1.0}),
         ({"relevant": []}, "documents", {}),
     ],
 )
@@ -308,6 +311,33 @@ def test_native_fields_are_kept_apart() -> None:
     assert texts(loaded, "claims") == {"q1": ["It is."]}
     assert loaded.gold.references == {"q1": "It is so."}
     assert loaded.queries["q1"] == Query("q1", "?", 3, ("a", "b"), {"colour": "blue"})
+
+
+def test_relevant_objects_may_be_ids_texts_and_spans_at_once() -> None:
+    found = {"id": "c1", "text": "Because.", "doc": "a.md", "start": 0, "end": 8}
+    loaded = load_records([{"id": "q", "retrieved_ids": ["c1"], "relevant": [found]}])
+    assert loaded.gold is not None
+    assert loaded.gold.kinds() == ("documents", "passages", "spans")
+    assert loaded.mapping["spans"] == "relevant"
+    assert texts(loaded, "passages") == {"q": ["Because."]}
+
+
+def test_a_single_document_or_text_is_a_ranking_of_one() -> None:
+    assert ids(load_records([{"id": "q", "retrieved": {"id": "a", "text": "t"}}])) == {
+        "q": ["a"]
+    }
+    assert ids(load_records([{"id": "q", "context": "only one"}])) == {
+        "q": ["only one"]
+    }
+    loaded = load_records([{"id": "q", "contexts": "t", "retrieved_ids": ["a"]}])
+    assert loaded.run is not None
+    ((_, ranking),) = loaded.run.rankings(Policies())
+    assert ranking == [Document("a", "t")]
+
+
+def test_answers_may_be_numbers() -> None:
+    loaded = load_records([{"id": "q", "contexts": ["t"], "answers": [1889, 0.5]}])
+    assert texts(loaded, "answers") == {"q": ["1889", "0.5"]}
 
 
 def test_scores_beside_a_list_do_not_reorder_it_but_are_noted() -> None:

@@ -9,7 +9,7 @@ import pytest
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.formats.loading import load
+from karat.formats.loading import load, load_by
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]
@@ -150,3 +150,60 @@ def test_other_values_are_refused_with_their_place(
         load(path, role=role)
     assert problem in str(caught.value)
     assert str(caught.value).startswith(path)
+
+
+ROWS = [
+    {"qid": "q", "docid": "a", "score": 1.0, "system": "x"},
+    {"qid": "q", "docid": "b", "score": 2.0, "system": "x"},
+    {"qid": "q", "docid": "a", "score": 3.0, "system": 7},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", json.dumps(ROWS)),
+        ("a.json", json.dumps({"rows": ROWS})),
+        ("a.jsonl", "\n".join(map(json.dumps, ROWS))),
+        ("a.yaml", json.dumps(ROWS)),
+    ],
+)
+def test_records_are_split_by_a_field(
+    name: str, text: str, save: Save, ids: Ids
+) -> None:
+    parts = load_by(save(name, text), "system", role="run")
+    assert {system: ids(part.run) for system, part in parts.items()} == {
+        "x": {"q": ["b", "a"]},
+        "7": {"q": ["a"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"q1": ["a"]}', "holds no list of records to split by 'system'"),
+        ("[1]", "no field 'system' to split by; fields found: none"),
+        ('[{"system": null, "x": 1}]', "fields found: system, x"),
+        ("[]", "there is nothing to read"),
+    ],
+)
+def test_what_cannot_be_split_says_why(text: str, problem: str, save: Save) -> None:
+    with pytest.raises(FormatError) as caught:
+        load_by(save("a.json", text), "system")
+    assert problem in str(caught.value)
+
+
+def test_formats_without_columns_cannot_be_split(save: Save) -> None:
+    with pytest.raises(FormatError, match="trec_qrels has no columns to split by"):
+        load_by(save("a", "q 0 d 1\n"), "system")
+
+
+def test_records_by_query_may_name_themselves(save: Save, ids: Ids) -> None:
+    value = {"a": {"qid": "q1", "docs": ["x"]}, "b": {"qid": "q2", "docs": ["y"]}}
+    loaded = load(save("a.json", json.dumps(value)))
+    assert ids(loaded.run) == {"q1": ["x"], "q2": ["y"]}
+    value["c"] = 5  # type: ignore[assignment]
+    with pytest.raises(
+        FormatError, match="query 'c': must be an object like the others"
+    ):
+        load(save("a.json", json.dumps(value)))

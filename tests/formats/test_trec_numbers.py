@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.formats.trec_tokens import PADDING, Words, number, numbers
+from karat.formats.keys.words import PADDING, Words, number, numbers
 
 
 def words(texts: list[str]) -> Words:

@@ -9,7 +9,7 @@ import pytrec_eval
 from karat.data.policies import Policies
 from karat.data.runs import Labels
 from karat.formats.streams import open_binary
-from karat.formats.trec import TrecRun, read_qrels
+from karat.formats.trec.files import TrecRun, read_qrels
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"
 SETS = sorted(path.stem for path in GOLDEN.glob("*.run"))

@@ -11,8 +11,8 @@ import pytest
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located
 from karat.errors import FormatError
-from karat.formats import trec_tokens
-from karat.formats.trec import TrecRun
+from karat.formats.keys import words as trec_tokens
+from karat.formats.trec.files import TrecRun
 
 ANY = Policies()
 BLOCKS = [1, 40, 1 << 20]

@@ -182,6 +182,20 @@ def test_a_trec_run_says_what_it_dropped_and_keeps_the_order() -> None:
     ]
 
 
+def test_flat_gold_says_which_queries_it_dropped() -> None:
+    (notice,) = write(
+        Loaded(gold=Gold({"q": {"a": 1.0}, "r": {}})), io.BytesIO(), "beir"
+    )
+    assert (notice.count, notice.examples) == (1, ("r",))
+
+
+def test_the_run_alone_may_be_written() -> None:
+    data = io.BytesIO()
+    notices = write(SAMPLES, data, "jsonl", role="run")
+    assert notices == ()
+    assert b"relevant" not in data.getvalue()
+
+
 def test_beir_holds_whole_grades_and_plain_ids() -> None:
     data = io.BytesIO()
     write(Loaded(gold=Gold({"q": {"a": 2.0}})), data, "beir")
@@ -207,6 +221,19 @@ def test_the_ending_decides_the_format(name: str, format: str, tmp_path: Path) -
     checked = validate(path, "gold")
     assert checked.loaded is not None
     assert checked.loaded.format == format
+
+
+@pytest.mark.parametrize("format", NESTED)
+@pytest.mark.parametrize("name", ["id", "docs", "samples", "run", "<<", "007", "-.0"])
+def test_query_ids_that_mean_something_elsewhere_come_back(
+    format: str, name: str
+) -> None:
+    loaded = Loaded(run=RankedRun({name: ["a"], "relevant": ["retrieved"]}))
+    assert rankings(through(loaded, format, "run")) == rankings(loaded)
+    labels = {name: {"id": 1.0}, "query": {"text": 2.0}}
+    back = through(Loaded(gold=Gold(labels)), format, "gold").gold
+    assert back is not None
+    assert back.documents == labels
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ def test_a_list_or_a_mapping_is_known_by_content(save: Save, ids: Ids) -> None:
         ("1.5e3", "1.5e3"),
         ("-.5", "-.5"),
         (".inf", float("inf")),
+        ("-.Inf", float("-inf")),
+        ("'<<'", "<<"),
         ("'12'", "12"),
         ("!!str 12", "12"),
         ("|\n  12\n", "12\n"),

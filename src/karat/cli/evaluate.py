@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,17 @@ from typing import Any
 import click
 
 from karat.cli.gates import failures, read_gate
+from karat.cli.inputs import read_gold, read_runs
 from karat.cli.options import existing, mapping_option, policy_options, writable
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
 from karat.data.policies import policies_for
 from karat.data.queries import Loaded, Query
 from karat.data.tables import Table
-from karat.errors import DataError, ParameterError, UsageError
+from karat.errors import ParameterError, UsageError
 from karat.evaluation import DEFAULT_METRICS, evaluate
 from karat.explanation import explain
-from karat.formats.loading import load, load_by
+from karat.formats.loading import load
 from karat.formats.shipped import FORMATS
 from karat.metrics import read_metric
 from karat.reports import REPORTS, Report, by_tag, leaderboard
@@ -33,6 +33,8 @@ __all__ = ["command"]
 _GATE_FAILED = 1
 _INCOMPLETE = 3
 _JUDGED_AT = 10
+# Half a character, as broken JSON may hold, is written the way JSON writes it.
+_LONE = "backslashreplace"
 # A comma between metrics, not one inside parentheses or brackets.
 _BETWEEN = re.compile(r",(?![^(\[]*[)\]])")
 _SCORING = (
@@ -99,8 +101,8 @@ def command(**options: Any) -> None:
     outputs = _reports(options, paths)
     gates = [read_gate(text) for text in options["fail_under"]]
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
-    gold = _read_gold(options, paths)
-    inputs = _read_runs(paths, options, gold)
+    gold = read_gold(options, paths)
+    inputs = read_runs(paths, options, gold)
     if options["explain"] is not None:
         _explain(inputs, gold, metrics, options)
         return
@@ -141,51 +143,6 @@ def _reports(
         path = writable(target, [*paths, options["gold"]])
         outputs.append((path, REPORTS[extension]))
     return outputs
-
-
-def _read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Loaded | None:
-    if options["gold"] is None:
-        return None
-    if options["gold"] == "-" and "-" in paths:
-        raise UsageError("standard input can be read once only: one - at most")
-    return load(options["gold"], role="gold", mapping=options["map"])
-
-
-def _read_runs(
-    paths: Sequence[str], options: Mapping[str, Any], gold: Loaded | None
-) -> Iterator[tuple[str, Loaded]]:
-    """Each run with its name, read when it is its turn."""
-    chosen = {
-        "role": "samples" if gold is None else "run",
-        "mapping": options["map"],
-        "format": options["format"],
-    }
-    several = {Path(path).name for path in paths}
-    for path in paths:
-        if options["by"] is not None:
-            systems = load_by(path, options["by"], **chosen)
-            prefix = f"{Path(path).name}:" if len(paths) > 1 else ""
-            yield from ((prefix + name, part) for name, part in systems.items())
-        else:
-            loaded = _read_run(path, chosen)
-            # Files of one name in several folders are told apart by their paths.
-            own = loaded.run.name if loaded.run is not None else path
-            yield (own if len(several) == len(paths) else path), loaded
-
-
-def _read_run(path: str, chosen: Mapping[str, Any]) -> Loaded:
-    try:
-        return load(path, **chosen)
-    except DataError:
-        if chosen["role"] == "run" or path == "-":
-            raise
-        # A run alone is the likeliest mistake, and a sentence about samples no help.
-        with suppress(DataError):
-            if load(path, **{**chosen, "role": "run"}).gold is None:
-                raise UsageError(
-                    f"{path} holds a run but no gold: add --gold"
-                ) from None
-        raise
 
 
 def _score(
@@ -260,7 +217,9 @@ def _report(
     options: Mapping[str, Any],
 ) -> None:
     if options["json"]:
-        click.echo(REPORTS["json"](evaluations, ()), nl=False)
+        # Bytes, because JSON is UTF-8 whatever the terminal is.
+        text = REPORTS["json"](evaluations, ())
+        click.echo(text.encode("utf-8", _LONE), nl=False)
     else:
         width = width_of(sys.stdout)
         for place, table in enumerate(_tables(evaluations, notes, options, width)):
@@ -269,7 +228,7 @@ def _report(
             show(table)
     for path, report in outputs:
         text = report(evaluations, _tables(evaluations, notes, options))
-        path.write_text(text, "utf-8", newline="\n")
+        path.write_text(text, "utf-8", _LONE, newline="\n")
         click.echo(f"karat: wrote {path}", err=True)
 
 

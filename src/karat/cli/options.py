@@ -10,13 +10,16 @@ import click
 
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UsageError
+from karat.formats.records.fields import GOLD, RETRIEVED
 
-__all__ = ["existing", "mapping_option", "policy_options", "writable"]
+__all__ = ["existing", "mapping_of", "mapping_option", "policy_options", "writable"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PROFILES = [str(policies.profile) for policies in PROFILES.values()]
 
+_OF_RUNS = RETRIEVED | {"retrieved_scores", "score", "rank"}
+_OF_GOLD = GOLD | {"grade"}
 _ABOUT = {
     "undefined": "scores without a value",
     "missing": "gold queries that the run lacks",
@@ -51,6 +54,17 @@ def mapping_option(command: F) -> F:
         callback=_read_mapping,
         help="Which field of the input is which of ours, as in --map query=question.",
     )(command)
+
+
+def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
+    """The part of a mapping that is about a file of that role.
+
+    Example:
+        >>> mapping_of("gold", {"retrieved": "hits", "relevant": "wanted", "id": "nr"})
+        {'relevant': 'wanted', 'id': 'nr'}
+    """
+    others = {"run": _OF_GOLD, "gold": _OF_RUNS}.get(role or "", frozenset())
+    return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
 
 
 def existing(patterns: Sequence[str]) -> list[str]:

@@ -57,7 +57,7 @@ class Command(click.Command):
     ) -> click.Context:
         """The context, with what the environment and the file say."""
         extra.setdefault("auto_envvar_prefix", PREFIX)
-        extra.setdefault("default_map", self._settings())
+        extra.setdefault("default_map", self._settings(parent))
         return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -70,8 +70,14 @@ class Command(click.Command):
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
 
-    def _settings(self) -> dict[str, Any]:
-        section = _read_file().get(self.name or "", {})
+    def _settings(self, parent: click.Context | None) -> dict[str, Any]:
+        settings = _read_file()
+        if parent is not None and isinstance(parent.command, click.Group):
+            commands = parent.command.list_commands(parent)
+            for name in settings:
+                if name not in commands:
+                    raise UnknownNameError(f"{SETTINGS}: command", str(name), commands)
+        section = settings.get(self.name or "", {})
         options = {
             option.name: option
             for option in self.params

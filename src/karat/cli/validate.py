@@ -1,17 +1,17 @@
 """`karat validate`: check files, and say what is wrong with them and where."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
-from karat.cli.options import existing, mapping_option
+from karat.cli.options import existing, mapping_of, mapping_option
 from karat.cli.settings import Command
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
-from karat.data.runs import Run
+from karat.data.runs import Notice, Run
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.formats.checking import Checked, validate
@@ -69,7 +69,7 @@ def _check(path: str, options: Mapping[str, Any], role: Any) -> Checked:
     checked = validate(
         path,
         role,
-        mapping=options["map"],
+        mapping=mapping_of(role, options["map"]),
         format=options["format"],
         limit=options["limit"],
     )
@@ -83,8 +83,10 @@ def _check(path: str, options: Mapping[str, Any], role: Any) -> Checked:
         )
     if checked.loaded is not None:
         click.echo(f"{path}: {', '.join(_contents(checked.loaded))}")
-        for line in _remarks(checked):
+        for line in _remarks(checked.loaded):
             click.echo(f"  {line}")
+        if checked.loaded.gold is None and options["gold"] is None:
+            _say((*checked.notices, *_noticed(checked.loaded.run)))
     return checked
 
 
@@ -102,7 +104,7 @@ def _contents(loaded: Loaded) -> Iterator[str]:
 def _about_run(run: Run) -> str:
     queries = run.queries()
     # Nothing is looked for, so all that is found is how much was retrieved.
-    nothing: dict[str, dict[str, float]] = {query: {} for query in queries}
+    nothing = {query: dict[str, float]() for query in queries}
     located = run.locate(nothing, judged=False, policies=Policies())
     return f"a run with {len(queries)} queries and {located.retrieved.sum()} documents"
 
@@ -120,24 +122,26 @@ def _about_gold(gold: Gold) -> str:
     return f"gold with {len(gold.queries)} queries and {labels}{span}"
 
 
-def _remarks(checked: Checked) -> Iterator[str]:
-    mapping = checked.loaded.mapping if checked.loaded else {}
-    if renamed := [f"{o}={t}" for o, t in mapping.items() if o != t]:
+def _remarks(loaded: Loaded) -> Iterator[str]:
+    if renamed := [f"{o}={t}" for o, t in loaded.mapping.items() if o != t]:
         yield f"fields read as: {', '.join(renamed)}"
-    tags = {
-        tag
-        for query in (checked.loaded.queries.values() if checked.loaded else ())
-        for tag in query.tags
-    }
-    if tags:
+    if tags := {tag for query in loaded.queries.values() for tag in query.tags}:
         yield f"{len(tags)} tags"
-    yield from (f"{notice.kind}: {notice}" for notice in checked.notices)
+
+
+def _noticed(run: Run | None) -> Iterable[Notice]:
+    """Ties and duplicates of a run without gold; with gold, its evaluation tells."""
+    if run is None:
+        return ()
+    nothing = {query: dict[str, float]() for query in run.queries()}
+    located = run.locate(nothing, judged=True, policies=Policies())
+    seen = (*run.notices(nothing, Policies()), *located.notices)
+    return {notice.kind: notice for notice in seen}.values()
 
 
 def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
     """Whether a run and gold belong together; the number of problems."""
-    truth = gold or loaded
-    if loaded.run is None or truth.gold is None:
+    if loaded.run is None or (gold or loaded).gold is None:
         return 0
     try:
         result = evaluate(loaded, gold=gold, metrics=_COUNTS)
@@ -148,12 +152,15 @@ def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
     judged = total["num_rel_ret"] + total["num_nonrel_judged_ret"]
     present = len(result.queries) - int(result.missing.sum())
     click.echo(f"{result.title}, matched by {result.matchers[_COUNTS[0]]}:")
-    lines = [
-        f"{present} of {len(result.queries)} gold queries are in the run",
-        f"{total['num_rel_ret']} of {total['num_rel']} relevant items are found",
-        f"{judged} of {total['num_ret']} retrieved documents are labelled",
-        *(f"{notice.kind}: {notice}" for notice in result.warnings),
-    ]
-    for line in lines:
-        click.echo(f"  {line}")
+    click.echo(
+        f"  {present} of {len(result.queries)} gold queries are in the run\n"
+        f"  {total['num_rel_ret']} of {total['num_rel']} relevant items are found\n"
+        f"  {judged} of {total['num_ret']} retrieved documents are labelled"
+    )
+    _say(result.warnings)
     return 0
+
+
+def _say(notices: Iterable[Notice]) -> None:
+    for notice in notices:
+        click.echo(f"  {notice.kind}: {notice}")

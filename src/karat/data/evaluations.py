@@ -87,8 +87,10 @@ class MetricScores:
     @property
     def mean(self) -> float:
         """The mean over the defined scores; NaN when there are none."""
+        if not self.n:
+            return float("nan")
         # One after the other, as trec_eval adds up: the same last bit on any machine.
-        return float(self.defined.cumsum()[-1]) / self.n if self.n else float("nan")
+        return float(self.defined.cumsum()[-1]) / self.n
 
     @cached_property
     def interval(self) -> Interval | None:

@@ -29,9 +29,12 @@ def narrow(located: Located, policies: Policies) -> Located:
     if policies.judged_only:
         rows = located.grade >= 0
         size = len(located.retrieved)
-        left = count_by(located.query[rows], size)
-        rank = located.rank.copy()
-        rank[rows] = place_by(located.query[rows], size)
+        query, rank = located.query[rows], located.rank.copy()
+        # Several rows may lie at one rank: one document with several gold texts.
+        new = np.ones(len(query), np.bool_)
+        new[1:] = (np.diff(query) != 0) | (np.diff(rank[rows]) != 0)
+        left = count_by(query[new], size)
+        rank[rows] = place_by(query[new], size)[new.cumsum() - 1]
         located = _keep(located, rows, rank, np.minimum(located.retrieved, left))
     return located
 

@@ -1,12 +1,13 @@
 """From a spelling to the thing it names: parameters are the fields of its dataclass."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, TypeVar
 
 from karat.data.spelling import LETTER, Spelling, Value
 from karat.errors import ParameterError, SpellingError, UnknownNameError
 
-__all__ = ["build"]
+__all__ = ["build", "require_choices"]
 
 T = TypeVar("T")
 
@@ -14,16 +15,18 @@ T = TypeVar("T")
 def build(cls: type[T], spelling: Spelling, kind: str) -> T:
     """Make the dataclass `cls` with the spelling's parameters and cutoff.
 
-    Values without a name fill the fields in order, the cutoff excepted.
+    A value without a name fills the first free field whose type it fits, the cutoff
+    excepted: a lone number in `fuzzy(0.8)` is the threshold.
     """
     known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     in_order = [name for name in known if name != LETTER]
     given: dict[str, Any] = {}
-    for place, (name, value) in enumerate(spelling.params):
+    for name, value in spelling.params:
         if name is None:
-            if place >= len(in_order):
+            free = [known[field] for field in in_order if field not in given]
+            if not free:
                 raise SpellingError(str(spelling), f"too many values for {kind}")
-            name = in_order[place]  # noqa: PLW2901
+            name = next((f for f in free if _fits(f, value)), free[0]).name  # noqa: PLW2901
         if name not in in_order:
             raise UnknownNameError(f"parameter of {spelling.name}", name, in_order)
         if name in given:
@@ -36,13 +39,29 @@ def build(cls: type[T], spelling: Spelling, kind: str) -> T:
     return cls(**given)
 
 
+def require_choices(thing: Any, choices: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a metric or matcher with a parameter that is none of its choices."""
+    for parameter, allowed in choices.items():
+        value = getattr(thing, parameter)
+        if value not in allowed:
+            options = ", ".join(repr(choice) for choice in allowed)
+            raise ParameterError(thing.name, parameter, f"one of {options}", value)
+
+
+def _kind(field: "Field[Any]") -> type[Value]:
+    kind = str(field.type)
+    return next((t for t in (bool, int, float, str) if t.__name__ in kind), str)
+
+
+def _fits(field: "Field[Any]", value: Value) -> bool:
+    kind = _kind(field)
+    return type(value) is kind or (kind is float and type(value) is int)
+
+
 def _fit(owner: str, field: "Field[Any]", value: Value) -> Value:
     """The value in the field's own type, or a sentence saying what it must be."""
-    kind = str(field.type)
-    wants = next((t for t in (bool, int, float, str) if t.__name__ in kind), str)
-    if wants is float and type(value) is int:
-        return float(value)
-    if type(value) is not wants:
+    kind = _kind(field)
+    if not _fits(field, value):
         names = {bool: "true or false", int: "an integer", float: "a number"}
-        raise ParameterError(owner, field.name, names.get(wants, "a word"), value)
-    return value
+        raise ParameterError(owner, field.name, names.get(kind, "a word"), value)
+    return float(value) if kind is float else value

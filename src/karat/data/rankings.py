@@ -5,7 +5,7 @@ code; the rest is one sort or one set intersection per query, both in C.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -62,6 +62,7 @@ class ScoredRun(Run):
         retrieved: list[int] = []
         places: list[int] = []
         grades: list[float] = []
+        checksum = 0.0
         get = self._rankings.get
         for query, wanted in labels.items():
             ranking = get(query)
@@ -71,7 +72,11 @@ class ScoredRun(Run):
                 continue
             size = len(ranking)
             retrieved.append(size)
-            hits = [*filter(ranking.__contains__, wanted)]
+            hits: Collection[str]
+            if len(wanted) < _FEW:
+                hits = wanted.keys() & ranking.keys()
+            else:
+                hits = [*filter(ranking.__contains__, wanted)]
             if not judged:
                 hits = [document for document in hits if wanted[document] > 0]
             found.append(len(hits))
@@ -81,8 +86,7 @@ class ScoredRun(Run):
             # Most rankings come best first: reversed, the sort has only to look.
             ordered.reverse()
             ordered.sort()
-            if not isfinite(sum(ordered)):
-                _check_scores(query, ranking)
+            checksum += sum(ordered)
             for document in hits:
                 score = ranking[document]
                 end = bisect_right(ordered, score)
@@ -90,14 +94,10 @@ class ScoredRun(Run):
                     end -= _tied_before(ranking, document, score)
                 places.append(size - end)
                 grades.append(wanted[document])
-        return _located(
-            labels,
-            found,
-            places,
-            grades,
-            retrieved,
-            extra=_extra(self._rankings, labels),
-        )
+        if not isfinite(checksum):
+            # A score that is not a number makes the sum none either.
+            self._check()
+        return _located(self._rankings, found, places, grades, retrieved)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best score first."""
@@ -190,14 +190,7 @@ class RankedRun(Run):
                     places.append(place)
             found.append(len(hits))
             grades += map(wanted.__getitem__, hits)
-        return _located(
-            labels,
-            found,
-            places,
-            grades,
-            retrieved,
-            extra=_extra(self._rankings, labels),
-        )
+        return _located(self._rankings, found, places, grades, retrieved)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in list order."""
@@ -240,7 +233,7 @@ class RankedRun(Run):
                     grades.append(grade)
                     items.append(number[document])
             found.append(len(places) - before)
-        return _located(labels, found, places, grades, retrieved, items=items)
+        return _located(self._rankings, found, places, grades, retrieved, items)
 
     def _deduplicated(self, policies: Policies) -> "RankedRun":
         if policies.duplicates == "keep":
@@ -332,16 +325,14 @@ def _in_order(ranking: Mapping[str, float], policies: Policies) -> list[str]:
 
 
 def _located(
-    labels: Labels,
+    rankings: Mapping[str, Any],
     found: list[int],
     places: list[int],
     grades: list[float],
     retrieved: list[int],
-    *,
-    extra: int = 0,
     items: list[int] | None = None,
 ) -> Located:
-    query = np.repeat(np.arange(len(labels)), found)
+    query = np.repeat(np.arange(len(found)), found)
     rank = np.array(places, np.int64) + 1
     # Rows of one query were found in any order: one sort on a combined key.
     order = np.argsort((query << 40) | rank, kind="stable")
@@ -351,13 +342,10 @@ def _located(
         rank=rank[order],
         grade=np.array(grades, np.float64)[order],
         retrieved=np.array(retrieved, np.int64),
-        extra=extra,
+        # Every query of the run that was not asked for.
+        extra=len(rankings) - len(retrieved) + retrieved.count(-1),
         item=item,
     )
-
-
-def _extra(rankings: Mapping[str, Any], labels: Labels) -> int:
-    return len(rankings.keys() - labels.keys())
 
 
 def _extra_queries(rankings: Mapping[str, Any], labels: Labels) -> list[str]:

@@ -60,6 +60,11 @@ class Plan:
     asked: tuple[tuple[str, str], ...] = ()
 
     @cached_property
+    def matchers(self) -> dict[str, str]:
+        """Label of each measure -> spelling of its matcher."""
+        return {measure.label: str(measure.matcher) for measure in self.measures}
+
+    @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The measures grouped by matcher, so that each matcher works once."""
         groups: dict[Matcher, list[int]] = {}

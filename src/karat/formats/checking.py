@@ -12,7 +12,7 @@ from karat.formats.format import Role
 from karat.formats.loading import load_with_notes, sniff
 from karat.formats.notes import Notes
 from karat.formats.streams import STDIN, open_binary
-from karat.formats.trec_lines import QRELS, RUN, checked_lines
+from karat.formats.trec.lines import QRELS, RUN, checked_lines
 
 __all__ = ["Checked", "validate"]
 

@@ -13,12 +13,17 @@ from karat.data.queries import Loaded
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
 from karat.formats.decoding import decode_text
-from karat.formats.fields import infer, is_row, known_as
 from karat.formats.format import Format, Source
-from karat.formats.native import known_of, sample_cells, scores_say_the_order, whole
-from karat.formats.samples import Samples
-from karat.formats.shapes import load_records_by
-from karat.formats.tables import COLUMNS, Table
+from karat.formats.records.fields import infer, is_row, known_as
+from karat.formats.records.native import (
+    known_of,
+    sample_cells,
+    scores_say_the_order,
+    whole,
+)
+from karat.formats.records.samples import Samples
+from karat.formats.records.shapes import load_records_by
+from karat.formats.records.tables import COLUMNS, Table
 
 __all__ = ["Delimited"]
 

@@ -8,11 +8,11 @@ from karat.data.gold import Gold
 from karat.data.queries import Loaded
 from karat.data.runs import Run
 from karat.errors import DataError
+from karat.formats.arrow.frames import is_frame, load_frame
 from karat.formats.format import Role, Source
-from karat.formats.frames import is_frame, load_frame
 from karat.formats.loading import load
 from karat.formats.objects import plain_gold, plain_run
-from karat.formats.shapes import load_value
+from karat.formats.records.shapes import load_value
 
 __all__ = ["take_gold", "take_run"]
 

@@ -10,9 +10,9 @@ from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.formats.decoding import decode_json, decode_text
 from karat.formats.format import Format, Source
-from karat.formats.native import gold_value, run_value, sample_records
 from karat.formats.notes import placed
-from karat.formats.shapes import (
+from karat.formats.records.native import gold_value, run_value, sample_records
+from karat.formats.records.shapes import (
     Records,
     load_records_by,
     load_stream,

@@ -6,7 +6,7 @@ is left to the loaders that read anything.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -21,6 +21,7 @@ from karat.errors import DataError
 __all__ = ["plain_gold", "plain_run"]
 
 _MANY = 4096
+_SAMPLE = 256
 
 
 def plain_run(source: Any, name: str = "run") -> Loaded | None:
@@ -40,8 +41,7 @@ def plain_run(source: Any, name: str = "run") -> Loaded | None:
         rankings, notices = _coerce(rankings, scored=scored)
     if not scored:
         return Loaded(RankedRun(rankings, name), format="objects", notices=notices)
-    scores = chain.from_iterable(map(dict.values, rankings.values()))
-    if not isinstance(next(scores, 0.0), Real):
+    if not _holds_numbers(rankings):
         return None
     return Loaded(ScoredRun(rankings, name), format="objects", notices=notices)
 
@@ -61,18 +61,19 @@ def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
         if not _are_ids(kinds):
             return None
         labels, notices = _coerce(labels, scored=graded)
-    if graded:
-        try:
-            # One grade that is not a finite number spoils the sum of all.
-            finite = isfinite(sum(map(sum, map(dict.values, labels.values()))))
-        except TypeError:
-            return None
-        if not finite:
-            _check_grades(labels)
-    else:
+    if not graded:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    gold = Gold(labels, name=name)
-    return Loaded(gold=gold, format="objects", notices=notices)
+    elif not _holds_numbers(labels):
+        return None
+    else:
+        _check_grades(labels)
+    return Loaded(gold=Gold(labels, name=name), format="objects", notices=notices)
+
+
+def _holds_numbers(rows: Mapping[Any, Any]) -> bool:
+    """Whether the first value is a number; whoever uses the others checks them."""
+    values = chain.from_iterable(map(dict.values, rows.values()))
+    return isinstance(next(values, 0.0), Real)
 
 
 def _by_query(source: Any) -> Mapping[Any, Any] | None:
@@ -93,16 +94,17 @@ def _are_ids(kinds: set[type]) -> bool:
 
 
 def _some_ids(rankings: Mapping[Any, Any]) -> Iterator[Any]:
-    """Every document id, or the ends of every ranking where there are many.
+    """Every document id, or the first and last of some rankings where there are many.
 
-    Looking at each of a million ids would cost more than scoring them; numbers among
-    text show at the ends of a ranking as a rule, and `notices` counts those that hide.
+    Looking at each of a million ids would cost more than scoring them; a system writes
+    its ids in one way, and `notices` counts the numbers that hide among text.
     """
     rows = rankings.values()
     if len(rows) * len(next(iter(rows))) <= _MANY:
         return chain.from_iterable(rows)
-    firsts = map(next, map(iter, rows), repeat(""))
-    return chain(firsts, map(next, map(reversed, rows), repeat("")))
+    some = [*islice(rows, 0, None, -(-len(rows) // _SAMPLE))]
+    firsts = map(next, map(iter, some), repeat(""))
+    return chain(firsts, map(next, map(reversed, some), repeat("")))
 
 
 def _coerce(
@@ -132,9 +134,12 @@ def _coerce(
 
 
 def _check_grades(labels: Mapping[str, Mapping[str, Any]]) -> None:
+    kinds = {*map(type, chain.from_iterable(map(dict.values, labels.values())))}
+    if kinds <= {int}:
+        return
     for query, row in labels.items():
         for document, grade in row.items():
-            if not isfinite(grade):
+            if not (isinstance(grade, Real) and isfinite(grade)):
                 raise DataError(
                     f"the grade of document {document!r} must be a finite number, "
                     f"got {grade!r}",

@@ -1,12 +1,12 @@
 """The formats karat ships, in the order in which a file is held against them."""
 
 from karat.catalogue import Catalogue
+from karat.formats.arrow.parquet import Parquet
 from karat.formats.beir import Beir
 from karat.formats.delimited import Delimited
 from karat.formats.format import Format
 from karat.formats.json_text import Json, JsonLines
-from karat.formats.parquet import Parquet
-from karat.formats.qrels import TrecQrels, TrecRuns
+from karat.formats.trec.adapters import TrecQrels, TrecRuns
 from karat.formats.yaml_text import Yaml
 
 __all__ = ["FORMATS", "SHIPPED"]

@@ -6,8 +6,8 @@ scalars are typed by the core rules of YAML 1.2; dates and zero-led numbers stay
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, Final
 
 from karat.data.gold import Gold
 from karat.data.queries import Loaded
@@ -15,25 +15,31 @@ from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.formats.decoding import decode_text
 from karat.formats.format import Format, Source
-from karat.formats.native import gold_value, run_value, sample_records
-from karat.formats.shapes import load_value, load_value_by
+from karat.formats.records.native import gold_value, run_value, sample_records
+from karat.formats.records.shapes import load_value, load_value_by
 
 __all__ = ["Yaml", "decode_yaml"]
 
 _DEPTH = 100
 _BYTES = 64 << 20
 _REPEATED = 100_000
-_NULL = re.compile(r"~|null|Null|NULL|")
-_TRUE = re.compile(r"true|True|TRUE")
-_FALSE = re.compile(r"false|False|FALSE")
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 # No wider than YAML 1.1, or what other writers leave without quotes would be a number.
-_FLOAT = re.compile(
-    r"(?:[-+]?[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+_TYPED: Final[tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...]] = (
+    (re.compile(r"~|null|Null|NULL|"), lambda _: None),
+    (re.compile(r"true|True|TRUE"), lambda _: True),
+    (re.compile(r"false|False|FALSE"), lambda _: False),
+    (re.compile(r"[-+]?(?:0|[1-9][0-9]{0,999})"), int),
+    (
+        re.compile(r"(?:[-+]?[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?"),
+        float,
+    ),
+    (
+        re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"),
+        lambda text: float(text.replace(".", "")),
+    ),
 )
 _LOOKS = re.compile(
-    rb"(?:---|%YAML|#.*\n|\s)*"
+    rb"(?:---|%YAML|#.*\n|\s)*+"
     rb"(?:- |-\n|[^\s\[\]{},\"'][^:\n\t,]*:(?:\s|$)|\"[^\"\n]+\":)"
 )
 _PLAIN_TAGS = {"tag:yaml.org,2002:" + name for name in ("map", "seq", "str")}
@@ -227,20 +233,17 @@ def _scalar(event: Any) -> Any:
         return text
     if text == _MERGE:
         return _MERGE
-    if _NULL.fullmatch(text):
-        return None
-    if _TRUE.fullmatch(text) or _FALSE.fullmatch(text):
-        return text[0] in "tT"
-    if _INT.fullmatch(text) and len(text) < 1000:  # noqa: PLR2004
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+    for pattern, read in _TYPED:
+        if pattern.fullmatch(text):
+            return read(text)
     return text
 
 
 def _write(value: object, stream: BinaryIO) -> None:
     import yaml  # noqa: PLC0415
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    writer = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    # What occurs twice is written twice: aliases are for machines.
+    dumper = type("Dumper", (writer,), {"ignore_aliases": lambda *_: True})
     text = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
     stream.write(text.encode("utf-8", "surrogatepass"))

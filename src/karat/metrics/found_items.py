@@ -124,8 +124,8 @@ class Precision(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """Matched positions over room."""
         matched, room = self._parts(hits)
-        share = np.divide(matched, room, out=np.zeros(hits.size), where=matched > 0)
-        return np.where(hits.gold_count > 0, share, np.nan)
+        # Where there is no room nothing matches: 0, whatever it is divided by.
+        return np.where(hits.gold_count > 0, matched / np.maximum(room, 1), np.nan)
 
     def workings(self, hits: Hits) -> str:
         """Matched / k."""

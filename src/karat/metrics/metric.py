@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.hits import Hits
+from karat.data.parameters import require_choices
 from karat.data.spelling import LETTER, Cutoff, Spelling
 from karat.errors import ParameterError
 
@@ -41,11 +42,7 @@ class Metric(ABC):
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def __post_init__(self) -> None:
-        for parameter, allowed in self.choices.items():
-            value = getattr(self, parameter)
-            if value not in allowed:
-                options = ", ".join(repr(choice) for choice in allowed)
-                raise ParameterError(self.name, parameter, f"one of {options}", value)
+        require_choices(self, self.choices)
         threshold = getattr(self, "threshold", None)
         if threshold is not None and (
             isinstance(threshold, bool) or not isinstance(threshold, int | float)

@@ -111,11 +111,18 @@ class NDCGAny(CutoffMetric):
 
     def score(self, hits: Hits) -> Floats:
         """DCG of the matched positions over that of as many on top."""
-        query, rank = hits.positions()
-        ideal = self._dcg(hits, query, place_by(query, hits.size))
-        found = self._dcg(hits, query, rank)
+        found, ideal = self.dcg(hits), self.ideal(hits)
         share = np.divide(found, ideal, out=np.zeros(hits.size), where=ideal > 0)
         return np.where(hits.gold_count > 0, share, np.nan)
+
+    def dcg(self, hits: Hits) -> Floats:
+        """The discounted gain of the matched positions."""
+        return self._dcg(hits, *hits.positions())
+
+    def ideal(self, hits: Hits) -> Floats:
+        """The discounted gain of as many positions on top."""
+        query, _ = hits.positions()
+        return self._dcg(hits, query, place_by(query, hits.size))
 
     def _dcg(self, hits: Hits, query: Ints, rank: Ints) -> Floats:
         rows = self.within(hits, query, rank)

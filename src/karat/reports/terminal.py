@@ -20,6 +20,8 @@ def show(table: Table, stream: TextIO | None = None) -> None:
     width = width_of(stream)
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         stream.write(table.as_text(width) + "\n")
+        # What goes to stderr afterwards stands below.
+        stream.flush()
         return
     # Only a terminal pays for importing rich.
     from rich.console import Console  # noqa: PLC0415

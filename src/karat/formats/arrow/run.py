@@ -11,12 +11,12 @@ from karat.data.arrays import Bools, count_by
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, note_examples
 from karat.errors import DataError
-from karat.formats.arrow_arrays import column_of, numbers_of, stretches_of
-from karat.formats.arrow_join import Found, falling, join_found, rank_rows, settle
-from karat.formats.arrow_sources import Batch, Piece, Tabular, each
-from karat.formats.blocks import Block, join_blocks
-from karat.formats.columns import Column
-from karat.formats.label_table import LabelTable, mix
+from karat.formats.arrow.arrays import column_of, numbers_of, stretches_of
+from karat.formats.arrow.blocks import Block, join_blocks
+from karat.formats.arrow.join import Found, falling, join_found, rank_rows, settle
+from karat.formats.arrow.sources import Batch, Piece, Tabular, each
+from karat.formats.keys.columns import Column
+from karat.formats.keys.label_table import LabelTable, mix
 from karat.formats.notes import placed
 
 __all__ = ["ArrowRun", "Layout"]

@@ -18,11 +18,11 @@ from karat.data.gold import Gold, Item, Span
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
-from karat.formats.documents import IDS, TEXTS, ask, read_document, read_scored
-from karat.formats.fields import RETRIEVED, infer
-from karat.formats.labels import Labels, read_items, read_relevant, read_spans
 from karat.formats.notes import Notes
-from karat.formats.values import (
+from karat.formats.records.documents import IDS, TEXTS, ask, read_document, read_scored
+from karat.formats.records.fields import RETRIEVED, infer
+from karat.formats.records.labels import Labels, read_items, read_relevant, read_spans
+from karat.formats.records.values import (
     is_list,
     is_scores,
     looks_like_text,

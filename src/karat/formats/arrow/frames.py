@@ -10,12 +10,12 @@ from typing import Any
 
 from karat.data.queries import Loaded
 from karat.errors import FormatError, MissingExtraError
-from karat.formats.arrow_arrays import load_pyarrow
-from karat.formats.arrow_sources import TableSource
-from karat.formats.arrow_tables import load_samples, load_table
-from karat.formats.fields import infer, is_row
+from karat.formats.arrow.arrays import load_pyarrow
+from karat.formats.arrow.sources import TableSource
+from karat.formats.arrow.tables import load_samples, load_table
 from karat.formats.format import Role, Source
-from karat.formats.shapes import load_stream
+from karat.formats.records.fields import infer, is_row
+from karat.formats.records.shapes import load_stream
 
 __all__ = ["is_frame", "load_frame", "table_of"]
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from karat.data.arrays import Bools, Ints, count_by
 from karat.data.policies import Policies
 from karat.errors import DataError
-from karat.formats.blocks import Block
-from karat.formats.label_table import LabelTable, find_repeated, mix
-from karat.formats.trec_tokens import Keys
+from karat.formats.arrow.blocks import Block
+from karat.formats.keys.label_table import LabelTable, find_repeated, mix
+from karat.formats.keys.words import Keys
 
 __all__ = ["Found", "falling", "join_found", "rank_rows", "settle"]
 

@@ -8,8 +8,8 @@ from karat.data.queries import Loaded
 from karat.data.rankings import RankedRun
 from karat.data.runs import Run
 from karat.formats.format import Format, Source
-from karat.formats.native import scores_say_the_order
-from karat.formats.trec import TrecRun, read_qrels, write_qrels, write_run
+from karat.formats.records.native import scores_say_the_order
+from karat.formats.trec.files import TrecRun, read_qrels, write_qrels, write_run
 
 __all__ = ["TrecQrels", "TrecRuns"]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.runs import Labels
-from karat.formats.columns import Column, NumberColumn, TextColumn
-from karat.formats.trec_tokens import Keys
+from karat.formats.keys.columns import Column, NumberColumn, TextColumn
+from karat.formats.keys.words import Keys
 
 __all__ = ["LabelTable", "find_repeated", "mix"]
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.errors import FormatError
+from karat.formats.keys.words import PADDING, Words, number
 from karat.formats.streams import BLOCK
-from karat.formats.trec_chunks import BOM, LONGEST_LINE, Chunk, Malformed
-from karat.formats.trec_tokens import PADDING, Words, number
+from karat.formats.trec.chunks import BOM, LONGEST_LINE, Chunk, Malformed
 
 __all__ = [
     "QRELS",
@@ -175,7 +175,7 @@ def checked_lines(
         layout: what a line should be.
         path: how errors call the file.
         offset: where to start, in bytes.
-        tell: who is told of a line that is not as it should be; by default it is raised.
+        tell: who is told of a line that is not as it should be, instead of raising.
     """
     count, left = 1, offset
     while left and (block := stream.read(min(left, BLOCK))):

@@ -19,12 +19,12 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.policies import Policies
 from karat.data.runs import Labels
+from karat.formats.keys.words import MIX, Words
 from karat.formats.streams import BLOCK
-from karat.formats.trec_chunks import Chunk, chunks
-from karat.formats.trec_lines import RUN, columns, tag_of
-from karat.formats.trec_rankings import Rankings, read_rankings
-from karat.formats.trec_sought import Sought, listed_again, row_keys
-from karat.formats.trec_tokens import MIX, Words
+from karat.formats.trec.chunks import Chunk, chunks
+from karat.formats.trec.lines import RUN, columns, tag_of
+from karat.formats.trec.rankings import Rankings, read_rankings
+from karat.formats.trec.sought import Sought, listed_again, row_keys
 
 __all__ = ["Part", "Repeated", "Survey", "in_order", "look_through", "survey"]
 

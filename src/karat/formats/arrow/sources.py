@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from karat.errors import FormatError
-from karat.formats.arrow_arrays import Place, load_pyarrow
+from karat.formats.arrow.arrays import Place, load_pyarrow
 
 __all__ = [
     "Batch",

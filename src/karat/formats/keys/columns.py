@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.data.arrays import Ints
-from karat.formats.trec_tokens import Keys, Words
+from karat.formats.keys.words import Keys, Words
 
 __all__ = ["Column", "NumberColumn", "Rows", "TextColumn", "join_columns", "starts"]
 

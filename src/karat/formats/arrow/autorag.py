@@ -7,7 +7,7 @@ will do. `retrieval_gt_contents` holds their texts, `generation_gt` reference an
 from collections.abc import Mapping
 from typing import Any
 
-from karat.formats.values import unpack
+from karat.formats.records.values import unpack
 
 __all__ = ["MAPPING", "as_sample", "is_autorag"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
-from karat.formats.columns import Column, join_columns, starts
+from karat.formats.keys.columns import Column, join_columns, starts
 
 __all__ = ["Block", "join_blocks"]
 

@@ -8,10 +8,16 @@ from karat.data.queries import Loaded, Query
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
-from karat.formats.fields import closest
 from karat.formats.format import Source
 from karat.formats.notes import placed
-from karat.formats.values import read_grade, read_id, read_number, read_text, show
+from karat.formats.records.fields import closest
+from karat.formats.records.values import (
+    read_grade,
+    read_id,
+    read_number,
+    read_text,
+    show,
+)
 
 __all__ = ["COLUMNS", "Table", "reading"]
 
@@ -142,6 +148,8 @@ def _twice(document: str, line: int | None, role: str) -> FormatError:
 
 def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:
     """Whether the table is read as run or gold, and which column holds its numbers."""
+    if "id" not in fields and "text" in fields:
+        raise source.error("holds texts but no queries: a corpus, not a run or gold")
     for ours in ("id", "document"):
         if ours not in fields:
             raise source.error(

@@ -7,19 +7,19 @@ Understood are
 - `{query: {document: number}}`, `{query: [document, ...]}` and lists of lists.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from karat.data.queries import Loaded
 from karat.errors import FormatError
-from karat.formats.fields import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.formats.format import Source
-from karat.formats.gathering import Gathered
-from karat.formats.samples import Samples
-from karat.formats.tables import Table, rows_of
-from karat.formats.values import is_list, is_scores, show, unpack
+from karat.formats.records.fields import GOLD, RETRIEVED, WRAPPERS, infer, is_row
+from karat.formats.records.gathering import Gathered
+from karat.formats.records.samples import Samples
+from karat.formats.records.tables import Table, rows_of
+from karat.formats.records.values import is_list, is_scores, show, unpack
 
 __all__ = [
     "Records",
@@ -32,19 +32,6 @@ __all__ = [
 Records = Iterator[tuple[int | None, Any]]
 """Records with the line each stands on, where lines are known."""
 
-_WRAPPERS = (
-    *("samples", "data", "records", "rows", "examples", "results", "items"),
-    *(
-        "queries",
-        "questions",
-        "outputs",
-        "test_cases",
-        "goldens",
-        "run",
-        "gold",
-        "qrels",
-    ),
-)
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
@@ -239,7 +226,8 @@ def _load_by_query(
 
 
 def _read_gold(gathered: Gathered, query: str, value: object) -> None:
-    gathered.add_gold(query, "gold", "", _documents(value))
+    gold = value if isinstance(value, AbstractSet) else _documents(value)
+    gathered.add_gold(query, "gold", "", gold)
 
 
 def _read_ranking(gathered: Gathered, query: str, value: object) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import FormatError
+from karat.formats.keys.words import Keys, Words, number
 from karat.formats.streams import BLOCK, STDIN, open_binary, path_of
-from karat.formats.trec_chunks import Chunk, Malformed, chunks
-from karat.formats.trec_lines import RUN, checked_lines, columns, nothing_in
-from karat.formats.trec_scan import Repeated, Survey, in_order, survey
-from karat.formats.trec_tokens import Keys, Words, number
+from karat.formats.trec.chunks import Chunk, Malformed, chunks
+from karat.formats.trec.lines import RUN, checked_lines, columns, nothing_in
+from karat.formats.trec.scan import Repeated, Survey, in_order, survey
 
 __all__ = ["TrecRun"]
 

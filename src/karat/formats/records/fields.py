@@ -8,11 +8,13 @@ the role the file was given (`_NEUTRAL`). `--map ours=theirs` beats all of it.
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from karat.errors import UnknownNameError
 
 __all__ = [
+    "ALIASES",
     "FIELDS",
     "GOLD",
     "RETRIEVED",
@@ -74,8 +76,7 @@ WRAPPERS: Final = (
 )
 """What an object calls the list or mapping it only wraps."""
 
-# The first of several names found is taken; the others are kept as metadata.
-_ALIASES: Final[Mapping[str, str]] = {
+ALIASES: Final[Mapping[str, str]] = {
     "id": "query_id qid question_id sample_id example_id topic_id topic id",
     "query": "query question user_input query_text input prompt search_query",
     "retrieved": "retrieved retrieved_docs retrieved_documents retrieved_results "
@@ -117,7 +118,10 @@ _ALIASES: Final[Mapping[str, str]] = {
     "grade": "grade relevance rel label relevance_label rating judgment judgement gain",
     "text": "text content contents page_content",
 }
+"""What others call our fields. The first of several that are found is taken; the others
+are kept as metadata. Case, `-`, `_` and spaces do not matter."""
 
+_MOST_FIELDS: Final = 10_000
 _LABELLED: Final = frozenset({"relevant", "expected", "gold", "ground_truth"})
 _ANSWERED: Final = frozenset({"answers", "reference", "expected", "ground_truth"})
 
@@ -147,7 +151,7 @@ def _plain(name: str) -> str:
 
 _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     _plain(alias): (ours, order)
-    for ours, aliases in _ALIASES.items()
+    for ours, aliases in ALIASES.items()
     for order, alias in enumerate(aliases.split())
 }
 
@@ -185,7 +189,8 @@ def infer(
         if ours not in FIELDS:
             raise UnknownNameError("field", ours, FIELDS)
     taken = {*told.values()} | {theirs.partition(".")[0] for theirs in told.values()}
-    free = [name for name in names if name not in taken]
+    # A mapping by query may have any number of names; a record has not.
+    free = [name for name in islice(names, _MOST_FIELDS) if name not in taken]
     found: dict[str, tuple[int, str]] = {
         ours: (-1, name) for ours, name in told.items()
     }
@@ -215,7 +220,7 @@ def is_row(fields: Mapping[str, str]) -> bool:
 def closest(missing: Iterable[str], names: Iterable[str]) -> str:
     """A hint naming the `--map` that would help: a misspelt field if there is one."""
     ours = list(missing)
-    aliases = {_plain(a): f for f in ours for a in _ALIASES.get(f, f).split()}
+    aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
     for name in names:
         for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
             return f"is it {name!r}? then --map {aliases[alias]}={name}"

@@ -8,11 +8,11 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
 from karat.data.runs import Run
-from karat.formats.arrow_arrays import load_pyarrow
-from karat.formats.arrow_sources import ParquetSource, TableSource, Tabular, reading
-from karat.formats.arrow_tables import load_table, split_table
+from karat.formats.arrow.arrays import load_pyarrow
+from karat.formats.arrow.sources import ParquetSource, TableSource, Tabular, reading
+from karat.formats.arrow.tables import load_table, split_table
 from karat.formats.format import Format, Source
-from karat.formats.native import known_of, sample_cells, scores_say_the_order
+from karat.formats.records.native import known_of, sample_cells, scores_say_the_order
 
 __all__ = ["Parquet"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from karat.data.queries import Loaded, Query
 from karat.errors import DataError, FormatError
-from karat.formats.documents import ask
-from karat.formats.fields import FIELDS, GOLD, RETRIEVED, closest, infer
 from karat.formats.format import Role, Source
-from karat.formats.gathering import Gathered
 from karat.formats.notes import Notes, placed
-from karat.formats.values import (
+from karat.formats.records.documents import ask
+from karat.formats.records.fields import FIELDS, GOLD, RETRIEVED, closest, infer
+from karat.formats.records.gathering import Gathered
+from karat.formats.records.values import (
     is_list,
     read_cutoff,
     read_id,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from karat.formats.keys.words import PADDING
 from karat.formats.streams import BLOCK
-from karat.formats.trec_tokens import PADDING
 
 __all__ = ["BOM", "LONGEST_LINE", "Chunk", "Malformed", "chunks"]
 

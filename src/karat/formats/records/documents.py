@@ -15,7 +15,7 @@ from typing import Any, Final, TypeGuard
 from karat.data.runs import Document
 from karat.errors import FormatError
 from karat.formats.notes import Notes
-from karat.formats.values import (
+from karat.formats.records.values import (
     is_list,
     looks_like_text,
     read_id,
@@ -28,7 +28,6 @@ __all__ = [
     "ask",
     "is_pair",
     "read_document",
-    "read_documents",
     "read_offsets",
     "read_scored",
 ]
@@ -208,8 +207,3 @@ def _number(value: object, what: str, key: object) -> float:
     if type(value) is bool and what == "grade":
         return float(value)
     return read_number(value, f"{what} of {str(key)[:60]!r}")
-
-
-def read_documents(values: Sequence[Any], notes: Notes) -> list[Document]:
-    """A ranking of documents."""
-    return [read_document(value, notes) for value in values]

@@ -6,9 +6,9 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.policies import Policies
-from karat.formats.trec_chunks import Chunk, Malformed
-from karat.formats.trec_lines import RUN, columns
-from karat.formats.trec_tokens import Words, numbers
+from karat.formats.keys.words import Words, numbers
+from karat.formats.trec.chunks import Chunk, Malformed
+from karat.formats.trec.lines import RUN, columns
 
 __all__ = ["Rankings", "read_rankings"]
 

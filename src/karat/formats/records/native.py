@@ -8,8 +8,8 @@ from karat.data.gold import Gold, Item, Span
 from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Document, Run
-from karat.formats.fields import WRAPPERS, known_as
-from karat.formats.values import looks_like_text
+from karat.formats.records.fields import WRAPPERS, known_as
+from karat.formats.records.values import looks_like_text
 
 __all__ = [
     "gold_value",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
 from karat.errors import FormatError, MissingExtraError
-from karat.formats.columns import Column, NumberColumn, TextColumn, starts
+from karat.formats.keys.columns import Column, NumberColumn, TextColumn, starts
 
 __all__ = ["Place", "column_of", "load_pyarrow", "numbers_of", "stretches_of"]
 

@@ -11,15 +11,15 @@ from karat.data.gold import Gold
 from karat.data.queries import Loaded
 from karat.data.runs import Notice
 from karat.errors import FormatError
-from karat.formats.arrow import ArrowRun, Layout
-from karat.formats.arrow_arrays import column_of, load_pyarrow, numbers_of, stretches_of
-from karat.formats.arrow_sources import TableSource, Tabular
-from karat.formats.autorag import MAPPING, as_sample, is_autorag
-from karat.formats.fields import infer, is_row
+from karat.formats.arrow.arrays import column_of, load_pyarrow, numbers_of, stretches_of
+from karat.formats.arrow.autorag import MAPPING, as_sample, is_autorag
+from karat.formats.arrow.run import ArrowRun, Layout
+from karat.formats.arrow.sources import TableSource, Tabular
 from karat.formats.format import Source
-from karat.formats.samples import Samples
-from karat.formats.tables import reading
-from karat.formats.values import COERCED
+from karat.formats.records.fields import infer, is_row
+from karat.formats.records.samples import Samples
+from karat.formats.records.tables import reading
+from karat.formats.records.values import COERCED
 
 __all__ = ["load_samples", "load_table", "split_table"]
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from karat.data.arrays import Ints, count_by
 from karat.data.runs import Labels
-from karat.formats.label_table import find_repeated
-from karat.formats.trec_rankings import Rankings
-from karat.formats.trec_tokens import MIX, Keys, Words
+from karat.formats.keys.label_table import find_repeated
+from karat.formats.keys.words import MIX, Keys, Words
+from karat.formats.trec.rankings import Rankings
 
 __all__ = ["Sought", "listed_again", "row_keys"]
 

@@ -11,11 +11,11 @@ from typing import BinaryIO
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import FormatError
+from karat.formats.keys.words import number
 from karat.formats.streams import open_binary, path_of
-from karat.formats.trec_chunks import BOM, Chunk
-from karat.formats.trec_lines import QRELS, checked_lines, is_even, nothing_in
-from karat.formats.trec_run import TrecRun
-from karat.formats.trec_tokens import number
+from karat.formats.trec.chunks import BOM, Chunk
+from karat.formats.trec.lines import QRELS, checked_lines, is_even, nothing_in
+from karat.formats.trec.run import TrecRun
 
 __all__ = ["TrecRun", "read_qrels", "write_qrels", "write_run"]
 

@@ -1,14 +1,21 @@
 """Gold as records give it: relevant ids with grades, texts, spans."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from karat.data.gold import Item, Span
 from karat.errors import FormatError
-from karat.formats.documents import IDS, TEXTS, ask, is_pair, read_offsets, read_scored
 from karat.formats.notes import Notes
-from karat.formats.values import (
+from karat.formats.records.documents import (
+    IDS,
+    TEXTS,
+    ask,
+    is_pair,
+    read_offsets,
+    read_scored,
+)
+from karat.formats.records.values import (
     is_list,
     read_grade,
     read_id,
@@ -53,7 +60,7 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
         >>> read_relevant({"doc-3": 3, "doc-9": 1}, Notes()).documents
         {'doc-3': 3.0, 'doc-9': 1.0}
     """
-    value = unpack(value)
+    value = sorted(value, key=str) if isinstance(value, AbstractSet) else unpack(value)
     if isinstance(value, Mapping):
         if ask(value, IDS) is None or not isinstance(ask(value, IDS), str):
             return Labels(read_scored(value, "grade", notes))

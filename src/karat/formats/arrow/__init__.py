@@ -1,0 +1,1 @@
+"""Runs, gold and samples in columns: Parquet, Arrow and DataFrames."""

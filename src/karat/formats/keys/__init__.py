@@ -1,0 +1,1 @@
+"""Ids compared in bulk: words as 64-bit keys, verified byte by byte."""

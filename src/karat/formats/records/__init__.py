@@ -1,0 +1,1 @@
+"""Samples and rows as dictionaries, whatever their fields are called."""

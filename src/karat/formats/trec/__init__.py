@@ -1,0 +1,1 @@
+"""TREC files: qrels and runs, scanned in blocks without keeping the run."""
