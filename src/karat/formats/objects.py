@@ -5,7 +5,7 @@ without touching every id of a run, and nothing is copied. Whatever is not this 
 is left to the loaders that read anything.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice, repeat
 from math import isfinite
 from numbers import Real
@@ -29,21 +29,17 @@ def plain_run(source: Any, name: str = "run") -> Loaded | None:
 
     None when the source is anything else.
     """
-    rankings = _by_query(source)
-    if rankings is None:
+    rankings, scored = _by_query(source)
+    if rankings is None or not _holds_numbers(rankings, scored=scored):
         return None
-    scored = {*map(type, rankings.values())} == {dict}
-    kinds = {*map(type, rankings), *map(type, _some_ids(rankings))}
+    ids = _some_ids(rankings)
     notices: tuple[Notice, ...] = ()
-    if not kinds <= {str}:
+    if not (kinds := {*map(type, rankings), *map(type, ids)}) <= {str}:
         if not _are_ids(kinds):
             return None
         rankings, notices = _coerce(rankings, scored=scored)
-    if not scored:
-        return Loaded(RankedRun(rankings, name), format="objects", notices=notices)
-    if not _holds_numbers(rankings):
-        return None
-    return Loaded(ScoredRun(rankings, name), format="objects", notices=notices)
+    run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
+    return Loaded(run, format="objects", notices=notices)
 
 
 def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
@@ -51,39 +47,38 @@ def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
 
     None when the source is anything else.
     """
-    labels = _by_query(source)
-    if labels is None:
+    labels, graded = _by_query(source)
+    if labels is None or not _holds_numbers(labels, scored=graded):
         return None
-    graded = {*map(type, labels.values())} == {dict}
-    kinds = {*map(type, labels), *map(type, chain.from_iterable(labels.values()))}
+    ids = chain.from_iterable(labels.values())
     notices: tuple[Notice, ...] = ()
-    if not kinds <= {str}:
+    if not (kinds := {*map(type, labels), *map(type, ids)}) <= {str}:
         if not _are_ids(kinds):
             return None
         labels, notices = _coerce(labels, scored=graded)
-    if not graded:
-        labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    elif not _holds_numbers(labels):
-        return None
-    else:
+    if graded:
         _check_grades(labels)
+    else:
+        labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
     return Loaded(gold=Gold(labels, name=name), format="objects", notices=notices)
 
 
-def _holds_numbers(rows: Mapping[Any, Any]) -> bool:
-    """Whether the first value is a number; whoever uses the others checks them."""
-    values = chain.from_iterable(map(dict.values, rows.values()))
-    return isinstance(next(values, 0.0), Real)
-
-
-def _by_query(source: Any) -> Mapping[Any, Any] | None:
-    """Rankings by query; a list of lists is numbered from 0."""
+def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
+    """Rows by query, numbered from 0 if without ids; and whether they hold numbers."""
     if isinstance(source, list | tuple):
         source = {str(number): row for number, row in enumerate(source)}
     if not isinstance(source, dict):
-        return None
+        return None, False
     kinds = {*map(type, source.values())}
-    return source if kinds == {dict} or (kinds and kinds <= {list, tuple}) else None
+    if kinds == {dict}:
+        return source, True
+    return (source if kinds and kinds <= {list, tuple} else None), False
+
+
+def _holds_numbers(rows: dict[Any, Any], *, scored: bool) -> bool:
+    """Whether the first value is a number; whoever uses the others checks them."""
+    values = chain.from_iterable(map(dict.values, rows.values())) if scored else ()
+    return isinstance(next(iter(values), 0.0), Real)
 
 
 def _are_ids(kinds: set[type]) -> bool:
@@ -93,7 +88,7 @@ def _are_ids(kinds: set[type]) -> bool:
     )
 
 
-def _some_ids(rankings: Mapping[Any, Any]) -> Iterator[Any]:
+def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     """Every document id, or the first and last of some rankings where there are many.
 
     Looking at each of a million ids would cost more than scoring them; a system writes
@@ -108,7 +103,7 @@ def _some_ids(rankings: Mapping[Any, Any]) -> Iterator[Any]:
 
 
 def _coerce(
-    rows: Mapping[Any, Any], *, scored: bool
+    rows: dict[Any, Any], *, scored: bool
 ) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The same rows with every id as text, and a notice saying so."""
     plain: dict[str, Any] = {}
@@ -133,9 +128,9 @@ def _coerce(
     return plain, (Notice("coerced", count, text, tuple(examples)),)
 
 
-def _check_grades(labels: Mapping[str, Mapping[str, Any]]) -> None:
-    kinds = {*map(type, chain.from_iterable(map(dict.values, labels.values())))}
-    if kinds <= {int}:
+def _check_grades(labels: dict[Any, Any]) -> None:
+    grades = chain.from_iterable(map(dict.values, labels.values()))
+    if {*map(type, grades)} <= {int}:
         return
     for query, row in labels.items():
         for document, grade in row.items():
