@@ -21,7 +21,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "coming-from").glob("*.md")),
+]
 
 _BLOCK = re.compile(
     r"^```(?P<language>\w+)(?P<info>[^\n]*)\n(?P<body>.*?)^```$",

@@ -5,12 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Ints
+from karat.data.arrays import Floats, Ints
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 from karat.engines.engine import Engine, Outcome, Plan
 
 __all__ = ["Local"]
+
+_NONE: Floats = np.empty(0)
 
 
 class Local(Engine):
@@ -20,7 +22,7 @@ class Local(Engine):
 
     def run(self, plan: Plan, run: Run, gold: Gold, own_k: Ints | None) -> Outcome:
         """Match once per matcher, then score every measure."""
-        scores = np.empty((len(plan.measures), len(gold.queries)))
+        scores: list[Floats] = [_NONE] * len(plan.measures)
         notices: list[Notice] = []
         for stage in plan.stages:
             matched = stage.matcher.match(
@@ -32,4 +34,5 @@ class Local(Engine):
             for row in stage.rows:
                 scores[row] = plan.measures[row].metric.score(hits)
             notices += matched.notices
-        return Outcome(scores, matched.missing, matched.extra, tuple(notices))
+        table = np.array(scores)
+        return Outcome(table, matched.missing, matched.extra, tuple(notices))

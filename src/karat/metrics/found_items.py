@@ -9,7 +9,15 @@ from karat.data.arrays import Floats, Ints, count_by, ratio
 from karat.data.hits import Hits
 from karat.metrics.metric import BinaryMetric
 
-__all__ = ["F1", "Hit", "Precision", "Recall", "RecallAll", "RecallCapped"]
+__all__ = [
+    "F1",
+    "Containment",
+    "Hit",
+    "Precision",
+    "Recall",
+    "RecallAll",
+    "RecallCapped",
+]
 
 
 def found(metric: BinaryMetric, hits: Hits) -> tuple[Ints, Ints]:
@@ -38,6 +46,18 @@ class Hit(BinaryMetric):
     def workings(self, hits: Hits) -> str:
         """How many were found."""
         return f"{found(self, hits)[0][0]} found in the top k"
+
+
+@dataclass(frozen=True)
+class Containment(Hit):
+    """Whether an acceptable answer lies in the text of the top k: 1 or 0.
+
+    Undefined for a query without answers.
+    """
+
+    name: ClassVar[str] = "containment"
+    formula: ClassVar[str] = "1 if the top k holds an answer else 0"
+    matcher: ClassVar[str | None] = "contains"
 
 
 @dataclass(frozen=True)
@@ -130,9 +150,9 @@ class Precision(BinaryMetric):
     def workings(self, hits: Hits) -> str:
         """Matched / k."""
         matched, room = self._parts(hits)
-        return f"{matched[0]} positions match / {room[0]}"
+        return f"{matched[0]} positions match / {np.max(room)}"
 
-    def _parts(self, hits: Hits) -> tuple[Ints, Ints]:
+    def _parts(self, hits: Hits) -> tuple[Ints, Ints | int]:
         query, rank = hits.positions(self.threshold)
         rows = self.within(hits, query, rank)
         matched = count_by(query[rows], hits.size)
@@ -141,7 +161,7 @@ class Precision(BinaryMetric):
             return matched, hits.retrieved
         if self.of == "retrieved":
             return matched, np.minimum(room, hits.retrieved)
-        return matched, np.broadcast_to(room, hits.size)
+        return matched, room
 
 
 @dataclass(frozen=True)

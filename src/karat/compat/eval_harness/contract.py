@@ -32,7 +32,7 @@ BLANK = " \t\n\r\0\x0b"
 
 # PHP's is_numeric(): blanks around are fine, words such as inf and nan are not.
 _NUMERIC = re.compile(
-    r"[ \t\n\r\v\f]*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[ \t\n\r\v\f]*"
+    r"[ \t-\r]*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[ \t-\r]*"
 )
 
 
@@ -60,8 +60,9 @@ class MetricScore:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.score, int | float) or not 0.0 <= self.score <= 1.0:
-            raise MetricException(f"a score must be from 0 to 1, got {self.score!r}")
+        score: object = self.score
+        if not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
+            raise MetricException(f"a score must be from 0 to 1, got {score!r}")
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ class RankedRetrieval:
                 "expected_output must hold at least one relevant id", query=sample_id
             )
         if ids is None:
-            return dict(_read_gain(*pair, sample_id) for pair in expected_output.items())
+            pairs = expected_output.items()
+            return dict(_read_gain(key, gain, sample_id) for key, gain in pairs)
         if not all(isinstance(name, str) and name for name in ids):
             raise MetricException(
                 "the ids in expected_output must be non-empty strings", query=sample_id
@@ -204,9 +206,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _read_entry(entry: object, sample_id: str) -> tuple[str, str]:
-    identity, text = entry, ""
-    if isinstance(entry, Mapping):
-        identity, text = entry.get("id"), entry.get("text", "")
+    fields = entry if isinstance(entry, Mapping) else {"id": entry}
+    identity, text = fields.get("id"), fields.get("text")
     if not isinstance(identity, str) or not identity:
         raise MetricException(
             "a retrieved entry must be a non-empty id or an object with one, "
@@ -216,16 +217,16 @@ def _read_entry(entry: object, sample_id: str) -> tuple[str, str]:
     return identity, text if isinstance(text, str) else ""
 
 
-def _read_gain(identity: object, gain: object, sample_id: str) -> tuple[str, float]:
-    is_id = isinstance(identity, str | int) and not isinstance(identity, bool)
-    is_number = isinstance(gain, int | float) and not isinstance(gain, bool)
+def _read_gain(key: object, gain: object, sample_id: str) -> tuple[str, float]:
     if isinstance(gain, str):
-        is_number = _NUMERIC.fullmatch(gain) is not None
-    if not is_id or identity == "" or not is_number:
+        numeric = _NUMERIC.fullmatch(gain) is not None
+    else:
+        numeric = isinstance(gain, int | float) and not isinstance(gain, bool)
+    if not numeric or type(key) not in {str, int} or key == "":
         raise MetricException(
             "expected_output must map non-empty ids to numbers, "
-            f"got {str(gain)[:60]!r} for {str(identity)[:60]!r}",
+            f"got {str(gain)[:60]!r} for {str(key)[:60]!r}",
             query=sample_id,
         )
     # By way of text an integer of any length becomes a float, as in PHP.
-    return str(identity), float(str(gain))
+    return str(key), float(str(gain))

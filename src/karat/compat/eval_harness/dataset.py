@@ -1,10 +1,10 @@
-"""Datasets and saved outputs, read and checked as the original reads and checks them."""
+"""Datasets and saved outputs, read under the conditions of the original."""
 
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isnan
-from typing import Any
+from typing import Any, TypeAlias
 
 from karat.compat.eval_harness.contract import (
     BLANK,
@@ -15,7 +15,7 @@ from karat.compat.eval_harness.contract import (
     php_list,
     read_json,
 )
-from karat.errors import FormatError
+from karat.errors import DataError, FormatError
 from karat.formats.decoding import decode_text
 from karat.formats.streams import open_binary
 from karat.formats.yaml_text import decode_yaml
@@ -23,15 +23,17 @@ from karat.formats.yaml_text import decode_yaml
 __all__ = [
     "SCHEMA_VERSION",
     "Dataset",
+    "PathLike",
     "load_dataset",
+    "load_dataset_file",
     "load_outputs",
-    "read_file",
+    "load_outputs_file",
     "read_samples",
 ]
 
 SCHEMA_VERSION = "eval-harness.dataset.v1"
 
-Path = str | os.PathLike[str]
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,9 @@ def load_outputs(text: str, source: str = "saved outputs") -> dict[str, str]:
     if isinstance(outputs, Mapping):
         pairs = list(outputs.items())
     elif isinstance(outputs, list):
-        pairs = [_read_output(entry, index, source) for index, entry in enumerate(outputs)]
+        pairs = [
+            _read_output(entry, index, source) for index, entry in enumerate(outputs)
+        ]
     else:
         raise EvalRunException("'outputs' must be an object or a list", path=source)
     read: dict[str, str] = {}
@@ -121,7 +125,9 @@ def load_outputs(text: str, source: str = "saved outputs") -> dict[str, str]:
         # Keys that YAML reads as integers are ids all the same.
         identity = str(key) if type(key) is int else key
         if not isinstance(identity, str) or not identity:
-            raise EvalRunException("a sample id must be a non-empty string", path=source)
+            raise EvalRunException(
+                "a sample id must be a non-empty string", path=source
+            )
         if not isinstance(output, str):
             raise EvalRunException(
                 f"the output must be a string, got {type(output).__name__}",
@@ -134,20 +140,37 @@ def load_outputs(text: str, source: str = "saved outputs") -> dict[str, str]:
     return read
 
 
-def read_file(path: Path, exception: type[EvalHarnessException]) -> str:
-    """The text of a file; what is wrong with it is raised as the given exception."""
+def load_dataset_file(path: PathLike) -> Dataset:
+    """Read a dataset from a YAML file; errors name the file."""
     try:
-        with open_binary(path) as stream:
-            return decode_text(stream.read())
+        return load_dataset(_read_text(path))
+    except DataError as error:
+        raise _as(DatasetSchemaException, error, path) from None
+
+
+def load_outputs_file(path: PathLike) -> dict[str, str]:
+    """Read saved outputs from a JSON or YAML file."""
+    try:
+        return load_outputs(_read_text(path), os.fspath(path))
     except FormatError as error:
-        raise _as(exception, error, path) from None
+        raise _as(EvalRunException, error, path) from None
+
+
+def _read_text(path: PathLike) -> str:
+    with open_binary(path) as stream:
+        return decode_text(stream.read())
 
 
 def _as(
-    exception: type[EvalHarnessException], error: FormatError, path: Path | None = None
+    exception: type[EvalHarnessException], error: DataError, path: object = None
 ) -> EvalHarnessException:
+    """The same problem under one of the original's names."""
     return exception(
-        error.problem, path=error.path or path, line=error.line, hint=error.hint
+        error.problem,
+        path=error.path or path,
+        line=error.line,
+        query=error.query,
+        hint=error.hint,
     )
 
 
@@ -181,8 +204,10 @@ def _read_sample(fields: object, index: int) -> DatasetSample:
 
 
 def _read_mapping(value: object, field: str, identity: str) -> Mapping[str, Any]:
-    # Keys 0..n-1 make a list of a mapping, which is refused unless it is empty.
-    if not isinstance(value, Mapping) or php_list(value):
+    # Keys 0..n-1 make a list of a mapping, and an empty list is an empty mapping.
+    if (elements := php_list(value)) == []:
+        return {}
+    if elements is not None or not isinstance(value, Mapping):
         raise DatasetSchemaException(f"{field!r} must be a mapping", query=identity)
     return value
 
@@ -196,7 +221,9 @@ def _decode_outputs(text: str, source: str) -> Any:
             return read_json(text)
         except ValueError as error:
             if name.endswith(".json"):
-                raise EvalRunException(f"not valid JSON: {error}", path=source) from None
+                raise EvalRunException(
+                    f"not valid JSON: {error}", path=source
+                ) from None
     try:
         return decode_yaml(text)
     except FormatError as error:

@@ -1,11 +1,11 @@
-"""The five retrieval metrics and their aliases: formulas of karat, rules of the original."""
+"""The five retrieval metrics: formulas of karat under the rules of the original."""
 
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isnan
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from karat.compat.eval_harness.contract import (
     BLANK,
@@ -40,6 +40,9 @@ __all__ = [
     "score",
 ]
 
+Ids: TypeAlias = Sequence[str]
+Gains: TypeAlias = Mapping[str, float]
+
 DEFAULT_K = 5
 
 _QUERY = "sample"
@@ -72,13 +75,13 @@ class RetrievalMetric(Metric):
         return self.alias
 
     def resolve_k(self, sample: DatasetSample) -> int:
-        """The sample's own k, else the constructor's, else the configured one, else 5."""
+        """The k of the sample, else the constructor, else the configuration, else 5."""
         # resolveK() passes over a metadata.k such as 0, "2" or 2.5 without a word ...
         if _is_cutoff(own := sample.metadata.get("k")):
             return own
         if self.k is None:
             return self.default_k if _is_cutoff(self.default_k) else DEFAULT_K
-        # ... but refuses a bad k of the constructor, even for MRR, which has no use for it.
+        # ... but refuses a bad k of the constructor, even for MRR, which reads none.
         if not _is_cutoff(self.k):
             raise MetricException(
                 f"k must be a positive integer, got {self.k!r}", query=sample.id
@@ -98,9 +101,7 @@ class RankingMetric(RetrievalMetric):
         return self.score_ranked(ranked.ids, gains, self.resolve_k(sample))
 
     @abstractmethod
-    def score_ranked(
-        self, ids: Sequence[str], gains: Mapping[str, float], k: int
-    ) -> MetricScore:
+    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The score of a ranking, and its details under the original's names."""
 
 
@@ -109,9 +110,7 @@ class RetrievalHitAtKMetric(RankingMetric):
 
     alias = "retrieval-hit-at-k"
 
-    def score_ranked(
-        self, ids: Sequence[str], gains: Mapping[str, float], k: int
-    ) -> MetricScore:
+    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The `hit@k` of karat."""
         details = {
             "k": k,
@@ -126,9 +125,7 @@ class RetrievalRecallAtKMetric(RankingMetric):
 
     alias = "retrieval-recall-at-k"
 
-    def score_ranked(
-        self, ids: Sequence[str], gains: Mapping[str, float], k: int
-    ) -> MetricScore:
+    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The `recall@k` of karat."""
         hits = _found(ids, gains)
         details = {
@@ -145,9 +142,7 @@ class RetrievalMrrMetric(RankingMetric):
 
     alias = "retrieval-mrr"
 
-    def score_ranked(
-        self, ids: Sequence[str], gains: Mapping[str, float], k: int
-    ) -> MetricScore:
+    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The `rr` of karat."""
         del k
         hits = _found(ids, gains)
@@ -162,9 +157,7 @@ class RetrievalNdcgAtKMetric(RankingMetric):
 
     alias = "retrieval-ndcg-at-k"
 
-    def score_ranked(
-        self, ids: Sequence[str], gains: Mapping[str, float], k: int
-    ) -> MetricScore:
+    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The DCG of karat for this ranking, over that for the ids ordered by gain."""
         dcg = _discounted(ids, gains, k)
         best = sorted(gains, key=lambda name: _no_nan(gains[name]), reverse=True)
@@ -229,7 +222,7 @@ def find_metric(alias: str) -> type[RetrievalMetric]:
     raise MetricException(str(UnknownNameError("metric", str(alias), ALIASES)))
 
 
-def score(  # noqa: PLR0913
+def score(
     alias: str,
     expected_output: Any,
     actual_output: str,
@@ -266,14 +259,14 @@ def _is_cutoff(value: object) -> TypeGuard[int]:
     return type(value) is int and value > 0
 
 
-def _hits(ids: Sequence[str], labels: Mapping[str, float]) -> Hits:
+def _hits(ids: Ids, labels: Gains) -> Hits:
     """Where karat's matcher of ids finds the labelled ones."""
     run, gold = RankedRun({_QUERY: ids}), Gold(documents={_QUERY: labels})
     matcher = read_matcher("id")
     return matcher.match(run, gold, judged=True, policies=_POLICIES).hits
 
 
-def _found(ids: Sequence[str], gains: Mapping[str, float]) -> Hits:
+def _found(ids: Ids, gains: Gains) -> Hits:
     # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
     return _hits(ids, dict.fromkeys(gains, 1.0))
 
@@ -282,7 +275,7 @@ def _value(metric: NativeMetric, hits: Hits) -> float:
     return float(metric.score(hits)[0])
 
 
-def _discounted(ids: Sequence[str], gains: Mapping[str, float], k: int) -> float:
+def _discounted(ids: Ids, gains: Gains, k: int) -> float:
     """The DCG of a ranking in which negative gains cost.
 
     The original adds gains of both signs, karat pays positive ones only: so what costs

@@ -1,0 +1,295 @@
+"""What a run came to: aggregates by metric and by tag, as Markdown and as JSON."""
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+from karat.compat.eval_harness.aggregates import (
+    BUCKETS,
+    aggregate,
+    histogram,
+    mean,
+    pass_rate,
+    percentile,
+)
+from karat.compat.eval_harness.contract import BLANK, DatasetSample, MetricScore
+from karat.compat.eval_harness.dataset import SCHEMA_VERSION as DATASET_SCHEMA_VERSION
+
+__all__ = ["SCHEMA_VERSION", "EvalReport", "SampleFailure", "SampleResult"]
+
+SCHEMA_VERSION = "eval-harness.report.v1"
+
+_SPACE = re.compile(r"[ \t-\r]+")
+
+
+@dataclass(frozen=True)
+class SampleResult:
+    """What the system under test gave for a sample, and the scores of that."""
+
+    sample: DatasetSample
+    actual_output: str
+    metric_scores: Mapping[str, MetricScore]
+
+
+@dataclass(frozen=True)
+class SampleFailure:
+    """A metric that could not score a sample, and why."""
+
+    sample_id: str
+    metric: str
+    error: str
+
+
+@dataclass(frozen=True)
+class EvalReport:
+    """The outcome of a run.
+
+    A failed pair of sample and metric is left out of that metric's aggregates and
+    listed; a metric that failed everywhere shows zeros, as in the original.
+
+    Attributes:
+        dataset: its name.
+        sample_results: in the order of the dataset.
+        failures: in the order they occurred.
+        started_at: seconds since 1970.
+        finished_at: seconds since 1970.
+        dataset_schema_version: the schema the dataset follows.
+    """
+
+    dataset: str
+    sample_results: Sequence[SampleResult]
+    failures: Sequence[SampleFailure] = ()
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    dataset_schema_version: str = DATASET_SCHEMA_VERSION
+
+    @property
+    def duration_seconds(self) -> float:
+        """How long the run took."""
+        return max(0.0, self.finished_at - self.started_at)
+
+    @property
+    def total_samples(self) -> int:
+        """How many samples were run."""
+        return len(self.sample_results)
+
+    @property
+    def total_failures(self) -> int:
+        """How many pairs of sample and metric could not be scored."""
+        return len(self.failures)
+
+    @cached_property
+    def metric_names(self) -> list[str]:
+        """Every metric of the run, also one that failed on every sample."""
+        scored = (
+            name for result in self.sample_results for name in result.metric_scores
+        )
+        failed = (failure.metric for failure in self.failures)
+        return list(dict.fromkeys([*scored, *failed]))
+
+    def mean_score(self, metric: str) -> float:
+        """The mean of what was scored."""
+        return mean(self._scores(metric))
+
+    def percentile(self, metric: str, share: float) -> float:
+        """The score that a share of the samples, in percent, does not exceed."""
+        return percentile(self._scores(metric), share)
+
+    def macro_f1(self, metric: str = "") -> float:
+        """The share of scores of 0.5 and above, averaged over metrics; not an F1."""
+        # EvalReport::macroF1 leaves out metrics that failed everywhere.
+        scores = map(self._scores, [metric] if metric else self.metric_names)
+        return mean([pass_rate(some) for some in scores if some])
+
+    def metric_aggregate(self, metric: str) -> dict[str, float]:
+        """Mean, p50, p95 and pass rate of a metric; zeros where nothing was scored."""
+        return aggregate(self._scores(metric))
+
+    def histogram_for_metric(
+        self, metric: str, buckets: int = BUCKETS
+    ) -> list[dict[str, Any]]:
+        """How many scores of a metric lie in each bucket."""
+        return histogram(self._scores(metric), buckets)
+
+    def metric_distributions(
+        self, buckets: int = BUCKETS
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The histogram of every metric."""
+        return {
+            name: self.histogram_for_metric(name, buckets) for name in self.metric_names
+        }
+
+    def cohort_summaries(self) -> list[dict[str, Any]]:
+        """The aggregates of each tag in alphabetical order; the untagged come last."""
+        cohorts: dict[str | None, list[SampleResult]] = {}
+        for result in self.sample_results:
+            for tag in tags_of(result.sample) or (None,):
+                cohorts.setdefault(tag, []).append(result)
+        return [
+            {
+                "name": tag,
+                "label": "(untagged)" if tag is None else tag,
+                "is_untagged": tag is None,
+                "sample_count": len(cohorts[tag]),
+                "metrics": {
+                    name: aggregate(_scores_of(cohorts[tag], name))
+                    for name in self.metric_names
+                },
+            }
+            for tag in sorted(cohorts, key=lambda tag: (tag is None, tag or ""))
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values, under the names of the original's JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "dataset_schema_version": self.dataset_schema_version,
+            "dataset": self.dataset,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "duration_seconds": self.duration_seconds,
+            "total_samples": self.total_samples,
+            "total_failures": self.total_failures,
+            "metrics": {
+                name: self.metric_aggregate(name) for name in self.metric_names
+            },
+            "metric_distributions": self.metric_distributions(),
+            "cohorts": self.cohort_summaries(),
+            "macro_f1": self.macro_f1(),
+            "samples": [
+                {
+                    "id": result.sample.id,
+                    "tags": tags_of(result.sample),
+                    "actual_output": result.actual_output,
+                    "scores": {
+                        name: {"score": score.score, "details": dict(score.details)}
+                        for name, score in result.metric_scores.items()
+                    },
+                }
+                for result in self.sample_results
+            ],
+            "failures": [
+                {"sample_id": f.sample_id, "metric": f.metric, "error": f.error}
+                for f in self.failures
+            ],
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The report as JSON; numbers that JSON cannot write are null."""
+        value = _writable(self.to_dict())
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+
+    def to_markdown(self) -> str:
+        """The report for people, its sections always in the same order."""
+        return "\n".join(_markdown(self)) + "\n"
+
+    def _scores(self, metric: str) -> list[float]:
+        return _scores_of(self.sample_results, metric)
+
+
+def tags_of(sample: DatasetSample) -> list[str]:
+    """The tags of a sample, each once; what is not text is passed over."""
+    tags = sample.metadata.get("tags")
+    if isinstance(tags, Mapping):
+        tags = list(tags.values())
+    texts = tags if isinstance(tags, list | tuple) else [tags]
+    trimmed = (text.strip(BLANK) for text in texts if isinstance(text, str))
+    return list(dict.fromkeys(filter(None, trimmed)))
+
+
+def _scores_of(results: Iterable[SampleResult], metric: str) -> list[float]:
+    scores = (result.metric_scores.get(metric) for result in results)
+    return [score.score for score in scores if score is not None]
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _writable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(part) for part in value]
+    return value
+
+
+def _markdown(report: EvalReport) -> Iterator[str]:
+    seconds = f"{report.duration_seconds:.2f}"
+    samples, failures = report.total_samples, report.total_failures
+    yield from (f"# Eval report \N{EM DASH} {_text(report.dataset)}", "")
+    counts = f"{samples} samples ({failures} failures captured)"
+    yield f"_Run completed in {seconds}s over {counts}._"
+    yield from ("", "## Summary", "")
+    yield from _table("total samples", "total failures", "duration seconds")
+    yield from (_row(samples, failures, seconds), "")
+    yield from ("## Per-metric aggregates", "")
+    yield from _table("metric", *_COLUMNS)
+    for name in report.metric_names:
+        yield _row(_cell(name), *_numbers(report.metric_aggregate(name)))
+    average = f"{report.macro_f1():.4f}"
+    yield from ("", f"## Macro-F1 (avg pass-rate across all metrics): {average}", "")
+    if cohorts := report.cohort_summaries():
+        yield from ("## Cohorts by metadata.tags", "")
+        yield from _table("cohort", "samples", "metric", *_COLUMNS)
+        for cohort in cohorts:
+            label, size = _cell(cohort["label"]), cohort["sample_count"]
+            for name, numbers in cohort["metrics"].items():
+                yield _row(label, size, _cell(name), *_numbers(numbers))
+        yield ""
+    yield from _histograms(report)
+    if report.failures:
+        yield from ("## Failures", "", *map(_failure, report.failures), "")
+
+
+_COLUMNS = ("mean", "p50", "p95", "pass-rate (>= 0.5)")
+
+
+def _histograms(report: EvalReport) -> Iterator[str]:
+    if report.metric_names:
+        yield from ("## Score histograms", "")
+    for name, counts in report.metric_distributions().items():
+        yield from (f"### {_text(name)}", "")
+        yield from _table("score range", "count")
+        for bucket in counts:
+            last = " inclusive" if bucket["max"] >= 1 else ""
+            yield _row(
+                f"{bucket['min']:.1f}-{bucket['max']:.1f}{last}", bucket["count"]
+            )
+        yield ""
+
+
+def _table(*columns: str) -> Iterator[str]:
+    yield _row(*columns)
+    yield _row(*["---"] * len(columns))
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _numbers(aggregate: Mapping[str, float]) -> list[str]:
+    return [f"{value:.4f}" for value in aggregate.values()]
+
+
+def _failure(failure: SampleFailure) -> str:
+    sample, metric = _escaped(failure.sample_id), _escaped(failure.metric)
+    where = f"**sample <code>{sample}</code> / metric <code>{metric}</code>**"
+    return f"- {where} - {_text(failure.error)}"
+
+
+def _escaped(text: str) -> str:
+    # htmlspecialchars() writes an apostrophe as &#039;.
+    line = _SPACE.sub(" ", text).strip(BLANK)
+    return html.escape(line).replace("&#x27;", "&#039;")
+
+
+def _text(text: str) -> str:
+    return _escaped(text).replace("\\", "\\\\").replace("`", "\\`")
+
+
+def _cell(text: str) -> str:
+    return _text(text).replace("|", "\\|")
