@@ -1,4 +1,8 @@
-"""What a pytrec_eval user runs on files: `rival.py QRELS RUN`, text or Parquet."""
+"""What a pytrec_eval user runs on files: `rival.py QRELS RUN [lists]`.
+
+Text goes through its own parsers, Parquet through pandas: the columns of each group are
+zipped as they are, as most would write it, or as lists, which is quicker.
+"""
 
 import sys
 from pathlib import Path
@@ -12,9 +16,11 @@ from measures import TREC_NAMES, TREC_REQUEST
 
 def main() -> None:
     """Print the means as trec_eval does."""
-    qrels, run = sys.argv[1:]
-    read = _read_parquet if run.endswith(".parquet") else _read_text
-    gold, scores = read(qrels, run)
+    qrels, run, *how = sys.argv[1:]
+    if run.endswith(".parquet"):
+        gold, scores = _read_parquet(qrels, run, lists=how == ["lists"])
+    else:
+        gold, scores = _read_text(qrels, run)
     evaluator = pytrec_eval.RelevanceEvaluator(gold, set(TREC_REQUEST))
     rows = evaluator.evaluate(scores).values()
     for measure in TREC_NAMES.values():
@@ -28,16 +34,19 @@ def _read_text(qrels: str, run: str) -> tuple[Any, Any]:
         return gold, pytrec_eval.parse_run(file)
 
 
-def _read_parquet(qrels: str, run: str) -> tuple[Any, Any]:
+def _read_parquet(qrels: str, run: str, *, lists: bool) -> tuple[Any, Any]:
     # Imported here, so that text files do not pay for it.
     import pandas as pd
 
     def nested(path: str, value: str) -> dict[str, dict[str, Any]]:
         table = pd.read_parquet(path, columns=["qid", "docid", value])
-        return {
-            query: dict(zip(rows["docid"].tolist(), rows[value].tolist(), strict=True))
-            for query, rows in table.groupby("qid", sort=False)
-        }
+        return {query: pairs(rows, value) for query, rows in table.groupby("qid")}
+
+    def pairs(rows: Any, value: str) -> dict[str, Any]:
+        columns = (rows["docid"], rows[value])
+        if lists:
+            columns = tuple(column.tolist() for column in columns)
+        return dict(zip(*columns, strict=True))
 
     return nested(qrels, "rel"), nested(run, "score")
 

@@ -5,7 +5,7 @@ code; the rest is one sort or one set intersection per query, both in C.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -72,28 +72,24 @@ class ScoredRun(Run):
                 continue
             size = len(ranking)
             retrieved.append(size)
-            hits: Collection[str]
-            if len(wanted) < _FEW:
-                hits = wanted.keys() & ranking.keys()
-            else:
-                hits = [*filter(ranking.__contains__, wanted)]
-            if not judged:
-                hits = [document for document in hits if wanted[document] > 0]
-            found.append(len(hits))
-            if not hits:
-                continue
-            ordered = [*ranking.values()]
-            # Most rankings come best first: reversed, the sort has only to look.
-            ordered.reverse()
-            ordered.sort()
-            checksum += sum(ordered)
-            for document in hits:
+            before = len(places)
+            ordered: list[float] = []
+            for document, grade in wanted.items():
+                if document not in ranking or not (judged or grade > 0):
+                    continue
+                if not ordered:
+                    ordered = [*ranking.values()]
+                    # Most come best first: reversed, the sort has only to look.
+                    ordered.reverse()
+                    ordered.sort()
+                    checksum += sum(ordered)
                 score = ranking[document]
                 end = bisect_right(ordered, score)
                 if ordered[end - 2] == score:
                     end -= _tied_before(ranking, document, score)
                 places.append(size - end)
-                grades.append(wanted[document])
+                grades.append(grade)
+            found.append(len(places) - before)
         if not isfinite(checksum):
             # A score that is not a number makes the sum none either.
             self._check()
@@ -178,18 +174,19 @@ class RankedRun(Run):
                 continue
             retrieved.append(len(ranking))
             ids = {*wanted} if judged else {d for d, g in wanted.items() if g > 0}
-            index = ranking.index
-            if len(ids) < _FEW:
-                hits: Any = ids.intersection(ranking)
-                places += map(index, hits)
-            else:
-                hits = dict.fromkeys(filter(ids.__contains__, ranking))
-                place = -1
-                for document in hits:
-                    place = index(document, place + 1)
-                    places.append(place)
+            few = len(ids) < _FEW
+            hits: Any = (
+                ids.intersection(ranking)
+                if few
+                else dict.fromkeys(filter(ids.__contains__, ranking))
+            )
+            place = 0
+            for document in hits:
+                # Many come in order of rank: the search goes on where it stopped.
+                place = ranking.index(document, 0 if few else place)
+                places.append(place)
+                grades.append(wanted[document])
             found.append(len(hits))
-            grades += map(wanted.__getitem__, hits)
         return _located(self._rankings, found, places, grades, retrieved)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:

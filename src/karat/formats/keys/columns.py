@@ -75,8 +75,10 @@ class TextColumn:
     def firsts(self) -> Ints:
         """The rows whose text differs from that of the row before; the first is one."""
         # A text that ends in NUL bytes differs from one without only in its length.
-        longer = np.flatnonzero(np.diff(self.length)) + 1
-        return np.union1d(self._words().first_of_each(), longer)
+        first = np.zeros(len(self), np.bool_)
+        first[1:] = np.diff(self.length) != 0
+        first[self._words().first_of_each()] = True
+        return np.flatnonzero(first)
 
     def distinct(self, rows: Ints) -> tuple[Ints, Ints]:
         """One row for each text among some rows, and which of them each row has."""

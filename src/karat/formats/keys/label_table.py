@@ -149,5 +149,6 @@ def find_repeated(keys: Keys) -> Ints:
     ordered = np.sort(lost)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     stayed = lost[lost == keys[winner[beaten]]]
-    repeated = np.union1d(twice, stayed)
+    # Not made distinct: np.unique would import numpy.ma, which takes longer than this.
+    repeated = np.concatenate((twice, stayed))
     return np.flatnonzero(np.isin(keys, repeated)) if len(repeated) else beaten[:0]
