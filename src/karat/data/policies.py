@@ -88,6 +88,8 @@ PROFILES: Catalogue[Policies] = Catalogue(
             duplicates="error",
             profile="trec_eval-10",
         ),
+        # k counts sessions: with id(level=session), the growing cutoff of LongMemEval.
+        "longmemeval": Policies(duplicates="collapse", profile="longmemeval"),
     },
 )
 

@@ -3,12 +3,18 @@
 To add one: a frozen dataclass in a module of this room, and its name in `SHIPPED`.
 """
 
+from itertools import chain
+
 from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.parameters import build
+from karat.data.runs import Run
 from karat.data.spelling import Spelling, parse
 from karat.errors import DataError
-from karat.matching.equality import Exact, Id
+from karat.matching.chunk import Chunk
+from karat.matching.contains import Contains
+from karat.matching.equality import Exact, Id, Normalized
+from karat.matching.fuzzy import Fuzzy
 from karat.matching.matcher import Matched, Matcher
 
 __all__ = [
@@ -21,14 +27,21 @@ __all__ = [
     "read_matcher",
 ]
 
-SHIPPED: tuple[type[Matcher], ...] = (Id, Exact)
+SHIPPED: tuple[type[Matcher], ...] = (Id, Exact, Normalized, Chunk, Contains, Fuzzy)
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(
     "matcher", {matcher.name: matcher for matcher in SHIPPED}, group="karat.matchers"
 )
 
 AUTO = "auto"
-"""Stands for the matcher that fits the data: ids where gold has ids, else texts."""
+"""Stands for the matcher that fits the data, see `choose`."""
+
+# What reads a kind of gold that is not ids, best first.
+_BY_KIND = {
+    "spans": ("span",),
+    "passages": ("span", "chunk"),
+    "answers": ("contains",),
+}
 
 
 def read_matcher(text: str | Spelling | Matcher) -> Matcher:
@@ -39,18 +52,30 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     return build(MATCHERS[spelling.name], spelling, "matcher")
 
 
-def choose(gold: Gold) -> Matcher:
-    """The first shipped matcher that reads a kind of label the gold holds."""
+def choose(gold: Gold, run: Run) -> Matcher:
+    """The matcher that fits the data.
+
+    Ids where any gold id occurs in the run; else whatever reads the spans, the passages
+    or the answers of the gold, in this order.
+    """
     kinds = gold.kinds()
-    for matcher in SHIPPED:
-        if any(kind in kinds for kind in matcher.reads):
-            return matcher()
-    if not kinds:
+    if kinds == ("documents",):
+        return Id()
+    if "documents" in kinds and run.holds_any({*chain(*gold.documents.values())}):
+        return Id()
+    for kind, names in _BY_KIND.items():
+        if kind in kinds and (name := next(filter(MATCHERS.__contains__, names), None)):
+            return MATCHERS[name]()
+    if "documents" in kinds:
+        return Id()
+    if "claims" in kinds or gold.references:
+        what = "claims" if "claims" in kinds else "reference answers"
         raise DataError(
-            "the gold holds no labels: no relevant ids, passages or answers",
+            f"the gold holds {what} only, and which document supports them needs a "
+            "judge",
             path=gold.name,
+            hint="karat evaluate FILE -m context_recall@5 --model NAME",
         )
     raise DataError(
-        f"no matcher reads {', '.join(kinds)} yet; ids or passages are needed",
-        path=gold.name,
+        "the gold holds no labels: no relevant ids, passages or answers", path=gold.name
     )

@@ -1,45 +1,79 @@
 """Matchers that ask whether two things are equal: ids, or texts."""
 
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
+from operator import eq
 from typing import ClassVar
 
 import numpy as np
 
+from karat.data.arrays import Bools
 from karat.data.gold import Gold
-from karat.data.hits import Hits
-from karat.data.narrowing import narrow
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Labels, Run
-from karat.errors import MismatchError
+from karat.data.sessions import roll_up, roll_up_labels, session_of, source_of
+from karat.errors import MismatchError, ParameterError
+from karat.matching.layout import examples, lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.normaliser import fold
+from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Exact", "Id"]
+__all__ = ["Exact", "Id", "Normalized", "match_labels"]
+
+_HINT = "ids of another scheme, or re-chunked documents? match texts (match='chunk')"
+_HINTS = {
+    "session": "does the gold list sessions already? say id(level=session, "
+    "gold=session); what separates session and turn in an id is sep",
+    "source": "the gold must list what the documents name as their source",
+}
 
 
 @dataclass(frozen=True)
-class Equality(Matcher):
-    """A matcher that looks keys of the gold up in the run."""
+class Id(Matcher):
+    """A document satisfies a gold document when their ids are equal.
 
-    @abstractmethod
-    def keys(self, run: Run, gold: Gold) -> tuple[Run, Labels]:
-        """The run by the key compared, and the gold's keys with their grades."""
+    In a conversation, documents are turns. `level=session` compares the sessions they
+    belong to: what stands before the last separator of their ids. A session is found at
+    the rank of its first turn. `level=source` compares the source that a retrieved
+    document itself names, such as a file, with the gold's ids.
+
+    Attributes:
+        level: what is compared: `turn` (the id itself), `session` or `source`.
+        sep: what separates session and turn in an id.
+        gold: whether the gold lists `turn` ids or, for `level=session`, sessions.
+    """
+
+    name: ClassVar[str] = "id"
+    reads: ClassVar[tuple[str, ...]] = ("documents",)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "level": ("turn", "session", "source"),
+        "gold": ("turn", "session"),
+    }
+
+    level: str = "turn"
+    sep: str = "_"
+    gold: str = "turn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sep:
+            raise ParameterError(self.name, "sep", "one character or more", self.sep)
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
     ) -> Matched:
-        """Look up the gold's keys in the run."""
-        run, labels = self.keys(run, gold)
-        return match_labels(run, labels, judged=judged, policies=policies)
+        """Look up the gold's ids in the run."""
+        run, labels = self._keys(run, gold, policies)
+        hint = _HINTS.get(self.level, _HINT)
+        return match_labels(run, labels, judged=judged, policies=policies, hint=hint)
 
     def first_ranks(
         self, run: Run, gold: Gold, policies: Policies
     ) -> Sequence[FirstRanks]:
-        """Where each gold key was first found."""
-        run, labels = self.keys(run, gold)
+        """Where each gold id was first found."""
+        run, labels = self._keys(run, gold, policies)
         # Numbered instead of graded, every row tells which label it belongs to.
         numbered = {
             query: {key: number + 1.0 for number, key in enumerate(row)}
@@ -59,40 +93,61 @@ class Equality(Matcher):
         retrieved = np.maximum(located.retrieved, 0).tolist()
         return [FirstRanks(*pair) for pair in zip(ranks, retrieved, strict=True)]
 
+    def _keys(self, run: Run, gold: Gold, policies: Policies) -> tuple[Run, Labels]:
+        """The run and the labels, both by what is compared."""
+        labels = _in_order(gold)
+        if self.level == "turn":
+            return run, labels
+        if self.level == "source":
+            return roll_up(run, source_of, policies), labels
+        session = partial(session_of, sep=self.sep)
+        if self.gold == "turn":
+            labels = roll_up_labels(labels, session)
+        return roll_up(run, lambda d: session(d.id or d.text or ""), policies), labels
+
 
 @dataclass(frozen=True)
-class Id(Equality):
-    """A document satisfies a gold document when their ids are equal."""
-
-    name: ClassVar[str] = "id"
-    reads: ClassVar[tuple[str, ...]] = ("documents",)
-
-    def keys(self, run: Run, gold: Gold) -> tuple[Run, Labels]:
-        """Document ids on both sides."""
-        return run, _in_order(gold, gold.documents)
-
-
-@dataclass(frozen=True)
-class Exact(Equality):
+class Exact(TextMatcher):
     """A document satisfies a gold passage when their texts are equal."""
 
     name: ClassVar[str] = "exact"
     reads: ClassVar[tuple[str, ...]] = ("passages",)
 
-    def keys(self, run: Run, gold: Gold) -> tuple[Run, Labels]:
-        """Texts on both sides, as if they were ids."""
-        labels = {
-            query: {item.text: item.grade for item in items}
-            for query, items in gold.passages.items()
-        }
-        texts = run.texts if isinstance(run, DocumentRun) else run
-        return texts, _in_order(gold, labels)
+    def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
+        """Whether both texts of each pair are equal."""
+        return np.fromiter(map(eq, golds, documents), np.bool_, len(golds))
+
+
+@dataclass(frozen=True)
+class Normalized(Exact):
+    """A document satisfies a gold passage when their texts are equal, looks aside.
+
+    White space, case, quotes, dashes, Markdown marks and the like make no difference.
+    """
+
+    name: ClassVar[str] = "normalized"
+
+    def read_document(self, text: str) -> str:
+        """The text in normal form."""
+        return fold(text)
+
+    def read_gold(self, text: str) -> tuple[str, ...]:
+        """The text in normal form."""
+        return (fold(text),)
 
 
 def match_labels(
-    run: Run, labels: Labels, *, judged: bool, policies: Policies
+    run: Run, labels: Labels, *, judged: bool, policies: Policies, hint: str = _HINT
 ) -> Matched:
-    """Look up labels in a run and lay the rows out as hits."""
+    """Look up labels in a run and lay the rows out as hits.
+
+    Args:
+        run: what was retrieved.
+        labels: what to look up.
+        judged: also lay out rows of judged non-relevant documents.
+        policies: how ties, duplicates and the like are treated.
+        hint: what to do when none of the labels occurs in the run.
+    """
     count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
     grade = np.fromiter(
         chain.from_iterable(map(dict.values, labels.values())),  # type: ignore[arg-type]
@@ -102,55 +157,31 @@ def match_labels(
     # Where every label is positive there is nothing to leave out.
     judged = judged or policies.judged_only or not (grade <= 0).any()
     located = run.locate(labels, judged=judged, policies=policies)
-    missing = located.retrieved < 0
-    if missing.all() and len(labels):
-        _refuse_no_common_query(run, labels)
-    if policies.depth is not None or policies.judged_only:
-        located = narrow(located, policies)
-    hits = Hits(
-        query=located.query,
-        rank=located.rank,
-        grade=located.grade,
-        gold_count=count,
-        gold_grade=grade,
-        retrieved=np.maximum(located.retrieved, 0),
-        item=located.item,
-        judged=judged,
+    matched = lay_out(
+        run, labels, located, (count, grade), judged=judged, policies=policies
     )
-    if not len(hits.query) and not policies.force:
-        _refuse_no_common_id(run, labels)
-    return Matched(hits, missing, located.extra, located.notices)
+    if not len(matched.hits.query) and not policies.force:
+        _refuse_no_common_id(run, labels, hint)
+    return matched
 
 
-def _in_order(gold: Gold, labels: Labels) -> Labels:
-    """The labels of every query of the gold, in its order, empty where it has none."""
-    if gold.order is None or list(labels) == list(gold.order):
+def _in_order(gold: Gold) -> Labels:
+    """The ids of every query of the gold, in its order, none where it has none."""
+    labels = gold.documents
+    queries = gold.queries
+    if len(labels) == len(queries) and list(labels) == queries:
         return labels
-    return {query: labels.get(query, {}) for query in gold.order}
+    return {query: labels.get(query, {}) for query in queries}
 
 
-def _refuse_no_common_query(run: Run, labels: Labels) -> None:
-    raise MismatchError(
-        "run and gold have no query in common: "
-        f"the run has {_examples(run.queries())}, the gold {_examples(labels)}",
-        path=run.name,
-        hint="check that both use the same query ids",
-    )
-
-
-def _refuse_no_common_id(run: Run, labels: Labels) -> None:
+def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
     wanted = {document for ids in labels.values() for document in ids}
     sample = run.sample_ids()
     if not wanted or not sample or run.holds_any(wanted):
         return
     raise MismatchError(
         "no gold id occurs anywhere in the run: "
-        f"the run has {_examples(sample)}, the gold {_examples(wanted)}",
+        f"the run has {examples(sample)}, the gold {examples(wanted)}",
         path=run.name,
-        hint="ids of another scheme, or re-chunked documents? match texts instead "
-        "(match='exact'), or use force=True (--force) to score it all the same",
+        hint=f"{hint}, or use force=True (--force) to score it all the same",
     )
-
-
-def _examples(ids: Iterable[str]) -> str:
-    return ", ".join(repr(name[:60]) for name in sorted(ids)[:3]) or "none"

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
 from karat.data.hits import Hits
+from karat.data.parameters import require_choices
 from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
 from karat.data.spelling import Spelling
@@ -49,10 +50,15 @@ class Matcher(ABC):
     Attributes:
         name: the spelling without parameters.
         reads: the kinds of gold it can read, best first.
+        choices: for parameters with a fixed set of values, that set.
     """
 
     name: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        require_choices(self, self.choices)
 
     @abstractmethod
     def match(

@@ -13,7 +13,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 
-__all__ = ["LINKS", "Normal", "fold", "normalise"]
+__all__ = ["BROKEN", "LINKS", "Normal", "fold", "normalise"]
 
 _CACHED_CHARACTERS = 1 << 24
 
@@ -40,6 +40,10 @@ LINKS: Final = re.compile(
 """A Markdown link or image; group 1 is what a reader sees of it."""
 
 
+BROKEN: Final = re.compile(r"-(?<=[^\W\d_]-)[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
+"""A hyphen and a line break inside a word."""
+
+
 class Rule(NamedTuple):
     """Replaces what a pattern finds, in texts that hold the needle."""
 
@@ -58,7 +62,7 @@ def _rule(needle: str, pattern: str, template: str = "") -> Rule:
 _RULES: Final = (
     _rule("\u00ad", r"\u00ad(?:[ \t]*\r?\n[ \t]*)?"),
     _rule("-", r"-(?<=\w-)[ \t]*\r?\n[ \t]*(?=[A-Z\d])", "-"),
-    _rule("-", r"-(?<=[^\W\d_]-)[ \t]*\r?\n[ \t]*(?=[^\W\d_])"),
+    Rule("-", BROKEN),
     _rule("```", r"\n[ \t]*`{3,}[ \t]*[\w+-]*\s*(?=\n|\Z)", "\n"),
     _rule("~~~", r"\n[ \t]*~{3,}[ \t]*[\w+-]*\s*(?=\n|\Z)", "\n"),
     _rule("\n", r"\n[ \t|:]*[-=*_][-=*_ \t|:\r]{2,}(?=\n|\Z)", "\n"),

@@ -18,6 +18,7 @@ from karat.metrics.counts import (
 from karat.metrics.first_found import ReciprocalRank
 from karat.metrics.found_items import (
     F1,
+    Containment,
     Hit,
     Precision,
     Recall,
@@ -51,6 +52,7 @@ SHIPPED: tuple[type[Metric], ...] = (
     RecallCapped,
     Precision,
     F1,
+    Containment,
     ReciprocalRank,
     AveragePrecision,
     NDCG,

@@ -15,6 +15,7 @@ NAMES: dict[str, str] = {
     "success": "hit",
     "hit_rate": "hit",
     "recall_any": "hit",
+    "answer_containment": "containment",
     "r": "recall",
     "p": "precision",
     "mrr": "rr",

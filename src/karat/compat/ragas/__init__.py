@@ -1,0 +1,78 @@
+"""ragas' context recall and its siblings: the same classes, calls and numbers.
+
+    llm = llm_factory("gpt-4o-mini", client=AsyncOpenAI())
+    result = await ContextRecall(llm=llm).ascore(
+        user_input=..., retrieved_contexts=[...], reference=...
+    )
+    result.value, result.reason
+
+All names can be imported from here, or from the modules they have in ragas:
+`llms`, `dataset_schema`, `metrics` and `metrics.collections`. The numbers are those of
+ragas 0.4.3, by karat's formulas; `NonLLM...` and `IDBased...` need no model.
+
+It differs from the original in these points:
+
+- `llm` may be any callable from prompt to reply, sync or async, and so may the client;
+- the prompts are our own: what was retrieved is fenced and declared to be data;
+- `result.reason` lists claims or contexts with their verdicts, where ragas has None;
+- an `attributed` outside 0 and 1 is a failure, where ragas adds it up or takes it as 1;
+  a verdict of `ContextPrecision` is any integer, as there;
+- an error has one of karat's classes, and the client's own errors pass through; a
+  reply that was cut off is not asked for again;
+- a batch asks at most 16 questions at once, or one at a time of a plain function; what
+  failed is a result with its `error` and NaN, and the others keep theirs;
+- `score()` and the like refuse to run inside a running event loop, and none is patched;
+- the same name for two metrics of `evaluate()` is an error, where the later one wins;
+- `distance_measure` may be given to the constructor of both metrics, as an enum, its
+  name or a metric of your own;
+- a field that `SingleTurnSample` does not have is an error, and passed over only in
+  `EvaluationDataset.from_list`;
+- entity recall, relevance, noise sensitivity and the metrics of answers are not here.
+"""
+
+from karat.compat.ragas.dataset_schema import EvaluationDataset, SingleTurnSample
+from karat.compat.ragas.evaluation import EvaluationResult, aevaluate, evaluate
+from karat.compat.ragas.llms import llm_factory
+from karat.compat.ragas.metrics import (
+    DistanceMeasure,
+    IDBasedContextPrecision,
+    IDBasedContextRecall,
+    LLMContextPrecisionWithoutReference,
+    LLMContextPrecisionWithReference,
+    LLMContextRecall,
+    MetricResult,
+    NonLLMContextPrecisionWithReference,
+    NonLLMContextRecall,
+    NonLLMStringSimilarity,
+)
+from karat.compat.ragas.metrics.collections import (
+    ContextPrecision,
+    ContextPrecisionWithoutReference,
+    ContextPrecisionWithReference,
+    ContextRecall,
+    ContextUtilization,
+)
+
+__all__ = [
+    "ContextPrecision",
+    "ContextPrecisionWithReference",
+    "ContextPrecisionWithoutReference",
+    "ContextRecall",
+    "ContextUtilization",
+    "DistanceMeasure",
+    "EvaluationDataset",
+    "EvaluationResult",
+    "IDBasedContextPrecision",
+    "IDBasedContextRecall",
+    "LLMContextPrecisionWithReference",
+    "LLMContextPrecisionWithoutReference",
+    "LLMContextRecall",
+    "MetricResult",
+    "NonLLMContextPrecisionWithReference",
+    "NonLLMContextRecall",
+    "NonLLMStringSimilarity",
+    "SingleTurnSample",
+    "aevaluate",
+    "evaluate",
+    "llm_factory",
+]

@@ -1,0 +1,179 @@
+"""Many samples under several metrics: `evaluate()`."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from karat.compat.ragas.dataset_schema import (
+    EvaluationDataset,
+    SingleTurnSample,
+    frame_of,
+)
+from karat.compat.ragas.llms import Model, run_now
+from karat.compat.ragas.metrics.scoring import (
+    ComparingMetric,
+    JudgedMetric,
+    MetricResult,
+)
+from karat.data.evaluations import MetricScores
+from karat.errors import UnknownNameError, UsageError
+
+__all__ = ["EvaluationResult", "aevaluate", "evaluate"]
+
+Chosen: TypeAlias = dict[str, ComparingMetric | JudgedMetric]
+Results: TypeAlias = dict[str, list[MetricResult]]
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """What every sample scored; printed, the mean of each metric.
+
+    Attributes:
+        dataset: the samples.
+        results: for each metric, the result of every sample, in order.
+    """
+
+    dataset: EvaluationDataset
+    results: Mapping[str, Sequence[MetricResult]]
+
+    def __getitem__(self, metric: str) -> list[float]:
+        if metric not in self.results:
+            raise UnknownNameError("metric", metric, self.results)
+        return [result.value for result in self.results[metric]]
+
+    @property
+    def scores(self) -> list[dict[str, float]]:
+        """The scores of each sample; NaN where there is none."""
+        columns = {name: self[name] for name in self.results}
+        rows = range(len(self.dataset))
+        return [{name: column[row] for name, column in columns.items()} for row in rows]
+
+    @property
+    def columns(self) -> dict[str, MetricScores]:
+        """Each metric as karat has it: mean, how many are in it, what failed."""
+        return {name: _column(name, rows) for name, rows in self.results.items()}
+
+    def to_pandas(self) -> Any:
+        """Samples and scores as a pandas DataFrame, one row each."""
+        pairs = zip(self.dataset.to_list(), self.scores, strict=True)
+        return frame_of([{**sample, **scores} for sample, scores in pairs])
+
+    def __repr__(self) -> str:
+        # As in the original, NaN is left out of the mean; `columns` says how often.
+        means = (f"{name!r}: {c.mean:.4f}" for name, c in self.columns.items())
+        return f"{{{', '.join(means)}}}"
+
+
+def evaluate(
+    dataset: EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]],
+    metrics: Iterable[ComparingMetric | JudgedMetric],
+    llm: Model | None = None,
+    *,
+    raise_exceptions: bool = False,
+) -> EvaluationResult:
+    """Score every sample by every metric.
+
+    Args:
+        dataset: an `EvaluationDataset`, or samples or dictionaries.
+        metrics: metrics of either kind.
+        llm: the model for metrics that have none of their own.
+        raise_exceptions: stop at a sample that cannot be scored; else its score is NaN,
+            and `results` and `columns` say why.
+
+    Example:
+        >>> from karat.compat.ragas.metrics import IDBasedContextRecall
+        >>> rows = [{"retrieved_context_ids": [1, 2], "reference_context_ids": [2, 3]}]
+        >>> evaluate(rows, [IDBasedContextRecall()])
+        {'id_based_context_recall': 0.5000}
+    """
+    samples, chosen = _read(dataset, metrics)
+    results = _compare(samples, chosen)
+    if judged := _judged(chosen):
+        results |= run_now(
+            lambda: _judge(samples, judged, llm), called="evaluate", instead="aevaluate"
+        )
+    return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
+
+
+async def aevaluate(
+    dataset: EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]],
+    metrics: Iterable[ComparingMetric | JudgedMetric],
+    llm: Model | None = None,
+    *,
+    raise_exceptions: bool = False,
+) -> EvaluationResult:
+    """The same as `evaluate`, to be awaited where an event loop runs already."""
+    samples, chosen = _read(dataset, metrics)
+    results = await asyncio.to_thread(_compare, samples, chosen)
+    results |= await _judge(samples, _judged(chosen), llm)
+    return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
+
+
+def _read(
+    dataset: EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]],
+    metrics: Iterable[ComparingMetric | JudgedMetric],
+) -> tuple[EvaluationDataset, Chosen]:
+    rows = list(dataset)
+    samples = [row for row in rows if isinstance(row, SingleTurnSample)]
+    if len(samples) < len(rows):
+        samples = EvaluationDataset.from_list(
+            row.to_dict() if isinstance(row, SingleTurnSample) else row for row in rows
+        ).samples
+    chosen: Chosen = {}
+    for metric in metrics:
+        if not isinstance(metric, ComparingMetric | JudgedMetric):
+            raise UsageError(
+                f"metrics must be instances such as LLMContextRecall(), got {metric!r}"
+            )
+        if metric.name in chosen:
+            raise UsageError(
+                f"two metrics are called {metric.name!r}; give one another name=..."
+            )
+        chosen[metric.name] = metric
+    if not chosen:
+        raise UsageError("no metrics: name at least one, as in [LLMContextRecall()]")
+    return EvaluationDataset(samples), chosen
+
+
+def _judged(chosen: Chosen) -> dict[str, JudgedMetric]:
+    return {name: m for name, m in chosen.items() if isinstance(m, JudgedMetric)}
+
+
+def _compare(samples: EvaluationDataset, chosen: Chosen) -> Results:
+    return {
+        name: [metric.attempt(sample) for sample in samples]
+        for name, metric in chosen.items()
+        if isinstance(metric, ComparingMetric)
+    }
+
+
+async def _judge(
+    samples: EvaluationDataset, chosen: Mapping[str, JudgedMetric], llm: Model | None
+) -> Results:
+    return {name: await m.results(samples, llm) for name, m in chosen.items()}
+
+
+def _finish(
+    samples: EvaluationDataset,
+    chosen: Chosen,
+    results: Results,
+    *,
+    raise_exceptions: bool,
+) -> EvaluationResult:
+    in_order = {name: results[name] for name in chosen}
+    errors = (row.error for rows in in_order.values() for row in rows if row.error)
+    if raise_exceptions and (error := next(errors, None)):
+        raise error
+    return EvaluationResult(samples, in_order)
+
+
+def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:
+    scores = np.array([row.value for row in rows], np.float64)
+    failures = {place: str(row.error) for place, row in enumerate(rows) if row.error}
+    without = int(np.isnan(scores).sum())
+    return MetricScores(
+        name, scores, len(rows) - without, without - len(failures), failures
+    )

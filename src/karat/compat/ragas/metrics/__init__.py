@@ -1,0 +1,29 @@
+"""The metrics that `ragas.metrics` has for retrieval, called with a sample."""
+
+from karat.compat.ragas.metrics.compared import (
+    DistanceMeasure,
+    IDBasedContextPrecision,
+    IDBasedContextRecall,
+    NonLLMContextPrecisionWithReference,
+    NonLLMContextRecall,
+    NonLLMStringSimilarity,
+)
+from karat.compat.ragas.metrics.judged import (
+    LLMContextPrecisionWithoutReference,
+    LLMContextPrecisionWithReference,
+    LLMContextRecall,
+)
+from karat.compat.ragas.metrics.scoring import MetricResult
+
+__all__ = [
+    "DistanceMeasure",
+    "IDBasedContextPrecision",
+    "IDBasedContextRecall",
+    "LLMContextPrecisionWithReference",
+    "LLMContextPrecisionWithoutReference",
+    "LLMContextRecall",
+    "MetricResult",
+    "NonLLMContextPrecisionWithReference",
+    "NonLLMContextRecall",
+    "NonLLMStringSimilarity",
+]

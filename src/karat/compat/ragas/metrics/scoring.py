@@ -1,0 +1,227 @@
+"""What metrics have in common: what they read, how they are called, what they give."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Any, ClassVar
+
+from karat.compat.ragas.dataset_schema import SingleTurnSample
+from karat.compat.ragas.llms import Judgement, Model, drive, is_async, run_now
+from karat.compat.ragas.verdicts import Verdict
+from karat.errors import DataError, KaratError, UsageError
+
+__all__ = ["ComparingMetric", "JudgedMetric", "MetricResult", "Scorer", "failed"]
+
+# As many as the original's RunConfig has workers.
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """A score and what it rests on.
+
+    Attributes:
+        value: the score; NaN where it is undefined or failed.
+        reason: every claim or context with its verdict, or why there is no score.
+        verdicts: the same, one by one.
+        error: what went wrong, if anything did.
+    """
+
+    value: float
+    reason: str | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    error: Exception | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def failed(error: Exception) -> MetricResult:
+    """A failure as a value with a reason."""
+    return MetricResult(nan, f"failed: {error}", error=error)
+
+
+class Scorer(ABC):
+    """A metric of one sample at a time.
+
+    Attributes:
+        name: what the score is called in the result of `evaluate`.
+        needs: the fields of a sample that it reads.
+    """
+
+    name: str
+    needs: ClassVar[tuple[str, ...]]
+
+    def read(self, sample: SingleTurnSample) -> list[Any]:
+        """The fields that are needed, in order."""
+        values = [getattr(sample, name) for name in self.needs]
+        for name, value in zip(self.needs, values, strict=True):
+            if value is None:
+                raise DataError(f"{self.name} needs {name}, which the sample lacks")
+        return values
+
+
+class ComparingMetric(Scorer):
+    """A metric that compares what is there, without a model."""
+
+    @abstractmethod
+    def measure(self, sample: SingleTurnSample) -> float:
+        """The score of a sample."""
+
+    def single_turn_score(
+        self, sample: SingleTurnSample, callbacks: object = None
+    ) -> float:
+        """The score of a sample."""
+        del callbacks
+        return self.measure(sample)
+
+    async def single_turn_ascore(
+        self,
+        sample: SingleTurnSample,
+        callbacks: object = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> float:
+        """The same, to be awaited."""
+        del callbacks, timeout
+        return self.measure(sample)
+
+    def attempt(self, sample: SingleTurnSample) -> MetricResult:
+        """The score of a sample, or why there is none."""
+        try:
+            return MetricResult(self.measure(sample))
+        except KaratError as error:
+            return failed(error)
+
+
+@dataclass
+class JudgedMetric(Scorer):
+    """A metric that asks a model.
+
+    Attributes:
+        llm: what `llm_factory` returns, or any callable from prompt to reply.
+        strict: whether `true` and `"1"` are refused for a verdict.
+    """
+
+    strict: ClassVar[bool]
+
+    llm: Model | None = None
+
+    @abstractmethod
+    def judge(self, sample: SingleTurnSample) -> Judgement[MetricResult]:
+        """What to ask of the model, and what comes of it."""
+
+    async def result(
+        self, sample: SingleTurnSample, llm: Model | None = None
+    ) -> MetricResult:
+        """The score of a sample and what it rests on."""
+        return await drive(self.judge(sample), self._model(llm))
+
+    async def results(
+        self, samples: Iterable[SingleTurnSample | KaratError], llm: Model | None = None
+    ) -> list[MetricResult]:
+        """One result per sample, in order; a failure is a result with its error."""
+        model = self._model(llm)
+        # A plain function may not bear being called from several threads at once.
+        gate = asyncio.Semaphore(_AT_ONCE if is_async(model) else 1)
+
+        async def one(sample: SingleTurnSample | KaratError) -> MetricResult:
+            if isinstance(sample, KaratError):
+                raise sample
+            async with gate:
+                return await self.result(sample, model)
+
+        tasks = [one(sample) for sample in samples]
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        return [_settled(outcome) for outcome in outcomes]
+
+    def _model(self, llm: Model | None) -> Model:
+        model = llm if self.llm is None else self.llm
+        if not callable(model):
+            raise UsageError(
+                f"{self.name} needs a model: llm=llm_factory(...) or any callable "
+                "from prompt to reply"
+            )
+        return model
+
+
+class SingleTurnCalls(JudgedMetric):
+    """The older calls: a sample in, a number out."""
+
+    strict = False
+
+    async def single_turn_ascore(
+        self,
+        sample: SingleTurnSample,
+        callbacks: object = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> float:
+        """The score of a sample."""
+        del callbacks
+        return (await asyncio.wait_for(self.result(sample), timeout)).value
+
+    def single_turn_score(
+        self, sample: SingleTurnSample, callbacks: object = None
+    ) -> float:
+        """The same, from plain code."""
+        del callbacks
+        return run_now(
+            lambda: self.single_turn_ascore(sample),
+            called="single_turn_score",
+            instead="single_turn_ascore",
+        )
+
+
+class KeywordCalls(JudgedMetric):
+    """The newer calls: the fields of a sample in, a `MetricResult` out."""
+
+    strict = True
+
+    def read(self, sample: SingleTurnSample) -> list[Any]:
+        """The fields that are needed; as in the original, none may be empty."""
+        values = super().read(sample)
+        for name, value in zip(self.needs, values, strict=True):
+            if not value:
+                raise DataError(f"{name} must not be empty")
+        return values
+
+    def score(self, **row: Any) -> MetricResult:
+        """What `ascore` gives, from plain code."""
+        return run_now(
+            lambda: self.result(self._sample(row)), called="score", instead="ascore"
+        )
+
+    async def abatch_score(
+        self, inputs: Sequence[Mapping[str, Any]]
+    ) -> list[MetricResult]:
+        """One result per input, in order; one that failed carries its error."""
+        return await self.results([self._attempt(row) for row in inputs])
+
+    def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
+        """The same, from plain code."""
+        return run_now(
+            lambda: self.abatch_score(inputs),
+            called="batch_score",
+            instead="abatch_score",
+        )
+
+    def _sample(self, row: Mapping[str, Any]) -> SingleTurnSample:
+        if unknown := [name for name in row if name not in self.needs]:
+            known = ", ".join(self.needs)
+            raise UsageError(f"{self.name} takes {known}; got {unknown[0]!r}")
+        return SingleTurnSample(**row)
+
+    def _attempt(self, row: Mapping[str, Any]) -> SingleTurnSample | KaratError:
+        try:
+            return self._sample(row)
+        except KaratError as error:
+            return error
+
+
+def _settled(outcome: MetricResult | BaseException) -> MetricResult:
+    if isinstance(outcome, MetricResult):
+        return outcome
+    if isinstance(outcome, Exception):
+        return failed(outcome)
+    raise outcome

@@ -1,0 +1,268 @@
+"""REMem's retrieval metrics: the same classes, calls, keys and numbers.
+
+    metric = RetrievalRecallAll()
+    pooled, per_example = metric.calculate_metric_scores(gold_docs, retrieved_docs)
+
+`RetrievalRecall` compares documents for equality; `RetrievalRecallAll` and
+`RetrievalNDCGAny` take a chunk for its gold document when `is_chunk_from_original` says
+so. Empty gold scores 0 and counts in the pool, pooled values have four decimals, and k
+cuts as a Python slice does: 0 leaves nothing and -1 all but the last.
+`evaluate_retrieval` and its twin are LongMemEval's, which the metrics come from.
+
+It differs from the original in these points, where that ends in an accident:
+
+- no queries, or no k for some, is an error that says so, and so is a k that is no
+  integer and a Recall_all that falls as k grows, which a negative k may cause;
+- a chunk that is not text, and a document that cannot be hashed, are errors wherever
+  they stand, and not only where the original gets to look at them;
+- that k is larger than a list is not logged.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import index
+from typing import Any, ClassVar
+
+import numpy as np
+
+from karat.compat.literal import LiteralMatcher, found_ids, found_texts
+from karat.compat.longmemeval import (
+    evaluate_retrieval,
+    evaluate_retrieval_turn2session,
+)
+from karat.data.arrays import Bools, Floats, Ints, ratio
+from karat.data.hits import Hits
+from karat.errors import DataError, ParameterError, UsageError
+from karat.metrics.found_items import Recall, RecallAll
+from karat.metrics.ranked_gain import NDCGAny
+
+__all__ = [
+    "RememChunk",
+    "RetrievalMetric",
+    "RetrievalNDCGAny",
+    "RetrievalRecall",
+    "RetrievalRecallAll",
+    "evaluate_retrieval",
+    "evaluate_retrieval_turn2session",
+    "is_chunk_from_original",
+]
+
+_DATE = "Date: "
+_ROLES = ("user: ", "assistant: ")
+
+Lists = Sequence[Sequence[Any]]
+
+
+def is_chunk_from_original(chunk: str, original: str) -> bool:
+    """Whether REMem takes a chunk for a part of the original text.
+
+    Example:
+        >>> is_chunk_from_original("user: hi there", "hi there, friend")
+        True
+    """
+    return _holds(original, _pieces(chunk))
+
+
+@dataclass(frozen=True)
+class RememChunk(LiteralMatcher):
+    """A chunk satisfies a gold passage when `is_chunk_from_original` says so."""
+
+    name: ClassVar[str] = "remem_chunk"
+
+    def satisfied(self, documents: Sequence[str], golds: Sequence[str]) -> Bools:
+        """Whether each chunk is from each gold passage."""
+        chunks = [_pieces(document) for document in documents]
+        return np.array([[_holds(gold, chunk) for gold in golds] for chunk in chunks])
+
+
+class RetrievalMetric(ABC):
+    """What the three metrics have in common.
+
+    Args:
+        global_config: kept for those who pass one; nothing in it matters here.
+    """
+
+    metric_name: ClassVar[str]
+    label: ClassVar[str]
+
+    def __init__(self, global_config: object = None) -> None:
+        self.global_config = global_config
+
+    def calculate_metric_scores(
+        self,
+        gold_docs: Lists,
+        retrieved_docs: Lists | None = None,
+        k_list: Iterable[int] = (1, 5, 10, 20),
+        *,
+        retrieved_chunks: Lists | None = None,
+    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+        """Score every query at every k.
+
+        Args:
+            gold_docs: for each query, the documents to find.
+            retrieved_docs: for each query, what was retrieved, best first.
+            k_list: cutoffs; each counts once, in ascending order.
+            retrieved_chunks: another name for `retrieved_docs`.
+
+        Returns:
+            The mean over all queries at each k, rounded to four decimals, and the
+            scores of each query, not rounded.
+        """
+        given = [r for r in (retrieved_docs, retrieved_chunks) if r is not None]
+        if len(given) != 1:
+            raise UsageError("give either retrieved_docs or retrieved_chunks")
+        ks = _read_cutoffs(k_list)
+        keys = [f"{self.label}@{k}" for k in ks]
+        # zip() drops lists without a partner, but len(gold_docs) divides the pool.
+        pairs = [(list(g), list(r)) for g, r in zip(gold_docs, *given, strict=False)]
+        if ks and not len(gold_docs):
+            raise UsageError("nothing to score: gold_docs is empty")
+        if pairs and not ks:
+            raise UsageError("nothing to score: k_list is empty")
+        scores = self._scores(pairs, ks) if pairs else np.zeros((len(ks), 0))
+        pooled = {
+            key: self.rounded(_sum(row) / len(gold_docs))
+            for key, row in zip(keys, scores, strict=True)
+        }
+        return pooled, [dict(zip(keys, row, strict=True)) for row in scores.T.tolist()]
+
+    @abstractmethod
+    def match(self, golds: Lists, rankings: Lists) -> Hits:
+        """Where the gold of each query was found."""
+
+    @abstractmethod
+    def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
+        """The score of each query at k, given how many documents each retrieved."""
+
+    @staticmethod
+    def rounded(mean: float) -> float:
+        """A pooled value as the original rounds it."""
+        return round(mean, 4)
+
+    def _scores(self, pairs: Sequence[tuple[Any, Any]], ks: Sequence[int]) -> Floats:
+        """A row for each k, a column for each query; empty gold scores 0.0."""
+        golds, rankings = zip(*pairs, strict=True)
+        hits = self.match(golds, rankings)
+        sizes = [len(ranking) for ranking in rankings]
+        scores: Floats = np.array([self.score(hits, sizes, k) for k in ks])
+        return np.nan_to_num(scores)
+
+
+class RetrievalRecall(RetrievalMetric):
+    """The share of the gold documents that are in the top k, by equality."""
+
+    metric_name = "retrieval_recall"
+    label = "Recall"
+
+    def match(self, golds: Lists, rankings: Lists) -> Hits:
+        """Equal documents: the original intersects sets, of ids or of texts."""
+        return found_ids(golds, rankings)
+
+    def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
+        """The `recall@k` of karat."""
+        return Recall("k").score(_cut(hits, _prefixes(sizes, k)))
+
+
+class RetrievalRecallAll(RetrievalMetric):
+    """Whether chunks of all gold documents are in the top k: 1 or 0."""
+
+    metric_name = "retrieval_recall_all"
+    label = "Recall_all"
+
+    def match(self, golds: Lists, rankings: Lists) -> Hits:
+        """Chunks of the gold documents."""
+        return found_texts(RememChunk(), golds, rankings)
+
+    def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
+        """The `recall_all@k` of karat."""
+        return RecallAll("k").score(_cut(hits, _prefixes(sizes, k)))
+
+    def _scores(self, pairs: Sequence[tuple[Any, Any]], ks: Sequence[int]) -> Floats:
+        scores = super()._scores(pairs, ks)
+        # The original compares the size of a set with the length of a list: a document
+        # given twice can never be found twice.
+        scores[:, [_repeats(gold) for gold, _ in pairs]] = 0.0
+        # The original asserts this.
+        if (np.diff(scores, axis=0) < 0).any():
+            raise UsageError(
+                f"Recall_all must not fall as k grows, as it does over k = {ks}; "
+                "a negative k counts from the end of the list"
+            )
+        return scores
+
+
+class RetrievalNDCGAny(RetrievalMetric):
+    """How high chunks of any gold document stand among what was retrieved."""
+
+    metric_name = "retrieval_ndcg_any"
+    label = "NDCG_any"
+
+    def match(self, golds: Lists, rankings: Lists) -> Hits:
+        """Chunks of the gold documents."""
+        return found_texts(RememChunk(), golds, rankings)
+
+    def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
+        """The two halves of karat's `ndcg_any@k`."""
+        metric, once = NDCGAny("k"), _prefixes(sizes, k)
+        # ndcg() cuts the ranking and dcg() cuts it again, which tells for a negative k.
+        twice = _prefixes(once.tolist(), k)
+        return ratio(metric.dcg(_cut(hits, twice)), metric.ideal(_cut(hits, once)))
+
+    @staticmethod
+    def rounded(mean: float) -> float:
+        """As NumPy rounds: 0.00625 to 0.0062, where Python says 0.0063."""
+        return float(np.round(mean, 4))
+
+
+def _prefixes(sizes: Sequence[int], k: int) -> Ints:
+    """How many documents `ranking[:k]` holds, for rankings of these sizes."""
+    return np.array([len(range(size)[:k]) for size in sizes], np.int64)
+
+
+def _cut(hits: Hits, own_k: Ints) -> Hits:
+    """The hits with a cutoff of its own for each query, also 0."""
+    return replace(hits, own_k=own_k)
+
+
+def _sum(row: Floats) -> float:
+    """The sum, one after the other as the original adds."""
+    return float(row.cumsum()[-1]) if len(row) else 0.0
+
+
+def _pieces(chunk: str) -> tuple[str, str]:
+    """The texts of which one must occur in the original."""
+    if not isinstance(chunk, str):
+        raise DataError(f"a chunk must be text, got {type(chunk).__name__}")
+    if chunk.startswith(_DATE):
+        # Of a chunk that is all date nothing is left, and nothing is in every text.
+        chunk = chunk.partition("\n")[2]
+    plain, escaped = chunk, json.dumps(chunk)
+    if chunk.startswith(_ROLES):
+        # split(": ")[1] ends at the next ": " and keeps the closing quote of the JSON.
+        return plain.split(": ")[1], escaped.split(": ")[1]
+    return plain, escaped
+
+
+def _holds(original: str, pieces: tuple[str, str]) -> bool:
+    try:
+        return any(piece in original for piece in pieces)
+    except TypeError:
+        raise DataError(
+            f"a gold document must be text, got {type(original).__name__}"
+        ) from None
+
+
+def _repeats(gold: Sequence[Any]) -> bool:
+    return any(document in gold[:place] for place, document in enumerate(gold))
+
+
+def _read_cutoffs(k_list: Iterable[int]) -> list[int]:
+    ks = list(k_list)
+    for k in ks:
+        try:
+            index(k)
+        except TypeError:
+            raise ParameterError("k_list", "k", "an integer", k) from None
+    return sorted(set(ks))

@@ -1,0 +1,82 @@
+"""What keeps a passage partial although its letters are there: a negation put in."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from karat.matching.covering import Cover
+from karat.matching.facts import NEGATIONS, UNSPACED_NEGATIONS
+from karat.matching.letters import spell
+
+__all__ = ["is_contradicted"]
+
+# How many letters on either side of a seam are looked for, how far apart they may be
+# beyond what the passage has between them, and in how many places.
+_CONTEXT = 24
+_APART = 40
+_PLACES = 16
+
+_NEGATIONS: Final = frozenset(spell(word).strip() for word in NEGATIONS)
+_UNSPACED: Final = tuple(spell(word).strip() for word in UNSPACED_NEGATIONS) + tuple(
+    word for word in _NEGATIONS if not word.isascii()
+)
+
+
+def is_contradicted(cover: Cover, passage: int, document: int) -> bool:
+    """Whether the documents put a negation where the passage has none.
+
+    A passage may be covered in several stretches. Where two of them lie close together
+    in a document, what stands between them there must not negate what the passage says.
+
+    Args:
+        cover: what is covered, and since when.
+        passage: the passage.
+        document: the last document that is read.
+    """
+    stream = cover.stream
+    lane = cover.passages.lane[passage]
+    low, high = int(stream.lane_bounds[lane]), int(stream.bounds[document + 1])
+    for before, between, after in _seams(cover, passage, document):
+        place, tries = stream.letters.data.find(before, low, high), 0
+        while place >= 0 and tries < _PLACES:
+            start = place + len(before)
+            limit = min(high, start + len(between) + _APART + len(after))
+            end = stream.letters.data.find(after, start, limit)
+            if end >= 0 and _negates(cover, start, end, between):
+                return True
+            place, tries = stream.letters.data.find(before, start, high), tries + 1
+    return False
+
+
+def _seams(
+    cover: Cover, passage: int, document: int
+) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """The letters before, between and after two covered stretches."""
+    low, high = cover.passages.bounds[passage : passage + 2].tolist()
+    data = cover.passages.letters.data
+    tied = np.flatnonzero(cover.tied[low : high - 1] <= document) + low
+    if not len(tied):
+        return
+    breaks = np.flatnonzero(np.diff(tied) > 1)
+    starts = tied[np.concatenate(([0], breaks + 1))].tolist()
+    ends = (tied[np.concatenate((breaks, [len(tied) - 1]))] + 2).tolist()
+    for start, end, then, until in zip(
+        starts, ends, starts[1:], ends[1:], strict=False
+    ):
+        yield (
+            data[max(start, end - _CONTEXT) : end],
+            data[end:then],
+            data[then : min(until, then + _CONTEXT)],
+        )
+
+
+def _negates(cover: Cover, start: int, end: int, between: bytes) -> bool:
+    """Whether a negation stands in a stretch of the documents, and not in the gold."""
+    letters = cover.stream.letters
+    added = letters.data[start:end]
+    if any(word in added and word not in between for word in _UNSPACED):
+        return True
+    cuts = np.flatnonzero(letters.starts[start:end]).tolist()
+    words = {added[a:b] for a, b in zip([0, *cuts], [*cuts, len(added)], strict=True)}
+    return bool(words & _NEGATIONS)

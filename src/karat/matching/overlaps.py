@@ -1,0 +1,58 @@
+"""How much of each document was read before, in documents that overlap it."""
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints
+from karat.matching.letters import WORD
+from karat.matching.stream import Stream
+
+__all__ = ["count_fresh"]
+
+# So many bytes at the start or end of a document must have been read before.
+_TELLING = 32
+
+
+def count_fresh(stream: Stream) -> Ints:
+    """The number of characters of each document that none before it has.
+
+    Chunks that overlap do so at their edges: the start of one of them lies in the
+    other. So each edge is looked for in what was read before, and from there on what is
+    the same is not counted again.
+    """
+    start, end = stream.bounds[:-1], stream.bounds[1:]
+    length = np.minimum(end - start, _TELLING)
+    rows = np.flatnonzero(length >= WORD)
+    place = np.concatenate((start[rows], (end - length)[rows]))
+    length, lane = np.tile(length[rows], 2), np.tile(stream.lane[rows], 2)
+    copies = stream.find(stream.letters, place, length, lane)
+    found = np.flatnonzero(copies < place + length)
+    if not len(found):
+        return stream.letters.count()
+    fresh = np.ones(stream.letters.size, np.bool_)
+    for row in found.tolist():
+        document, copy = int(rows[row % len(rows)]), int(copies[row])
+        part = (_same_head if row < len(rows) else _same_tail)(stream, document, copy)
+        fresh[part] = False
+    return stream.letters.count(fresh)
+
+
+def _same_head(stream: Stream, document: int, copy: int) -> slice:
+    """What a document begins with that also stands where a copy of its head ends."""
+    start, end = stream.bounds[document : document + 2].tolist()
+    place = copy - min(end - start, _TELLING)
+    letters = stream.letters.bytes
+    return slice(start, start + _length(letters[start:end] == letters[place:][: end - start]))
+
+
+def _same_tail(stream: Stream, document: int, copy: int) -> slice:
+    """What a document ends with that also stands before where a copy of its tail ends."""
+    start, end = stream.bounds[document : document + 2].tolist()
+    size = min(end - start, copy - int(stream.lane_bounds[stream.lane[document]]))
+    letters = stream.letters.bytes
+    same = letters[end - size : end] == letters[copy - size : copy]
+    return slice(end - _length(same[::-1]), end)
+
+
+def _length(same: Bools) -> int:
+    """How many are true before the first that is not."""
+    return len(same) if same.all() else int(same.argmin())

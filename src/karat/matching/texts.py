@@ -1,0 +1,213 @@
+"""What text matchers read: the gold items that count, and the texts of a ranking."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from karat.data.gold import Gold, Item
+from karat.data.policies import Policies
+from karat.data.runs import Document, Notice, Run, note_examples
+from karat.errors import DataError
+
+__all__ = ["Ranking", "Rankings", "Wanted", "wanted_items"]
+
+
+class Wanted(NamedTuple):
+    """One gold item: its name, its label, and the texts any of which will do."""
+
+    name: str
+    grade: float
+    texts: tuple[str, ...]
+
+
+def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[Wanted]:
+    """The items that count: a group is one, and so is a text given twice.
+
+    Args:
+        items: gold texts of one query.
+        alternatives: all of them are alternatives, as answers are.
+
+    Example:
+        >>> items = [Item("a", "five", group="days"), Item("b", "5", group="days")]
+        >>> wanted_items([*items, Item("c", "Paris", 2.0)])  # doctest: +ELLIPSIS
+        [Wanted(name='days', ... texts=('five', '5')), Wanted(name='c', grade=2.0, ...)]
+    """
+    found: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
+        group = item.group or ("answers" if alternatives else None)
+        key = ("text", item.text) if group is None else ("group", group)
+        found.setdefault(key, []).append(item)
+    return [
+        Wanted(
+            key if kind == "group" else same[0].id,
+            max(item.grade for item in same),
+            tuple(dict.fromkeys(item.text for item in same)),
+        )
+        for (kind, key), same in found.items()
+    ]
+
+
+class Ranking(NamedTuple):
+    """The texts of one query that can earn something, with their ranks."""
+
+    texts: list[str]
+    ranks: list[int]
+    retrieved: int
+
+
+@dataclass
+class Rankings:
+    """Reads rankings, and keeps in mind what was odd about them.
+
+    Attributes:
+        matcher: the name of the matcher they are read for.
+        gold: what should have been retrieved.
+        policies: how duplicates are treated, and how deep is read.
+        without_text: query -> documents that have no text.
+        retold: query -> documents with the id of another and a text of their own.
+        bare: whether ids were taken for texts.
+    """
+
+    matcher: str
+    gold: Gold
+    policies: Policies
+    without_text: dict[str, int] = field(default_factory=dict)
+    retold: dict[str, int] = field(default_factory=dict)
+    bare: bool = False
+
+    def __post_init__(self) -> None:
+        # Strings given as a run are ids where the gold lists ids, else they are texts.
+        self._ids_are_texts = not any(self.gold.documents.values())
+
+    def take(
+        self,
+        query: str,
+        documents: list[Document],
+        read: Callable[[str], str] | None,
+    ) -> Ranking:
+        """The ranking of one query under the policy on duplicates.
+
+        Args:
+            query: names the query.
+            documents: what was retrieved, in rank order.
+            read: the form in which a text is compared; None when no text is needed.
+        """
+        kept, retrieved = self.keep(query, documents)
+        ranking = Ranking([], [], retrieved)
+        if read is None:
+            return ranking
+        for rank, document in kept:
+            text = document.text
+            if text is None:
+                self.without_text[query] = self.without_text.get(query, 0) + 1
+                continue
+            text = read(text)
+            if text and not text.isspace():
+                ranking.texts.append(text)
+                ranking.ranks.append(rank)
+        return ranking
+
+    def keep(
+        self, query: str, documents: list[Document]
+    ) -> tuple[list[tuple[int, Document]], int]:
+        """The documents that can earn something, with their ranks.
+
+        And the number retrieved. Where ids are texts, they are given as texts.
+        """
+        kept = self._distinct(query, documents)
+        retrieved = len(documents)
+        if self.policies.duplicates == "collapse":
+            kept = list(enumerate((document for _, document in kept), 1))
+            retrieved = len(kept)
+        if self._ids_are_texts and all(
+            d.text is None and d.start is None for _, d in kept
+        ):
+            self.bare |= bool(kept)
+            kept = [(rank, Document(text=document.id)) for rank, document in kept]
+        depth = self.policies.depth
+        return [pair for pair in kept if depth is None or pair[0] <= depth], retrieved
+
+    def _distinct(
+        self, query: str, documents: list[Document]
+    ) -> list[tuple[int, Document]]:
+        """Documents with their ranks, those that are there a second time left out."""
+        ranked = list(enumerate(documents, 1))
+        if self.policies.duplicates == "keep":
+            return ranked
+        first: dict[object, Document] = {}
+        kept = []
+        for rank, document in ranked:
+            key = _identity(document)
+            if key not in first:
+                first[key] = document
+                kept.append((rank, document))
+                continue
+            if self.policies.duplicates == "error":
+                raise DataError(
+                    f"document {str(key)[:60]!r} was retrieved more than once",
+                    query=query,
+                    hint="duplicates='first' scores its first rank only",
+                )
+            if document.text != first[key].text:
+                self.retold[query] = self.retold.get(query, 0) + 1
+        return kept
+
+    def refuse_without_text(self, run: Run, *, found: bool) -> None:
+        """Texts cannot be compared where there are none; silent zeros would mislead.
+
+        Args:
+            run: what was retrieved.
+            found: whether any text satisfied any gold item.
+        """
+        if self.policies.force:
+            return
+        hint = (
+            "give each retrieved document an id and a text; force=True (--force) "
+            "counts those without one as not matching"
+        )
+        if self.without_text:
+            queries = ", ".join(note_examples(self.without_text))
+            raise DataError(
+                f"{sum(self.without_text.values())} retrieved documents of "
+                f"{len(self.without_text)} queries have no text, and "
+                f"{self.matcher} compares texts: {queries}",
+                path=run.name,
+                hint=hint,
+            )
+        sample = run.sample_ids() if self.bare and not found else []
+        if sample and all(len(name.split()) == 1 and name.isascii() for name in sample):
+            ids = ", ".join(map(repr, sample))
+            raise DataError(
+                f"the retrieved documents have no text, only ids such as {ids}, and "
+                f"{self.matcher} compares texts",
+                path=run.name,
+                hint=hint,
+            )
+
+    def notices(self, *, wanted: int, found: bool) -> tuple[Notice, ...]:
+        """What the user should know of the rankings.
+
+        Args:
+            wanted: number of gold items.
+            found: whether any text satisfied any of them.
+        """
+        notices = []
+        if self.retold:
+            text = (
+                "documents repeat the id of another with another text and earn "
+                "nothing; duplicates='keep' reads them all"
+            )
+            count = sum(self.retold.values())
+            notices.append(Notice("retold", count, text, note_examples(self.retold)))
+        if wanted and not found:
+            text = f"gold items, and {self.matcher} found none of them in the whole run"
+            notices.append(Notice(f"unmatched by {self.matcher}", wanted, text))
+        return tuple(notices)
+
+
+def _identity(document: Document) -> object:
+    if document.id is not None:
+        return document.id
+    if document.text is not None:
+        return document.text
+    return (document.source, document.start, document.end)
