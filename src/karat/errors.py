@@ -7,6 +7,7 @@
     │   └── UnknownNameError (LookupError) a name no catalogue knows
     ├── DataError (ValueError)             input that cannot be scored, and where
     │   ├── FormatError                    a file or object that cannot be read
+    │   │   └── MissingFieldError          a field the user named and the file lacks
     │   └── MismatchError                  run and gold that do not belong together
     └── MissingExtraError (ImportError)    an optional part that is not installed
 
@@ -23,11 +24,16 @@ __all__ = [
     "KaratError",
     "MismatchError",
     "MissingExtraError",
+    "MissingFieldError",
     "ParameterError",
     "SpellingError",
     "UnknownNameError",
     "UsageError",
 ]
+
+# What a sentence has room for: names that are listed, and characters of an id.
+_MOST = 100
+_LONG = 100
 
 
 class KaratError(Exception):
@@ -68,8 +74,10 @@ class UnknownNameError(UsageError, LookupError):
         if close:
             hint = f"did you mean {close[0]!r}?"
         else:
-            hint = f"known: {', '.join(sorted(self.known))}"
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+            names = sorted(self.known)
+            more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+            hint = f"known: {', '.join(names[:_MOST])}{more}"
+        super().__init__(f"unknown {kind} {name!r:.{_LONG}}; {hint}")
 
     def __str__(self) -> str:
         # LookupError's subclass KeyError would quote the sentence; keep it plain.
@@ -106,13 +114,21 @@ class DataError(KaratError, ValueError):
             place = f"{place or 'line'}:{line}" if place else f"line {line}"
         parts = [place] if place else []
         if query is not None:
-            parts.append(f"query {query!r}")
+            parts.append(f"query {query!r:.{_LONG}}")
         sentence = ": ".join([*parts, problem])
         super().__init__(f"{sentence}; {hint}" if hint else sentence)
 
 
 class FormatError(DataError):
     """A file or object that cannot be read as what it claims or seems to be."""
+
+
+class MissingFieldError(FormatError):
+    """A field that the user named and the input does not have."""
+
+    def __init__(self, problem: str, field: str, *, path: object = None) -> None:
+        self.field = field
+        super().__init__(problem, path=path)
 
 
 class MismatchError(DataError):

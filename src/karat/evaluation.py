@@ -16,7 +16,7 @@ from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER, parse
 from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
-from karat.formats.intake import take_gold, take_run
+from karat.formats.intake import check_places, take_gold, take_run
 from karat.matching import AUTO, Matcher, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.stats import mean_interval
@@ -138,10 +138,24 @@ def prepare(
             "no gold: pass gold=..., or samples that carry their own relevant ids, "
             "passages or answers"
         )
-    matcher = choose(truth.gold) if match == AUTO else match
+    if gold is not None:
+        check_places((run, loaded), (gold, truth))
+    matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
     plan = _plan(spellings, matcher, policies)
     facts = truth.queries or loaded.queries
     return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
+
+
+def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> Matcher:
+    """The matcher that fits the data; any, where every metric brings its own."""
+    try:
+        return choose(gold, run)
+    except DataError:
+        plain = (m for m in metrics if isinstance(m, Metric) or "[" not in m)
+        read = (m if isinstance(m, Metric) else read_metric(m) for m in plain)
+        if not metrics or any(metric.matcher is None for metric in read):
+            raise
+        return read_matcher("id")
 
 
 @lru_cache(maxsize=256)
@@ -229,20 +243,22 @@ def _columns(
     if any(undefined) and policies.undefined == "zero":
         scores = np.where(empty, 0.0, scores)
     ks = () if own_k is None else tuple(np.unique(own_k).tolist())
-    counted = (scores.shape[1] - np.isnan(scores).sum(axis=1)).tolist()
+    left_out = undefined
+    if scores is not outcome.scores:
+        left_out = np.isnan(scores).sum(axis=1).tolist()
     return {
         measure.label: MetricScores(
             measure.label,
             row,
-            n,
+            len(row) - gaps,
             without,
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
             cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
             _interval=_interval,
         )
-        for measure, row, n, without in zip(
-            plan.measures, scores, counted, undefined, strict=True
+        for measure, row, gaps, without in zip(
+            plan.measures, scores, left_out, undefined, strict=True
         )
     }
 

@@ -172,6 +172,60 @@ def test_explain_works_one_query_out(karat: Karat) -> None:
     assert both.code == 2
 
 
+def test_explain_shows_what_was_missed_and_why_there_is_no_score(
+    karat: Karat, folder: Path
+) -> None:
+    (folder / "x.jsonl").write_text(
+        json.dumps(
+            {
+                "id": "q1",
+                "question": "How do I return gloves?",
+                "retrieved": [f"d{n}" for n in range(30)],
+                "relevant": {"d3": 1, "d25": 2, "gone": 3, "bad": 0, "lost": 1},
+            }
+        )
+    )
+    done = karat("evaluate", "x.jsonl", "--explain", "q1", "-m", "recall@5,rr")
+    assert done.out.startswith(
+        'x.jsonl, query q1 "How do I return gloves?": 30 retrieved, 4 relevant in gold'
+    )
+    table = rows(done.out)
+    assert table["gone"] == [DASH, DASH, "3"]
+    assert table["lost"] == [DASH, DASH, "1"]
+    assert "bad" not in table
+    assert "... 9 more retrieved documents without a label below rank 20" in done.out
+    strict = karat(
+        *("evaluate", "x.jsonl", "--explain", "q1", "-m", "recall@5"),
+        *("--threshold", "2"),
+    )
+    assert "2 relevant in gold (grade 2 or more)" in strict.out
+    none = karat(
+        *("evaluate", "x.jsonl", "--explain", "q1", "-m", "recall@5"),
+        *("--threshold", "9"),
+    )
+    assert "undefined: nothing relevant in gold: no grade is 9 or more" in none.out
+
+
+def test_explain_shows_the_text_of_queries_from_their_file(karat: Karat) -> None:
+    options = ("-g", "gold.qrels", "--queries", "queries.jsonl", "--explain", "q02")
+    done = karat("evaluate", "dense.run", *options)
+    assert 'query q02 "error E-17 when signing in": 20 retrieved' in done.out
+
+
+def test_json_has_no_infinity(karat: Karat) -> None:
+    done = karat(
+        *("evaluate", "dense.run", "-g", "gold.qrels", "-m", "num_ret"), "--json"
+    )
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    saved = json.loads(done.out, parse_constant=refuse)
+    assert saved["metrics"]["num_ret"]["interval"] is None
+    shown = karat("evaluate", "dense.run", "-g", "gold.qrels", "-m", "num_ret")
+    assert rows(shown.out)["num_ret"][:2] == ["20.0000", DASH]
+
+
 def test_a_run_may_come_from_standard_input(
     karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +349,37 @@ def test_a_mapping_reaches_the_file_it_is_about(karat: Karat, folder: Path) -> N
     assert karat("validate", "r.jsonl", "-g", "g.jsonl", *options).code == 0
     typo = karat("validate", "r.jsonl", "--map", "retrived=found")
     assert "unknown field 'retrived'; did you mean 'retrieved'?" in typo.err
+
+
+def test_a_name_that_one_file_lacks_is_about_the_other(
+    karat: Karat, folder: Path
+) -> None:
+    (folder / "r.jsonl").write_text('{"nr": 1, "top": ["a", "b"]}\n')
+    (folder / "g.csv").write_text("query_id,doc_id,grade\n1,b,1\n")
+    files = ("r.jsonl", "--gold", "g.csv")
+    done = karat(
+        "evaluate", *files, "--map", "id=nr", "--map", "retrieved=top", "-m", "rr"
+    )
+    assert rows(done.out)["rr"][0] == "0.5000"
+    checked = karat("validate", *files, "--map", "id=nr", "--map", "retrieved=top")
+    assert "1 of 1 relevant items are found" in checked.out
+    for verb in ("evaluate", "validate"):
+        wrong = karat(verb, *files, "--map", "id=number", "--map", "retrieved=top")
+        assert wrong.code == 2
+        assert "r.jsonl: no record has the field 'number'" in wrong.err
+        alone = karat(verb, "g.csv", "--map", "id=number")
+        assert alone.code == 2
+        assert "number" in alone.err
+
+
+def test_judged_does_not_say_how_many_queries_a_board_holds(
+    karat: Karat, folder: Path
+) -> None:
+    run = (folder / "dense.run").read_text().splitlines(keepends=True)
+    (folder / "half.run").write_text("".join(r for r in run if r < "q20"))
+    options = ("-g", "gold.qrels", "-m", "recall@5")
+    done = karat("evaluate", "half.run", "dense.run", *options)
+    assert rows(done.out)["half.run"][-3:] == ["39/40", "1", "21"]
 
 
 def test_policies_change_the_mean_and_are_printed(karat: Karat) -> None:

@@ -125,7 +125,7 @@ def test_a_narrow_encoding_is_no_reason_to_stop(folder: Path) -> None:
         "evaluate", "*.run", "-g", "gold.qrels", cwd=folder, PYTHONIOENCODING="ascii"
     )
     assert done.returncode == 0
-    assert "1.0000 ? 0.045" in done.stdout
+    assert "1.0000 (.911?1.000)" in done.stdout
 
 
 def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
@@ -164,6 +164,18 @@ def test_verbose_shows_the_traceback_of_a_bug(
     assert done.code == 2
     assert "Traceback" in done.err
     assert "unexpected ZeroDivisionError" in done.err
+
+
+def test_verbose_lasts_for_one_call(
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "karat: " in karat(*SCORE, "-v").err
+
+    def explode(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(group, "invoke", explode)
+    assert "Traceback" not in karat("metrics").err
 
 
 @pytest.mark.parametrize(

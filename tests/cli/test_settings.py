@@ -38,7 +38,16 @@ def test_verbose_says_where_each_value_comes_from(
         assert "karat: k = 3 (environment)" in said
         assert "karat: gold = gold.qrels (karat.yaml)" in said
         assert "karat: match = auto (default)" in said
-    assert karat("evaluate", "dense.run").err == ""
+
+
+def test_a_file_never_acts_unseen(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text("evaluate:\n  gold: gold.qrels\n  metrics: rr\n")
+    assert (
+        karat("evaluate", "dense.run").err == "karat: from karat.yaml: gold, metrics\n"
+    )
+    flag = karat("evaluate", "dense.run", "--gold", "gold.qrels")
+    assert flag.err == "karat: from karat.yaml: metrics\n"
+    assert karat("metrics").err == ""
 
 
 def test_lists_and_pairs_may_be_written_as_such(karat: Karat, folder: Path) -> None:

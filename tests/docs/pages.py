@@ -1,7 +1,8 @@
 """Documentation pages as programs: what their blocks print is what they must show.
 
 - A `python` block is executed; the `text` block that follows is what it prints. The
-  blocks of a page share their names.
+  blocks of a page share their names. As in a notebook, `await` may stand anywhere, and
+  the value of a last line that is an expression is shown.
 - In a `console` block, lines that start with `$ ` are commands, run by the shell in the
   folder of the page; the lines below are what they print, errors included.
 - A block marked `file=NAME` is a file in that folder.
@@ -9,7 +10,10 @@
 A line `...` in expected output stands for any lines.
 """
 
+import ast
+import asyncio
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -18,6 +22,7 @@ import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -95,8 +100,21 @@ def executed(text: str, folder: Path) -> str:
 def _run_python(code: str, names: dict[str, Any], folder: Path) -> str:
     printed = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
-        exec(compile(code, "page", "exec"), names)
+        awaited = eval(_cell(code), names)
+        if inspect.iscoroutine(awaited):
+            asyncio.run(awaited)
     return printed.getvalue()
+
+
+def _cell(code: str) -> CodeType:
+    """The code as a notebook would run it."""
+    tree = ast.parse(code)
+    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+        show = ast.parse("__import__('sys').displayhook", mode="eval").body
+        last.value = ast.Call(show, [last.value], [])
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    cell: CodeType = compile(ast.fix_missing_locations(tree), "page", "exec", flags)
+    return cell
 
 
 def _run_console(body: str, folder: Path) -> Iterator[str]:

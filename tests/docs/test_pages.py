@@ -56,3 +56,8 @@ def test_a_marked_block_is_a_file_for_later_ones(tmp_path: Path) -> None:
 def test_the_reference_pages_are_what_the_code_says_now() -> None:
     for page, text in pages().items():
         assert (FOLDER / page).read_text("utf-8") == text, "make docs writes them anew"
+
+
+def test_a_block_runs_as_in_a_notebook(tmp_path: Path) -> None:
+    page = "```python\nimport asyncio\nawait asyncio.sleep(0, 'it')\n```\n"
+    assert executed(page, tmp_path) == f"{page[:-1]}\n\n```text\n'it'\n```\n"

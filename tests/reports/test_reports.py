@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from karat.data.evaluations import Evaluation, MetricScores
+from karat.data.evaluations import Evaluation, Interval, MetricScores
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.tables import DASH
@@ -109,6 +109,22 @@ def test_a_board_too_wide_is_turned() -> None:
     turned = {row[0]: row[1:] for row in leaderboard(runs).rows}
     assert turned["recall@7"] == ["0.7500", "0.7500"]
     assert turned["n"] == ["2/2", "2/2"]
+
+
+def test_a_board_shows_both_ends_of_an_interval() -> None:
+    runs = [evaluation(name, rr=[1.0, 1.0, 0.5]) for name in ("x", "y")]
+    for run in runs:
+        column = run["rr"]
+        object.__setattr__(column, "_interval", lambda _: Interval(-0.25, 1.0))
+    board = leaderboard(runs)
+    assert board.title.endswith("3 queries, mean (95% interval)")
+    assert board.rows[0][1] == f"0.8333 (-0.250{DASH}1.000)"
+
+
+def test_a_result_shows_itself_in_one_line() -> None:
+    result = evaluation("x", rr=[1.0, None])
+    assert repr(result) == "<Evaluation x against gold, 2 queries: rr=1.0000>"
+    assert repr(result["rr"]) == "<MetricScores rr: mean=1.0000, n=1, undefined=1>"
 
 
 def test_notes_common_to_all_runs_are_said_once() -> None:

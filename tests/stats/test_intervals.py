@@ -180,7 +180,7 @@ def test_no_score_has_no_interval() -> None:
     assert mean_interval(np.array([]), clusters=np.array([], dtype=np.int64)) is None
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 2.0), (0.0, INF)])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 2.0)])
 def test_one_score_or_one_cluster_says_no_more_than_the_bounds(
     bounds: tuple[float, float],
 ) -> None:
@@ -201,8 +201,13 @@ def test_scores_that_never_vary_still_leave_room(n: int, value: float) -> None:
     assert (found.high == 1.0) == (value == 1.0)
 
 
-def test_unbounded_scores_that_never_vary_say_no_more_than_the_bounds() -> None:
-    assert interval([7.0] * 9, bounds=(0, INF)) == Interval(0, INF, 0.95, "bounds")
+def test_unbounded_scores_that_never_vary_have_no_interval() -> None:
+    for scores in ([7.0] * 9, [7.0]):
+        assert mean_interval(np.array(scores), bounds=(0, INF)) is None
+    pooled = mean_interval(
+        np.array([1.0, 2.0]), bounds=(0, INF), clusters=np.zeros(2, np.int64)
+    )
+    assert pooled is None
 
 
 def test_one_miss_among_many_perfect_scores_is_taken_seriously() -> None:

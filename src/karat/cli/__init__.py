@@ -79,6 +79,7 @@ def karat(*, verbose: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is a sentence, never a traceback."""
     _forgive_encodings()
+    log.setLevel(logging.WARNING)
     try:
         karat(arguments, prog_name="karat", standalone_mode=False)
         sys.stdout.flush()

@@ -154,9 +154,7 @@ def _score(
 ) -> tuple[list[Evaluation], list[str]]:
     """The evaluations, and what a reader should know about how files were read."""
     scoring = {name: options[name] for name in _SCORING}
-    facts: Mapping[str, Query] = {}
-    if options["queries"] is not None:
-        facts = load(options["queries"], role="queries").queries
+    facts = _facts(options)
     evaluations, notes = [], []
     for name, loaded in track(inputs, total, "scoring"):
         asked = [*metrics, *_judged(gold or loaded, metrics)]
@@ -174,6 +172,13 @@ def _score(
         if loaded.format.startswith("trec"):
             notes += unlike_trec_eval(evaluation)
     return evaluations, list(dict.fromkeys(notes))
+
+
+def _facts(options: Mapping[str, Any]) -> Mapping[str, Query]:
+    """Texts and tags of the queries, if they have a file of their own."""
+    if options["queries"] is None:
+        return {}
+    return load(options["queries"], role="queries").queries
 
 
 def _informed(loaded: Loaded, facts: Mapping[str, Query]) -> Loaded:
@@ -199,9 +204,14 @@ def _explain(
     options: Mapping[str, Any],
 ) -> None:
     scoring = {name: options[name] for name in _SCORING}
+    facts = _facts(options)
     for place, (name, loaded) in enumerate(inputs):
         ranking, worked = explain(
-            loaded, options["explain"], gold=gold, metrics=metrics, **scoring
+            _informed(loaded, facts),
+            options["explain"],
+            gold=gold and _informed(gold, facts),
+            metrics=metrics,
+            **scoring,
         )
         if place:
             click.echo()

@@ -62,6 +62,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry the command out, saying first where its settings come from."""
+        self._tell_of_file(ctx)
         for option in self.get_params(ctx):
             name = option.name or ""
             origin = ctx.get_parameter_source(name)
@@ -69,6 +70,16 @@ class Command(click.Command):
             if isinstance(option, click.Option) and value not in _UNSET and origin:
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
+
+    def _tell_of_file(self, ctx: click.Context) -> None:
+        """A file that lies around must never act unseen; `-v` tells more anyway."""
+        names = [
+            name
+            for name in ctx.params
+            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+        ]
+        if names and not log.isEnabledFor(logging.INFO):
+            click.echo(f"karat: from {SETTINGS}: {', '.join(names)}", err=True)
 
     def _settings(self, parent: click.Context | None) -> dict[str, Any]:
         settings = _read_file()

@@ -1,18 +1,20 @@
 """`karat validate`: check files, and say what is wrong with them and where."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
+from functools import partial
 from typing import Any
 
 import click
 
+from karat.cli.inputs import fitting, shared_names
 from karat.cli.options import existing, mapping_of, mapping_option
 from karat.cli.settings import Command
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
 from karat.data.runs import Notice, Run
-from karat.errors import DataError, UsageError
+from karat.errors import DataError, MissingFieldError, UsageError
 from karat.evaluation import evaluate
 from karat.formats.checking import Checked, validate
 
@@ -53,9 +55,11 @@ def command(**options: Any) -> None:
     if options["gold"] is not None:
         if "-" in options["files"] and options["gold"] == "-":
             raise UsageError("standard input can be read once only: one - at most")
-        gold = _check(options["gold"], options, "gold")
+        gold = _check(options["gold"], options, "gold", shared_names(options["map"]))
     role = options["role"] or (options["gold"] and "run")
-    checks = [_check(path, options, role) for path in existing(options["files"])]
+    shared = shared_names(options["map"], gold.loaded) if gold else frozenset()
+    files = existing(options["files"])
+    checks = [_check(path, options, role, shared) for path in files]
     problems = sum(len(c.problems) for c in (gold, *checks) if c is not None)
     for checked in checks:
         if checked.loaded is not None and (gold is None or gold.loaded is not None):
@@ -64,15 +68,18 @@ def command(**options: Any) -> None:
         sys.exit(_WRONG)
 
 
-def _check(path: str, options: Mapping[str, Any], role: Any) -> Checked:
+def _check(
+    path: str, options: Mapping[str, Any], role: Any, shared: AbstractSet[str]
+) -> Checked:
     """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
-    checked = validate(
-        path,
-        role,
-        mapping=mapping_of(role, options["map"]),
-        format=options["format"],
-        limit=options["limit"],
+    mapping = mapping_of(role, options["map"])
+    check = partial(
+        validate, path, role, format=options["format"], limit=options["limit"]
     )
+    try:
+        checked = fitting(partial(_lacking_nothing, check), path, mapping, shared)
+    except MissingFieldError:
+        checked = check(mapping=mapping)
     for problem in checked.problems:
         click.echo(f"karat: {problem}", err=True)
     if checked.more:
@@ -87,6 +94,16 @@ def _check(path: str, options: Mapping[str, Any], role: Any) -> Checked:
             click.echo(f"  {line}")
         if checked.loaded.gold is None and options["gold"] is None:
             _say((*checked.notices, *_noticed(checked.loaded.run)))
+    return checked
+
+
+def _lacking_nothing(
+    check: Callable[..., Checked], *, mapping: Mapping[str, str]
+) -> Checked:
+    checked = check(mapping=mapping)
+    for problem in checked.problems:
+        if isinstance(problem, MissingFieldError):
+            raise problem
     return checked
 
 

@@ -4,30 +4,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats
+from karat.data.arrays import Bools
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
-from karat.data.tables import Table, number
+from karat.data.scores import Interval, MetricScores
+from karat.data.tables import Table, counted, number
 from karat.errors import MissingExtraError, UnknownNameError
 
 __all__ = ["SCHEMA_VERSION", "Evaluation", "Interval", "MetricScores", "Trace"]
 
 SCHEMA_VERSION = 1
 """Version of the saved form; readers accept this one and all before."""
-
-
-class Interval(NamedTuple):
-    """A confidence interval of a mean."""
-
-    low: float
-    high: float
-    level: float = 0.95
-    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,57 +37,6 @@ class Trace:
     first_ranks: Mapping[str, int | None] = field(default_factory=dict)
     retrieved: int = 0
     tags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class MetricScores:
-    """One metric's score for every query, and their mean.
-
-    Attributes:
-        metric: the spelling.
-        scores: one per query in input order; NaN where there is none.
-        n: number of queries in the mean.
-        undefined: number of queries for which the metric says nothing.
-        failed: query index -> reason, for scores that could not be computed.
-        binary: whether scores can only be 0 or 1.
-        bounds: the smallest and largest possible score.
-        cutoffs: the ks used, for a metric spelled with the letter k.
-    """
-
-    metric: str
-    scores: Floats
-    n: int
-    undefined: int = 0
-    failures: Mapping[int, str] = field(default_factory=dict)
-    binary: bool = False
-    bounds: tuple[float, float] = (0.0, 1.0)
-    cutoffs: tuple[int, ...] = ()
-    _interval: Callable[["MetricScores"], Interval | None] | None = None
-
-    @property
-    def defined(self) -> Floats:
-        """The scores that are in the mean."""
-        if self.n == len(self.scores):
-            return self.scores
-        return self.scores[~np.isnan(self.scores)]
-
-    @property
-    def failed(self) -> int:
-        """Number of queries whose score could not be computed."""
-        return len(self.failures)
-
-    @property
-    def mean(self) -> float:
-        """The mean over the defined scores; NaN when there are none."""
-        if not self.n:
-            return float("nan")
-        # One after the other, as trec_eval adds up: the same last bit on any machine.
-        return float(self.defined.cumsum()[-1]) / self.n
-
-    @cached_property
-    def interval(self) -> Interval | None:
-        """The confidence interval of the mean; None without scores."""
-        return self._interval(self) if self._interval is not None else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +136,8 @@ class Evaluation:
         missing = str(int(self.missing.sum()))
         rows = []
         for name, column in self.columns.items():
-            low, high = column.interval[:2] if column.interval else (None, None)
-            interval = f"{number(low)} .. {number(high)}"
+            ends = column.interval[:2] if column.interval else (None,)
+            interval = " .. ".join(map(number, ends))
             counts = [f"{column.n}/{total}", str(column.undefined), missing]
             rows.append(
                 [name, number(column.mean), interval, *counts, str(column.failed)]
@@ -216,12 +157,19 @@ class Evaluation:
         return Table(
             columns=names,
             rows=[row[: len(names)] for row in rows],
-            title=f"{self.title}: {total} queries, matched by {matchers}",
+            title=f"{self.title}: {counted(total, 'query')}, matched by {matchers}",
             notes=notes,
         )
 
     def __str__(self) -> str:
         return self.summary().as_text()
+
+    def __repr__(self) -> str:
+        means = (f"{name}={number(mean)}" for name, mean in self.means.items())
+        return (
+            f"<Evaluation {self.title}, {counted(len(self.queries), 'query')}: "
+            f"{', '.join(means)}>"
+        )
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
@@ -268,7 +216,10 @@ class Evaluation:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """The evaluation as JSON; `karat.load` reads it back."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        everything = self.to_dict()
+        return json.dumps(
+            everything, ensure_ascii=False, indent=indent, allow_nan=False
+        )
 
     def to_frame(self) -> Any:
         """The per-query scores as a pandas DataFrame, one row per query."""

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.coverage import Coverage
 
 __all__ = ["Credits", "Hits"]
 
@@ -56,6 +57,7 @@ class Hits:
             group are one item); None when no two rows match the same item.
         own_k: the cutoff `@k` takes for each query, or None when no metric needs it.
         judged: whether rows of judged non-relevant items are present.
+        coverage: how much of the gold text was retrieved, if the matcher measures it.
     """
 
     query: Ints
@@ -67,6 +69,7 @@ class Hits:
     item: Ints | None = None
     own_k: Ints | None = None
     judged: bool = True
+    coverage: Coverage | None = None
     _credits: dict[float | None, Credits] = field(
         default_factory=dict, init=False, repr=False
     )

@@ -1,7 +1,10 @@
 """Policies: what happens in the cases that a formula does not decide."""
 
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 from karat.catalogue import Catalogue
@@ -59,8 +62,12 @@ class Policies:
             if value not in choices:
                 options = ", ".join(repr(choice) for choice in choices)
                 raise ParameterError("evaluate", name, f"one of {options}", value)
-        if self.threshold is not None and not isinstance(self.threshold, int | float):
-            raise ParameterError("evaluate", "threshold", "a number", self.threshold)
+        if self.threshold is not None:
+            # 1, 1.0 and True are equal, so one would be found in a cache for another.
+            object.__setattr__(self, "threshold", _as_number(self.threshold))
+        for name in ("judged_only", "force"):
+            if type(value := getattr(self, name)) is not bool:
+                raise ParameterError("evaluate", name, "True or False", value)
         if self.depth is not None and (type(self.depth) is not int or self.depth < 1):
             raise ParameterError("evaluate", "depth", "an integer >= 1", self.depth)
 
@@ -69,6 +76,15 @@ class Policies:
         native = Policies()
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {k: v for k, v in pairs if v != getattr(native, k)}
+
+
+def _as_number(threshold: object) -> float:
+    """The threshold as the one type that all of them are compared in."""
+    if isinstance(threshold, Real) and type(threshold) is not bool:
+        with suppress(OverflowError):
+            if isfinite(number := float(threshold)):
+                return number
+    raise ParameterError("evaluate", "threshold", "a finite number", threshold)
 
 
 PROFILES: Catalogue[Policies] = Catalogue(
@@ -94,9 +110,18 @@ PROFILES: Catalogue[Policies] = Catalogue(
 )
 
 
-@lru_cache(maxsize=256)
 def policies_for(profile: str | None, **switches: Any) -> Policies:
     """The profile's policies, with every switch that is not None put on top."""
-    start = Policies() if profile is None else PROFILES[profile]
+    if profile is not None and not isinstance(profile, str):
+        raise ParameterError("evaluate", "profile", "a name", profile)
     given = {name: value for name, value in switches.items() if value is not None}
-    return replace(start, **given)
+    try:
+        return _policies(profile, **given)
+    except TypeError:
+        # A list, say, cannot be looked up in a cache; what is wrong with it is said.
+        return _policies.__wrapped__(profile, **given)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _policies(profile: str | None, **given: Any) -> Policies:
+    return replace(Policies() if profile is None else PROFILES[profile], **given)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DASH", "Table", "clean", "number"]
+__all__ = ["DASH", "Table", "clean", "counted", "number"]
 
 DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
@@ -123,6 +123,19 @@ def number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return DASH
     return f"{value:.4f}"
+
+
+def counted(count: int, thing: str) -> str:
+    """So many of a thing, in the singular or the plural.
+
+    Example:
+        >>> counted(1, "query"), counted(2, "query"), counted(0, "run")
+        ('1 query', '2 queries', '0 runs')
+    """
+    if count == 1:
+        return f"1 {thing}"
+    several = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{count} {several}"
 
 
 def clean(text: str) -> str:

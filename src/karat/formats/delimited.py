@@ -86,9 +86,8 @@ class Delimited(Format):
     ) -> Loaded:
         for theirs in source.mapping.values():
             if theirs not in header:
-                raise source.error(
-                    f"no column is called {theirs!r}; columns found: {_list(header)}"
-                )
+                problem = f"no column is called {theirs!r}"
+                raise source.lacks(theirs, f"{problem}; columns found: {_list(header)}")
         table = Table(source, fields)
         # One cell beyond the last stands for the columns that are not there.
         places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]

@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, TypeAlias
 from karat.data.gold import Gold
 from karat.data.queries import Loaded
 from karat.data.runs import Run
-from karat.errors import FormatError
+from karat.errors import FormatError, MissingFieldError
 from karat.formats.notes import Notes
 from karat.formats.streams import STDIN, open_binary
 
@@ -63,6 +63,10 @@ class Source:
     ) -> FormatError:
         """A problem of this input, with its place."""
         return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
+
+    def lacks(self, field: str, problem: str) -> MissingFieldError:
+        """A field that the user named and this input does not have."""
+        return MissingFieldError(problem, field, path=self.path)
 
 
 class Format(ABC):

@@ -7,14 +7,15 @@ from typing import Any
 from karat.data.gold import Gold
 from karat.data.queries import Loaded
 from karat.data.runs import Run
-from karat.errors import DataError
+from karat.data.tables import counted
+from karat.errors import DataError, MismatchError
 from karat.formats.arrow.frames import is_frame, load_frame
 from karat.formats.format import Role, Source
 from karat.formats.loading import load
-from karat.formats.objects import plain_gold, plain_run
+from karat.formats.objects import PLAIN, plain_gold, plain_run
 from karat.formats.records.shapes import load_value
 
-__all__ = ["take_gold", "take_run"]
+__all__ = ["check_places", "take_gold", "take_run"]
 
 
 def take_run(source: Any, *, with_gold: bool = False) -> Loaded:
@@ -39,6 +40,32 @@ def take_gold(source: Any) -> Loaded:
     if isinstance(source, Gold):
         return Loaded(gold=source)
     return plain_gold(source) or _take(source, "gold")
+
+
+def check_places(run: tuple[Any, Loaded], gold: tuple[Any, Loaded]) -> None:
+    """Lists without ids go together by position: they must be equally long.
+
+    Args:
+        run: what the caller handed over, and what was taken in.
+        gold: the same of the gold.
+    """
+    if not (_by_position(*run) and _by_position(*gold)):
+        return
+    assert run[1].run is not None  # noqa: S101
+    assert gold[1].gold is not None  # noqa: S101
+    retrieved, wanted = len(run[1].run.queries()), len(gold[1].gold.queries)
+    if retrieved != wanted:
+        raise MismatchError(
+            "run and gold have no query ids and go together by position, but the run "
+            f"has {counted(retrieved, 'query')} and the gold {wanted}",
+            hint="an empty list stands for a query without documents",
+        )
+
+
+def _by_position(source: Any, loaded: Loaded) -> bool:
+    if any(notice.kind == "numbered" for notice in loaded.notices):
+        return True
+    return isinstance(source, list | tuple) and loaded.format == PLAIN
 
 
 def _take(source: Any, role: Role) -> Loaded:

@@ -18,7 +18,10 @@ from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Notice
 from karat.errors import DataError
 
-__all__ = ["plain_gold", "plain_run"]
+__all__ = ["PLAIN", "plain_gold", "plain_run"]
+
+PLAIN = "plain"
+"""The format of runs and gold that were read here."""
 
 _MANY = 4096
 _SAMPLE = 256
@@ -39,7 +42,7 @@ def plain_run(source: Any, name: str = "run") -> Loaded | None:
             return None
         rankings, notices = _coerce(rankings, scored=scored)
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
-    return Loaded(run, format="objects", notices=notices)
+    return Loaded(run, format=PLAIN, notices=notices)
 
 
 def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
@@ -60,7 +63,7 @@ def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
         _check_grades(labels)
     else:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    return Loaded(gold=Gold(labels, name=name), format="objects", notices=notices)
+    return Loaded(gold=Gold(labels, name=name), format=PLAIN, notices=notices)
 
 
 def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:

@@ -19,7 +19,7 @@ from karat.matching.passages import read_passages
 from karat.matching.stream import read_stream
 from karat.matching.texts import wanted_items
 
-__all__ = ["Lane", "Measurer", "Target", "read_targets"]
+__all__ = ["Lane", "Measurer", "Target", "place_of", "read_targets"]
 
 # Queries measured at once: enough to spread the cost of each step over many, few enough
 # to stay in the cache.
@@ -83,7 +83,7 @@ class Lane(NamedTuple):
         placed = [target.places[0] is not None for target in self.targets]
         if not any(placed):
             return False
-        known = [_place(document) is not None for document in self.documents]
+        known = [place_of(document) is not None for document in self.documents]
         return all(known) or (any(known) and not self.has_texts)
 
     @property
@@ -140,7 +140,7 @@ class Measurer:
 
     def _measure_places(self, lane: Lane) -> None:
         members = [place for target in lane.targets for place in target.places]
-        documents = [_place(document) for document in lane.documents]
+        documents = [place_of(document) for document in lane.documents]
         sizes = np.array([place.end - place.start for place in members])  # type: ignore[union-attr]
         counted = count_characters(
             cast("list[Place]", members), [True] * len(members), documents
@@ -237,7 +237,8 @@ def _chosen(lanes: Iterable[Lane], share: Floats) -> Bools:
     return chosen
 
 
-def _place(document: Document) -> Place | None:
+def place_of(document: Document) -> Place | None:
+    """Where in its source a document lies, if it says so."""
     source = document.source if document.source is not None else document.id
     if source is None or document.start is None or document.end is None:
         return None

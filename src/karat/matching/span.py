@@ -1,6 +1,6 @@
 """The matcher by coverage: a passage is found when enough of its text was retrieved."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.coverage import Coverage
+from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run, note_examples
 from karat.errors import DataError, ParameterError
+from karat.matching.gathering import gather
 from karat.matching.layout import lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.measuring import Lane, Measurer, Target, read_targets
@@ -20,6 +22,7 @@ from karat.matching.texts import Rankings
 __all__ = ["Span"]
 
 _SLACK = 1e-9
+_UNIT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -61,42 +64,127 @@ class Span(Matcher):
         queries = gold.queries
         targets = [read_targets(gold, query) for query in queries]
         count = np.fromiter(map(len, targets), np.int64, len(targets))
-        grade = np.array([target.grade for row in targets for target in row], np.float64)
-        places = {query: place for place, query in enumerate(queries)}
-        first_item = (count.cumsum() - count).tolist()
-        retrieved = np.full(len(queries), -1)
+        grade = np.array([t.grade for row in targets for t in row], np.float64)
         rankings = Rankings(self.name, gold, policies)
+        lanes = _Lanes(queries, targets, rankings)
         measurer = Measurer()
-        extra = 0
-        for query, documents in run.rankings(policies):
-            place = places.get(query)
-            if place is None:
-                extra += 1
-                continue
-            kept, retrieved[place] = rankings.keep(query, documents)
-            if targets[place]:
-                ranks, found = zip(*kept, strict=True) if kept else ((), ())
-                lane = Lane(
-                    place, first_item[place], targets[place], [*ranks], [*found]
-                )
-                _check(lane, query, rankings)
-                measurer.add(lane)
-        _refuse(rankings, run)
+        for lane in lanes.read(run):
+            measurer.add(lane)
         coverage = measurer.finish(len(queries))
-        _count_missing(coverage, targets)
         item, rank, worth = self._rows(coverage, grade)
+        found = len(item) > 0
+        lanes.refuse_unplaced(run)
+        rankings.refuse_without_text(run, found=found)
         query_of = np.repeat(np.arange(len(queries)), count)[item]
         order = np.lexsort((item, rank, query_of))
         located = Located(
             query=query_of[order],
             rank=rank[order],
             grade=worth[order],
-            retrieved=retrieved,
-            extra=extra,
+            retrieved=lanes.retrieved,
+            extra=lanes.extra,
             item=item[order] if self.gain == "binary" else None,
-            notices=rankings.notices(),
+            notices=rankings.notices(wanted=len(grade), found=found),
         )
         matched = lay_out(
             run, queries, located, (count, grade), judged=True, policies=policies
         )
         return replace(matched, hits=replace(matched.hits, coverage=coverage))
+
+    def first_ranks(
+        self, run: Run, gold: Gold, policies: Policies
+    ) -> Sequence[FirstRanks]:
+        """Where each gold item was first covered enough."""
+        matcher = replace(self, gain="binary")
+        hits = matcher.match(run, gold, judged=True, policies=policies).hits
+        assert hits.item is not None  # noqa: S101
+        first = np.zeros(len(hits.gold_grade), np.int64)
+        first[hits.item] = hits.rank
+        found = iter(first.tolist())
+        return [
+            FirstRanks(
+                {target.name: next(found) or None for target in read_targets(gold, query)},
+                retrieved,
+            )
+            for query, retrieved in zip(
+                gold.queries, hits.retrieved.tolist(), strict=True
+            )
+        ]
+
+    def evidence(
+        self, run: Run, gold: Gold, query: str, policies: Policies | None = None
+    ) -> list[Evidence]:
+        """Which characters of which documents speak for the gold items of a query."""
+        policies = Policies() if policies is None else policies
+        targets = read_targets(gold, query)
+        lanes = _Lanes([query], [targets], Rankings(self.name, gold, policies))
+        only = (lane for lane in lanes.read(run) if lane.targets)
+        return [found for lane in only for found in gather(lane, self.tau)]
+
+    def _rows(self, coverage: Coverage, grade: Floats) -> tuple[Ints, Ints, Floats]:
+        """Item, rank and gain of each hit."""
+        item, rank = coverage.item, coverage.item_rank
+        if self.gain == "binary":
+            rows = np.flatnonzero(coverage.sound & (coverage.share >= self.tau - _SLACK))
+            rows = rows[np.unique(item[rows], return_index=True)[1]]
+            return item[rows], rank[rows], grade[item[rows]]
+        # Whole numbers, so that the best share so far of each item can be followed.
+        share = (coverage.share * _UNIT).astype(np.int64) + item * (2 * _UNIT)
+        best = np.maximum.accumulate(share)
+        before = np.maximum(np.concatenate(([0], best[:-1])), item * (2 * _UNIT))
+        new = (best - before) / _UNIT
+        rows = np.flatnonzero(new > 0)
+        return item[rows], rank[rows], new[rows] * np.maximum(grade[item[rows]], 0)
+
+
+class _Lanes:
+    """Reads the run query by query, with the gold items of each."""
+
+    def __init__(
+        self, queries: list[str], targets: list[list[Target]], rankings: Rankings
+    ) -> None:
+        self.retrieved: Ints = np.full(len(queries), -1)
+        self.extra = 0
+        self.unplaced: dict[str, int] = {}
+        self._queries, self._targets, self._rankings = queries, targets, rankings
+
+    def read(self, run: Run) -> Iterator[Lane]:
+        """Each query once; those that the run does not have come last, empty."""
+        places = {query: place for place, query in enumerate(self._queries)}
+        count = [len(row) for row in self._targets]
+        first = (np.cumsum(count) - count).tolist() if count else []
+        for query, documents in run.rankings(self._rankings.policies):
+            place = places.get(query)
+            if place is None:
+                self.extra += 1
+                continue
+            kept, self.retrieved[place] = self._rankings.keep(query, documents)
+            ranks, found = [rank for rank, _ in kept], [document for _, document in kept]
+            lane = Lane(place, first[place], self._targets[place], ranks, found)
+            self._note_unreadable(query, lane)
+            yield lane
+        for place in np.flatnonzero(self.retrieved < 0).tolist():
+            yield Lane(place, first[place], self._targets[place], [], [])
+
+    def _note_unreadable(self, query: str, lane: Lane) -> None:
+        if not lane.targets or not lane.documents or lane.by_offsets:
+            return
+        if any(text is None for target in lane.targets for text in target.texts):
+            self.unplaced[query] = len(lane.documents)
+            return
+        without = sum(document.text is None for document in lane.documents)
+        if without:
+            self._rankings.without_text[query] = without
+
+    def refuse_unplaced(self, run: Run) -> None:
+        """Where nothing can be compared, zeros would mislead."""
+        if self.unplaced and not self._rankings.policies.force:
+            queries = ", ".join(note_examples(self.unplaced))
+            raise DataError(
+                "the gold spans have no text, and the retrieved documents of "
+                f"{len(self.unplaced)} queries do not say where in their source they "
+                f"lie: {queries}",
+                path=run.name,
+                hint="give each retrieved document doc, start and end, or each span "
+                "its text",
+            )

@@ -206,8 +206,8 @@ class Rankings:
 
 
 def _identity(document: Document) -> object:
-    if document.id is not None:
+    if document.id is not None and document.start is None:
         return document.id
-    if document.text is not None:
+    if document.id is None and document.text is not None:
         return document.text
-    return (document.source, document.start, document.end)
+    return (document.id, document.source, document.start, document.end)

@@ -22,13 +22,16 @@ def as_json(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> 
     if len(evaluations) == 1:
         return evaluations[0].to_json() + "\n"
     everything = [evaluation.to_dict() for evaluation in evaluations]
-    return json.dumps(everything, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(everything, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def as_jsonl(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
     """A line per run and query; null is an undefined score."""
     del tables
-    lines = (json.dumps(row, ensure_ascii=False) for row in _rows(evaluations))
+    lines = (
+        json.dumps(row, ensure_ascii=False, allow_nan=False)
+        for row in _rows(evaluations)
+    )
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -57,10 +57,8 @@ def _title(ranked: Sequence[Evaluation]) -> str:
     queries = DASH.join(map(str, dict.fromkeys((totals[0], totals[-1]))))
     gold = ", ".join(dict.fromkeys(e.gold for e in ranked))
     against = f" against {gold}" if len(ranked) > len(gold.split(", ")) else ""
-    return (
-        f"{len(ranked)} runs{against}: {queries} queries, "
-        "mean ± half of the 95% interval"
-    )
+    many = "query" if queries == "1" else "queries"
+    return f"{len(ranked)} runs{against}: {queries} {many}, mean (95% interval)"
 
 
 def _notes(ranked: Sequence[Evaluation]) -> list[str]:
@@ -91,13 +89,23 @@ def _with_interval(evaluation: Evaluation, name: str) -> str:
     column = evaluation[name]
     if column.interval is None:
         return number(column.mean)
-    half = (column.interval.high - column.interval.low) / 2
-    return f"{number(column.mean)} ± {half:.3f}"
+    limits = DASH.join(map(_limit, column.interval[:2]))
+    return f"{number(column.mean)} ({limits})"
+
+
+def _limit(value: float) -> str:
+    """Three decimals, without a leading zero: a board is soon too wide."""
+    return f"{value:.3f}".removeprefix("0")
 
 
 def _counts(evaluation: Evaluation) -> list[str]:
-    """The fewest queries that any mean holds, the most undefined, and the missing."""
-    columns = [evaluation[name] for name in evaluation]
+    """The fewest queries that any mean holds, the most undefined, and the missing.
+
+    How much is judged is defined for other queries than how good it is, and stands
+    beside the metrics asked for; it counts where nothing else was asked for.
+    """
+    names = [name for name in evaluation if not name.startswith("judged@")]
+    columns = [evaluation[name] for name in names or evaluation]
     fewest = min((column.n for column in columns), default=0)
     undefined = max((column.undefined for column in columns), default=0)
     return [

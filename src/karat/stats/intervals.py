@@ -51,7 +51,8 @@ def mean_interval(
 
     Wilson's interval for scores of 0 or 1; for graded ones Student's t where it can be
     trusted and Gaffke's bound elsewhere (see the module); for unbounded ones t. One
-    score, or an unbounded metric that never varies, says nothing: the bounds.
+    score says nothing but the bounds, and nothing at all of an unbounded metric; nor do
+    scores of an unbounded metric that never vary.
 
     Queries of one cluster (a document, a conversation) are not independent: the
     clusters are then what is counted, and the spread is that of their totals.
@@ -64,7 +65,8 @@ def mean_interval(
         clusters: a number per score; equal numbers belong together.
 
     Returns:
-        The interval, within the bounds, and its method; None without any score.
+        The interval, within the bounds, and its method; None without any score, and
+        where the scores of an unbounded metric say nothing.
 
     Raises:
         ParameterError: a level, a score or clusters that cannot be.
@@ -79,7 +81,9 @@ def mean_interval(
     sample = _sample(values, clusters)
     clustered = sample.units < sample.n
     bounded = all(map(math.isfinite, bounds))
-    if sample.units == 1 or (sample.flat and not bounded):
+    if not bounded and (sample.units == 1 or sample.flat):
+        return None
+    if sample.units == 1:
         low, high, method = *bounds, "bounds"
     elif binary and not clustered:
         low, high, method = *_wilson(sample, level), "wilson"

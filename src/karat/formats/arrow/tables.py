@@ -41,7 +41,8 @@ def load_table(table: Tabular, source: Source, format: str) -> Loaded:
     fields = infer(names, source.role, source.mapping)
     for theirs in fields.values():
         if theirs.partition(".")[0] not in names:
-            raise source.error(f"there is no column {theirs!r}; {_found(table)}")
+            problem = f"there is no column {theirs!r}; {_found(table)}"
+            raise source.lacks(theirs, problem)
     if not is_row(fields):
         return load_samples(_records(table), source, format)
     if str(table.schema.field(fields["document"]).type).startswith(_LISTS):

@@ -137,7 +137,8 @@ def _read_fields(value: object, notes: Notes) -> Document:
     if identity is None and text is None and start is None:
         raise FormatError(
             f"a retrieved document needs an id or a text, got {show(value)}",
-            hint=f"its id is called {' or '.join(IDS[:4])}, its text {TEXTS[0]} or so",
+            hint=f"its id is called {' or '.join(IDS[:4])}, its text {TEXTS[0]} or so; "
+            "else name it, as in --map document=uid",
         )
     return Document(
         id=identity,

@@ -11,6 +11,7 @@ from karat.formats.notes import Notes, placed
 from karat.formats.records.documents import ask
 from karat.formats.records.fields import FIELDS, GOLD, RETRIEVED, closest, infer
 from karat.formats.records.gathering import Gathered
+from karat.formats.records.paths import INSIDE, list_with, rename_inside, value_at
 from karat.formats.records.values import (
     is_list,
     read_cutoff,
@@ -83,6 +84,8 @@ class Samples:
         self._queries: dict[str, Query] = {}
         self._names: dict[str, None] = {}
         self._told: set[str] = set()
+        told = source.mapping.items()
+        self._inside = {ours: theirs for ours, theirs in told if ours in INSIDE}
         self._count = 0
 
     def take(self, record: object, line: int | None = None) -> None:
@@ -122,9 +125,8 @@ class Samples:
         run, gold = self._gathered.finish(name or source.name, list(self._places))
         lost = [t for t in source.mapping.values() if t not in self._told]
         if lost and self._names:
-            source.notes.problem(
-                source.error(f"no record has the field {lost[0]!r}; {self._found()}")
-            )
+            problem = f"no record has the field {lost[0]!r}; {self._found()}"
+            source.notes.problem(source.lacks(lost[0], problem))
         if source.role == "queries":
             run = gold = None
         elif run is None and source.role != "gold":
@@ -165,7 +167,7 @@ class Samples:
         )
 
     def _name(self, record: Mapping[Any, Any], plan: _Plan, line: int | None) -> str:
-        value = None if plan.identity is None else _get(record, plan.identity)
+        value = None if plan.identity is None else value_at(record, plan.identity)
         if value is not None:
             query = read_id(value, f"{plan.identity}", self._source.notes)
             self._gathered.mapping.setdefault("id", str(plan.identity))
@@ -201,6 +203,9 @@ class Samples:
                     self._told.add(theirs)
                 else:
                     fields.pop(ours, None)
+            if not RETRIEVED & fields.keys() and "document" in self._inside:
+                holder = list_with(record, self._inside["document"])
+                fields |= {"retrieved": holder} if holder else {}
             kept = {f: t for f, t in fields.items() if f in _SAMPLE}
             used = {t.partition(".")[0] for t in kept.values()} | {*kept.values()}
             facts = [(f, t) for f, t in kept.items() if f not in _RANKING | GOLD]
@@ -220,7 +225,7 @@ class Samples:
         gathered = self._gathered
         columns: dict[str, Any] = {}
         for ours, theirs in plan.ranking:
-            value = _get(record, theirs)
+            value = self._documents(record, theirs)
             if value is not None:
                 columns[ours] = value
                 known = "retrieved" if ours == "output" else ours
@@ -228,16 +233,26 @@ class Samples:
         if columns:
             gathered.add_ranking(query, columns)
         for ours, theirs in plan.gold:
-            value = _get(record, theirs)
+            value = self._documents(record, theirs)
             if value is not None:
                 gathered.add_gold(query, ours, theirs, value)
         if plan.facts or plan.rest:
             self._queries[query] = self._facts(query, plan, record)
 
+    def _documents(self, record: Mapping[Any, Any], theirs: str) -> Any:
+        """What a field holds, with the names of documents the user told."""
+        value = value_at(record, theirs)
+        if not self._inside:
+            return value
+        value, found = rename_inside(value, self._inside)
+        self._told |= {*found.values()}
+        self._gathered.mapping.update(found)
+        return value
+
     def _facts(self, query: str, plan: _Plan, record: Mapping[Any, Any]) -> Query:
         facts: dict[str, Any] = {}
         for ours, theirs in plan.facts:
-            value = _get(record, theirs)
+            value = value_at(record, theirs)
             if value is not None and ours not in facts:
                 facts[ours] = value
                 if ours != "metadata":
@@ -259,19 +274,6 @@ class Samples:
 
 _RANKING = RETRIEVED | {"retrieved_scores"}
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}
-
-
-def _get(record: Mapping[Any, Any], theirs: str) -> Any:
-    """A field by its name, or by the dotted path to it."""
-    if theirs in record or "." not in theirs:
-        return record.get(theirs)
-    value: Any = record
-    for part in theirs.split("."):
-        value = unpack(value)
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(part)
-    return value
 
 
 def _question(value: object) -> str | None:

@@ -63,7 +63,8 @@ def load_stream(records: Records, source: Source, format: str) -> Loaded:
     everything = chain([first], records)
     if isinstance(first[1], Mapping):
         fields = infer(map(str, first[1]), source.role, source.mapping)
-        if is_row(fields):
+        # A name that the user gave may be one inside the documents of a list.
+        if is_row(fields) and fields["document"] in first[1]:
             return _load_rows(everything, fields, source, format)
     elif is_list(first[1]):
         return _load_lists([value for _, value in everything], source, format)
@@ -231,6 +232,11 @@ def _read_gold(gathered: Gathered, query: str, value: object) -> None:
 
 
 def _read_ranking(gathered: Gathered, query: str, value: object) -> None:
+    if isinstance(unpack(value), str):
+        raise FormatError(
+            f"the ranking must be a list of documents, got {show(value)}",
+            hint="one query? write [['a', 'b']]; one document? write it in a list",
+        )
     gathered.add_ranking(query, {"retrieved": _documents(value)})
 
 

@@ -1,0 +1,252 @@
+"""Words a passage must not lose: numbers and negations.
+
+A text that says all of a passage but its numbers, or all but a "not", says something
+else. The lists are in letters, as `karat.matching.letters` spells them; numbers written
+in digits need no list.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints
+from karat.matching.letters import MASKS, WORD, Letters, Words, spell
+
+__all__ = ["NEGATIONS", "UNSPACED_NEGATIONS", "are_facts", "word_keys"]
+
+NEGATIONS: Final = frozenset(
+    " ".join(
+        [
+            # English
+            "no not never none nothing nobody neither nor without cannot cant dont "
+            "doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt "
+            "havent hadnt mustnt neednt aint except unless non hardly nowhere",
+            # German, Dutch, Swedish, Danish and Norwegian
+            "nicht kein keine keinen keinem keiner keines nie niemals niemand nichts "
+            "ohne weder ausser niet geen nooit niets niemand zonder inte ingen inget "
+            "inga aldrig utan ikke ingen aldri aldrig uden uten",
+            # French, Spanish, Italian, Portuguese and Romanian
+            "ne pas jamais aucun aucune rien sans ni sauf nunca ningun ninguna ninguno "
+            "nada nadie sin tampoco jamas salvo mai nessun nessuna nessuno niente senza "
+            "nao nenhum nenhuma ninguem sem nu fara niciun nicio",
+            # Polish, Czech, Russian, Ukrainian, Greek, Turkish, Finnish and Hungarian
+            "nie bez nigdy zaden neni nikdy не нет без никогда ни нельзя ні немає "
+            "ніколи δεν μην χωρις ποτε degil yok hicbir ei en et emme eivat ilman nem "
+            "nincs soha nelkul",
+            # Arabic, Hebrew, Persian, Hindi, Korean, Vietnamese, Indonesian, Chinese
+            "لا لم لن ليس غير بدون לא אין בלי אל نیست بدون नहीं मत बिना न "
+            "안 않 없 못 아니 khong chua tidak bukan tanpa jangan "
+            "不 没 沒 无 無 非 未 否 勿 别 別 莫",
+        ]
+    ).split()
+)
+UNSPACED_NEGATIONS: Final = tuple(
+    [
+        "ไม่",
+        "มิได้",
+        "ห้าม",
+        "ບໍ່",
+        "មិន",
+        "មិនមែន",
+        "မဟုတ်",
+        "ない",
+        "なく",
+        "ません",
+        "なし",
+        "ぬ",
+        "ず",
+    ]
+)
+_NUMBERS: Final = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+    "hundred",
+    "thousand",
+    "million",
+    "billion",
+    "trillion",
+    "half",
+    "quarter",
+    "third",
+    "once",
+    "twice",
+    "thrice",
+    "dozen",
+    "first",
+    "second",
+    "double",
+    "triple",
+    "null",
+    "ein",
+    "eins",
+    "zwei",
+    "drei",
+    "vier",
+    "funf",
+    "sechs",
+    "sieben",
+    "acht",
+    "neun",
+    "zehn",
+    "elf",
+    "zwolf",
+    "zwanzig",
+    "dreissig",
+    "hundert",
+    "tausend",
+    "million",
+    "millionen",
+    "milliarde",
+    "milliarden",
+    "halb",
+    "un",
+    "deux",
+    "trois",
+    "quatre",
+    "cinq",
+    "six",
+    "sept",
+    "huit",
+    "neuf",
+    "dix",
+    "onze",
+    "douze",
+    "vingt",
+    "trente",
+    "cent",
+    "mille",
+    "millions",
+    "milliard",
+    "milliards",
+    "demi",
+    "moitie",
+    "uno",
+    "dos",
+    "tres",
+    "cuatro",
+    "cinco",
+    "seis",
+    "siete",
+    "ocho",
+    "nueve",
+    "diez",
+    "once",
+    "doce",
+    "veinte",
+    "treinta",
+    "cien",
+    "ciento",
+    "mil",
+    "millon",
+    "millones",
+    "mitad",
+    "medio",
+    "due",
+    "tre",
+    "quattro",
+    "cinque",
+    "sei",
+    "sette",
+    "otto",
+    "nove",
+    "dieci",
+    "cento",
+    "milione",
+    "miliardo",
+    "meta",
+    "dois",
+    "quatro",
+    "sete",
+    "oito",
+    "dez",
+    "cem",
+    "milhao",
+    "milhoes",
+    "metade",
+    "один",
+    "два",
+    "три",
+    "четыре",
+    "пять",
+    "шесть",
+    "семь",
+    "восемь",
+    "девять",
+    "десять",
+    "сто",
+    "тысяча",
+    "миллион",
+    "一",
+    "二",
+    "三",
+    "四",
+    "五",
+    "六",
+    "七",
+    "八",
+    "九",
+    "十",
+    "百",
+    "千",
+    "万",
+    "萬",
+    "亿",
+    "億",
+    "两",
+    "兩",
+    "半",
+]
+
+_MIXED: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def word_keys(letters: Letters, start: Ints, length: Ints) -> Words:
+    """A number for each word, by its first eight bytes and its length."""
+    head = letters.words[start] & MASKS[np.minimum(length, WORD)]
+    return head * _MIXED + length.astype(np.uint64)
+
+
+def _keys(words: list[str]) -> Words:
+    spelled = [spell(word).strip() for word in words]
+    length = np.array([len(word) for word in spelled], np.int64)
+    data = b"".join(spelled)
+    letters = Letters(data + bytes(WORD), length.cumsum(), data)
+    return np.unique(word_keys(letters, length.cumsum() - length, length))
+
+
+_FACTS: Final = _keys([*NEGATIONS, *_NUMBERS])
+
+
+def are_facts(letters: Letters, start: Ints, end: Ints) -> Bools:
+    """Whether each word is a number or a negation."""
+    keys = word_keys(letters, start, end - start)
+    place = np.minimum(np.searchsorted(_FACTS, keys), len(_FACTS) - 1)
+    digits = np.concatenate(([0], letters.digits.cumsum()))
+    found: Bools = (_FACTS[place] == keys) | (digits[end] > digits[start])
+    return found

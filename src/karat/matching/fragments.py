@@ -1,0 +1,164 @@
+"""Fragments of passages at the edges of documents that were cut there."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints
+from karat.matching.letters import WORD
+from karat.matching.passages import FOUR_WORDS, TWO_WORDS, Passages
+from karat.matching.stream import Stream
+
+__all__ = ["fragments"]
+
+
+def fragments(
+    passages: Passages, stream: Stream, since: Ints
+) -> Iterator[tuple[slice, int, slice]]:
+    """Fragments of fewer than four words where a document is cut inside a passage.
+
+    The end of a document may hold the first words of a passage, and its start the last
+    ones. Two words in eight bytes count; less counts if another document goes on from
+    there for four words, or as far as the passage goes.
+
+    Args:
+        passages: what is looked for.
+        stream: where.
+        since: from which document on each byte of the passages is covered anyway.
+
+    Yields:
+        The bytes of a fragment, the document from which on it counts, and the joints
+        of its bytes with the next.
+    """
+    for head in (True, False):
+        passage, length = _lengths(passages, stream, since, head=head)
+        for row, document in (
+            _telling(passages, stream, passage, length, head=head),
+            _going_on(passages, stream, passage, length, head=head),
+        ):
+            low = passages.bounds[passage + (not head)] - (0 if head else length)
+            for start, size, when in zip(
+                low[row].tolist(), length[row].tolist(), document.tolist(), strict=True
+            ):
+                # The joint with what goes on is the fragment's own.
+                joint = start - (not head)
+                yield slice(start, start + size), when, slice(joint, joint + size)
+
+
+def _lengths(
+    passages: Passages, stream: Stream, since: Ints, *, head: bool
+) -> tuple[Ints, Ints]:
+    """Every passage that may have a fragment, with every length that may have."""
+    weighed, bounds = passages.weighed, passages.bounds
+    first, last = passages.word_bounds[:-1], passages.word_bounds[1:]
+    long = np.flatnonzero(weighed[last] - weighed[first] >= FOUR_WORDS)
+    outer = bounds[long] if head else bounds[long + 1] - 1
+    long = long[since[outer] > stream.lanes[passages.lane[long]]]
+    low, high, first, last = bounds[long], bounds[long + 1], first[long], last[long]
+    if head:
+        until = np.searchsorted(weighed, weighed[first] + FOUR_WORDS)
+        count = passages.end[until - 1] - low - 1
+    else:
+        begin = np.searchsorted(weighed, weighed[last] - FOUR_WORDS, side="right") - 1
+        count = high - passages.start[begin] - 1
+    passage = np.repeat(np.arange(len(long)), count)
+    length = np.arange(1, len(passage) + 1) - np.repeat(count.cumsum() - count, count)
+    leads = passages.letters.leads
+    if leads is not None:
+        whole = leads[low[passage] + length if head else high[passage] - length]
+        passage, length = passage[whole], length[whole]
+    return long[passage], length
+
+
+def _telling(
+    passages: Passages, stream: Stream, passage: Ints, length: Ints, *, head: bool
+) -> tuple[Ints, Ints]:
+    """Fragments too long to be an accident: the row, and the document."""
+    rows = np.flatnonzero(length >= WORD)
+    if head:
+        end = passages.bounds[passage] + length
+        seen, place = end - WORD, stream.bounds[1:] - WORD
+    else:
+        seen, place = passages.bounds[passage + 1] - length, stream.bounds[:-1]
+    row, document = stream.beside(
+        place, passages.letters, seen[rows], passages.lane[passage[rows]]
+    )
+    row = rows[row]
+    first = passages.word_bounds[passage[row]]
+    last = passages.word_bounds[passage[row] + 1]
+    if head:
+        last = np.searchsorted(passages.end, end[row], side="right")
+    else:
+        first = np.searchsorted(passages.start, seen[row])
+    enough = passages.weighed[last] - passages.weighed[first] >= TWO_WORDS
+    row, document = row[enough], document[enough]
+    kept = _holds(passages, stream, passage[row], length[row], document, head=head)
+    return row[kept], document[kept]
+
+
+def _going_on(
+    passages: Passages, stream: Stream, passage: Ints, length: Ints, *, head: bool
+) -> tuple[Ints, Ints]:
+    """Fragments where another document goes on: the row, and the later document."""
+    low, high = passages.bounds[passage], passages.bounds[passage + 1]
+    rows = np.flatnonzero(high - low - length >= WORD)
+    edge = stream.bounds[:-1] if head else stream.bounds[1:]
+    row, other = stream.beside(
+        edge if head else edge - WORD,
+        passages.letters,
+        (low + length if head else high - length - WORD)[rows],
+        passages.lane[passage[rows]],
+    )
+    row = rows[row]
+    start, size = _rest(passages, passage[row], length[row], head=head)
+    place = edge[other] - (0 if head else size)
+    same = stream.agree(place, passages.letters, start, size)
+    row, other = row[same], other[same]
+    # Beside each such document, every document of its lane may hold the fragment.
+    lane = stream.lane[other]
+    count = np.diff(stream.lanes)[lane]
+    row, other = np.repeat(row, count), np.repeat(other, count)
+    document = np.repeat(stream.lanes[lane] - count.cumsum() + count, count)
+    document += np.arange(len(document))
+    kept = _holds(passages, stream, passage[row], length[row], document, head=head)
+    return row[kept], np.maximum(document, other)[kept]
+
+
+def _rest(
+    passages: Passages, passage: Ints, length: Ints, *, head: bool
+) -> tuple[Ints, Ints]:
+    """Start and length of what goes on from a fragment: four words, if there are."""
+    weighed = passages.weighed
+    low, high = passages.bounds[passage], passages.bounds[passage + 1]
+    if head:
+        start = low + length
+        word = np.searchsorted(passages.start, start)
+        until = np.searchsorted(weighed, weighed[word] + FOUR_WORDS)
+        limit = passages.word_bounds[passage + 1]
+        end = np.where(until <= limit, passages.end[np.minimum(until, limit) - 1], high)
+    else:
+        end = high - length
+        word = np.searchsorted(passages.end, end, side="right")
+        begin = np.searchsorted(weighed, weighed[word] - FOUR_WORDS, side="right") - 1
+        limit = passages.word_bounds[passage]
+        start = np.where(begin >= limit, passages.start[np.maximum(begin, limit)], low)
+    return start, end - start
+
+
+def _holds(
+    passages: Passages,
+    stream: Stream,
+    passage: Ints,
+    length: Ints,
+    document: Ints,
+    *,
+    head: bool,
+) -> Bools:
+    """Whether each document has the fragment at its edge."""
+    if head:
+        start, place = passages.bounds[passage], stream.bounds[document + 1] - length
+    else:
+        start, place = passages.bounds[passage + 1] - length, stream.bounds[document]
+    low, high = stream.lane_bounds[stream.lane[document] + np.array([[0], [1]])]
+    within = (place >= low) & (place + length <= high)
+    return within & stream.agree(place, passages.letters, start, length)
