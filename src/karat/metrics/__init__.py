@@ -15,6 +15,13 @@ from karat.metrics.counts import (
     NumRet,
     Utility,
 )
+from karat.metrics.coverage import (
+    IOU,
+    CharPrecision,
+    Complete,
+    Coverage,
+    RecallAtBudget,
+)
 from karat.metrics.first_found import ReciprocalRank
 from karat.metrics.found_items import (
     F1,
@@ -53,6 +60,11 @@ SHIPPED: tuple[type[Metric], ...] = (
     Precision,
     F1,
     Containment,
+    Coverage,
+    Complete,
+    CharPrecision,
+    IOU,
+    RecallAtBudget,
     ReciprocalRank,
     AveragePrecision,
     NDCG,

@@ -14,7 +14,6 @@ from karat.metrics.metric import Metric
 __all__ = ["NumNonrelJudgedRet", "NumRel", "NumRelRet", "NumRet", "Utility"]
 
 
-@dataclass(frozen=True)
 class NumRet(Metric):
     """How many documents were retrieved."""
 

@@ -1,6 +1,5 @@
 """Metrics that ask how high the first gold item stands."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +11,6 @@ from karat.metrics.metric import BinaryMetric
 __all__ = ["ReciprocalRank"]
 
 
-@dataclass(frozen=True)
 class ReciprocalRank(BinaryMetric):
     """How high the first relevant document stands: 1 / its rank, 0 when there is none.
 

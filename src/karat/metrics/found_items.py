@@ -27,7 +27,6 @@ def found(metric: BinaryMetric, hits: Hits) -> tuple[Ints, Ints]:
     return count_by(credits.query[rows], hits.size), credits.relevant
 
 
-@dataclass(frozen=True)
 class Hit(BinaryMetric):
     """Whether any gold item is in the top k: 1 or 0.
 
@@ -48,7 +47,6 @@ class Hit(BinaryMetric):
         return f"{found(self, hits)[0][0]} found in the top k"
 
 
-@dataclass(frozen=True)
 class Containment(Hit):
     """Whether an acceptable answer lies in the text of the top k: 1 or 0.
 
@@ -60,7 +58,6 @@ class Containment(Hit):
     matcher: ClassVar[str | None] = "contains"
 
 
-@dataclass(frozen=True)
 class Recall(BinaryMetric):
     """The share of the gold items that the top k holds.
 
@@ -80,7 +77,6 @@ class Recall(BinaryMetric):
         return f"{items[0]} found / {relevant[0]} relevant"
 
 
-@dataclass(frozen=True)
 class RecallAll(BinaryMetric):
     """Whether the top k holds every gold item: 1 or 0.
 
@@ -102,7 +98,6 @@ class RecallAll(BinaryMetric):
         return f"{items[0]} found of {relevant[0]} relevant"
 
 
-@dataclass(frozen=True)
 class RecallCapped(BinaryMetric):
     """The share of the gold items that could fit into the top k and are there.
 
@@ -164,7 +159,6 @@ class Precision(BinaryMetric):
         return matched, room
 
 
-@dataclass(frozen=True)
 class F1(BinaryMetric):
     """The balance of precision and recall in the top k: their harmonic mean.
 

@@ -121,7 +121,6 @@ class InferredAP(Metric):
         return np.where(slot == 1, 1.0, expected)
 
 
-@dataclass(frozen=True)
 class Judged(CutoffMetric):
     """The share of the documents in the top k that carry a label, whatever it says.
 
@@ -144,7 +143,6 @@ class Judged(CutoffMetric):
         return f"{labelled[0]} labelled / {shown[0]} documents"
 
 
-@dataclass(frozen=True)
 class Unjudged(CutoffMetric):
     """The share of the top k that was retrieved without a judgement.
 

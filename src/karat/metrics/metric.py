@@ -20,8 +20,8 @@ _SHOWN = 8
 class Metric(ABC):
     """One number per query, computed from hits and nothing else.
 
-    A subclass is a frozen dataclass: its fields are the parameters of its spelling, in
-    order. Its docstring's first line is its row in the catalogue.
+    A subclass with parameters of its own is a frozen dataclass: its fields are the
+    parameters of its spelling, in order. Its docstring's first line is its row in the catalogue.
 
     Attributes:
         name: the spelling without parameters.

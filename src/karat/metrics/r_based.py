@@ -83,7 +83,6 @@ class RPrecision(Metric):
         return count_by(credits.query[rows], hits.size), depth
 
 
-@dataclass(frozen=True)
 class RNDCG(Metric):
     """nDCG averaged over the ranks at which the ideal ranking drops to a lower grade.
 
@@ -119,7 +118,6 @@ def _dcg_at(hits: Hits, query: Ints, rank: Ints) -> Floats:
     return np.where(some, np.concatenate(([0.0], dcg))[last], 0.0)
 
 
-@dataclass(frozen=True)
 class NDCGRel(Metric):
     """nDCG averaged over the ranks of the relevant items.
 
@@ -140,7 +138,6 @@ class NDCGRel(Metric):
         return ratio(found + lacking * NDCG().score(hits), ideal.size)
 
 
-@dataclass(frozen=True)
 class G(Metric):
     """Gain paid less the further the ranking has fallen behind the ideal one.
 

@@ -14,7 +14,6 @@ __all__ = ["NDCG", "AveragePrecision", "ContextPrecision", "NDCGAny"]
 _SHOWN = 8
 
 
-@dataclass(frozen=True)
 class AveragePrecision(BinaryMetric):
     """Precision at each found gold item, averaged over all gold items.
 
@@ -97,7 +96,6 @@ class NDCG(CutoffMetric):
         return grade if self.gain == "linear" else np.exp2(grade) - 1
 
 
-@dataclass(frozen=True)
 class NDCGAny(CutoffMetric):
     """The nDCG of REMem and LongMemEval, kept for comparison with their figures.
 
@@ -129,7 +127,6 @@ class NDCGAny(CutoffMetric):
         return sum_by(query[rows], 1 / np.log2(np.maximum(rank[rows], 2)), hits.size)
 
 
-@dataclass(frozen=True)
 class ContextPrecision(BinaryMetric):
     """Whether matching contexts stand before the others: precision at each, averaged.
 
