@@ -24,7 +24,7 @@ demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
 	@$(BIN)/karat demo
 
 test: $(VENV)/dev ## set up and run all tests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest
 
 format: $(VENV)/dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .

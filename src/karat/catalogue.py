@@ -40,6 +40,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
         self.kind = kind
         self.group = group
         self._shipped = {plain(name): thing for name, thing in shipped.items()}
+        self._written = {plain(name): name for name in shipped}
         self._plugins: dict[str, EntryPoint] | None = None
 
     def __getitem__(self, name: str) -> T:
@@ -50,7 +51,8 @@ class Catalogue(Mapping[str, T], Generic[T]):
         if key in plugins:
             self._shipped[key] = cast("T", plugins[key].load())
             return self._shipped[key]
-        raise UnknownNameError(self.kind, name, self)
+        known = [self._written.get(key, key) for key in self]
+        raise UnknownNameError(self.kind, name, known)
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):

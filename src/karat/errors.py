@@ -15,7 +15,8 @@ A sentence names the thing, what it must be, what it was and where; a hint comes
 The facts stay on the error as attributes, so that callers need not parse the sentence.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
@@ -34,6 +35,10 @@ __all__ = [
 # What a sentence has room for: names that are listed, and characters of an id.
 _MOST = 100
 _LONG = 100
+
+# Zeros that only fill a number up.
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+_LIBRARIES = {"parquet": "pyarrow", "zstd": "zstandard", "frames": "pandas"}
 
 
 class KaratError(Exception):
@@ -70,9 +75,8 @@ class UnknownNameError(UsageError, LookupError):
         self.kind = kind
         self.name = name
         self.known = tuple(known)
-        close = get_close_matches(name.lower(), self.known, n=1, cutoff=0.5)
-        if close:
-            hint = f"did you mean {close[0]!r}?"
+        if (close := _closest(name, self.known)) is not None:
+            hint = f"did you mean {close!r}?"
         else:
             names = sorted(self.known)
             more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
@@ -82,6 +86,22 @@ class UnknownNameError(UsageError, LookupError):
     def __str__(self) -> str:
         # LookupError's subclass KeyError would quote the sentence; keep it plain.
         return str(self.args[0])
+
+
+def _closest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that was probably meant: `q01` for `q1`, `recall@5` for `recall5`.
+
+    >>> _closest("q1", ["q01", "q10"]), _closest("recall5", ["recall"])
+    ('q01', 'recall@5')
+    """
+    bare = _ZEROS.sub("", name.lower())
+    alike = (other for other in known if _ZEROS.sub("", other.lower()) == bare)
+    if (same := next(alike, None)) is not None:
+        return same
+    stem = name.lower().rstrip("0123456789")
+    if stem in known:
+        return f"{stem}@{name[len(stem) :]}"
+    return next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.5)), None)
 
 
 class DataError(KaratError, ValueError):
@@ -140,4 +160,8 @@ class MissingExtraError(KaratError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs an extra: pip install 'karat[{extra}]'")
+        library = _LIBRARIES.get(extra, extra)
+        super().__init__(
+            f"{what} needs {library}: pip install {library}, "
+            f"or pip install 'karat[{extra}]' (in a clone '.[{extra}]')"
+        )

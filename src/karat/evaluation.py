@@ -17,8 +17,10 @@ from karat.data.spelling import LETTER, parse
 from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
 from karat.formats.intake import check_places, take_gold, take_run
+from karat.formats.told import mapping_of
 from karat.matching import AUTO, Matcher, choose, read_matcher
 from karat.metrics import Metric, read_metric
+from karat.metrics.asked import read_asked
 from karat.stats import mean_interval
 from karat.version import __version__
 
@@ -48,6 +50,7 @@ def evaluate(  # noqa: PLR0913
     threshold: float | None = None,
     engine: str | Engine = "local",
     force: bool | None = None,
+    mapping: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
@@ -68,6 +71,8 @@ def evaluate(  # noqa: PLR0913
         threshold: the smallest grade that counts as relevant; natively any positive.
         engine: where to compute.
         force: score even when no gold id occurs anywhere in the run.
+        mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
+            where the inference should not decide.
 
     Raises:
         UsageError: an unknown or impossible metric, matcher or option.
@@ -92,6 +97,7 @@ def evaluate(  # noqa: PLR0913
         ties=ties,
         threshold=threshold,
         force=force,
+        mapping=mapping,
     )
     runner = ENGINES[engine]() if isinstance(engine, str) else engine
     return _carry_out(plan, loaded, truth, own_k, runner)
@@ -121,17 +127,23 @@ def prepare(
     match: str | Matcher = AUTO,
     k: int | None = None,
     profile: str | None = None,
+    mapping: Mapping[str, str] | None = None,
     **switches: Any,
 ) -> tuple[Plan, Loaded, Loaded, Ints | None]:
     """What an evaluation needs: the plan, both inputs, and each query's own k."""
     policies = policies_for(profile, **switches)
-    spellings = (metrics,) if isinstance(metrics, str | Metric) else tuple(metrics)
-    loaded = take_run(run, with_gold=gold is None)
-    truth = loaded if gold is None else take_gold(gold)
+    spellings = read_asked(metrics)
+    told = mapping or {}
+    if gold is None:
+        loaded = truth = take_run(run, with_gold=True, mapping=told)
+    else:
+        truth = take_gold(gold, told)
+        loaded = take_run(run, mapping=told, gold=truth)
     if loaded.run is None:
         raise DataError(
             "the input holds nothing retrieved",
-            hint="a sample needs a field such as retrieved; --map names another one",
+            hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
+            "mapping={'retrieved': ...}, names another one",
         )
     if truth.gold is None:
         raise UsageError(
@@ -214,12 +226,25 @@ def _carry_out(
         missing=outcome.missing,
         policies=plan.policies,
         matchers=plan.matchers,
-        provenance={"karat": __version__, "run": run.name, "gold": gold.name},
+        provenance=_provenance(loaded, truth, run.name, gold.name),
         facts=facts,
         asked=dict(plan.asked),
         _notices=notices,
         _traces=partial(_traces, plan, run, gold, facts),
     )
+
+
+def _provenance(loaded: Loaded, truth: Loaded, run: str, gold: str) -> dict[str, Any]:
+    """Where the scores come from, and which fields were read under other names."""
+    facts: dict[str, Any] = {"karat": __version__, "run": run, "gold": gold}
+    own, other = dict(loaded.mapping), dict[str, str]()
+    if truth is not loaded:
+        own = mapping_of("run", own)
+        other = mapping_of("gold", truth.mapping)
+    for name, mapping in (("fields", own), ("gold_fields", other)):
+        if renamed := {o: t for o, t in mapping.items() if o != t}:
+            facts[name] = renamed
+    return facts
 
 
 def _columns(
@@ -238,7 +263,8 @@ def _columns(
         raise DataError(
             f"{plan.measures[row].label} is undefined: nothing relevant to find",
             query=queries[query],
-            hint="undefined='skip' leaves such queries out and counts them",
+            hint="undefined='skip' (--undefined skip) leaves such queries out and "
+            "counts them",
         )
     if any(undefined) and policies.undefined == "zero":
         scores = np.where(empty, 0.0, scores)
@@ -274,6 +300,11 @@ def _own_k(
     if k is not None and (type(k) is not int or k < 1):
         raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
     if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
+        if k is not None:
+            raise UsageError(
+                f"k = {k} changes nothing: no metric is spelled with the letter, as in "
+                f"recall@k; for all queries alike, recall@{k} does"
+            )
         return None
     default = DEFAULT_K if k is None else k
     own = (facts[q].k if q in facts else None for q in gold.queries)
@@ -288,13 +319,13 @@ def _refuse(
             f"the run has no results for {int(outcome.missing.sum())} gold queries",
             path=run.name,
             query=queries[int(np.flatnonzero(outcome.missing)[0])],
-            hint="missing='zero' scores them 0, missing='skip' leaves them out",
+            hint="missing='zero' (--missing zero) scores them 0, 'skip' omits them",
         )
     if policies.extra == "error" and outcome.extra:
         raise MismatchError(
             f"{outcome.extra} queries of the run have no gold",
             path=run.name,
-            hint="extra='ignore' scores the others",
+            hint="extra='ignore' (--extra ignore) scores the others",
         )
 
 

@@ -30,11 +30,11 @@ RUNS = {
     "pickle.run": (b"\x80\x04\x95" + b"\0" * 64, "pickle"),
     "columns.csv": (b"colour,size\nred,3\n", "columns.csv: "),
     "number.json": (b'{"q01": {"a": "high"}}', "number.json: "),
-    "nan.json": (b'{"q01": {"a": NaN}}', "nan.json: "),
+    "nan.json": (b'{"q01": {"a": NaN}}', "nan.json:1: "),
     "broken.json": (b'{"q01": {"a": 1.5}', "broken.json:1: "),
 }
 SAMPLES = {
-    "deep.json": (b"[" * 200_000, "deep.json: "),
+    "deep.json": (b"[" * 200_000, "deep.json:1: "),
     "bomb.yaml": (BOMB.encode(), "bomb.yaml"),
     "twice.jsonl": (SAMPLE * 2, "twice.jsonl:2: query id 'q1' occurs twice"),
     "torn.jsonl": (SAMPLE + b'{"id": "q2", "retr', "torn.jsonl:2: broken JSON"),

@@ -50,6 +50,19 @@ def test_a_file_never_acts_unseen(karat: Karat, folder: Path) -> None:
     assert karat("metrics").err == ""
 
 
+def test_every_long_name_of_an_option_will_do(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "karat.yaml").write_text(
+        "evaluate:\n  metric: [recall@1, rr]\n  fail-under: {rr: 0.99}\n"
+    )
+    done = karat(*RUN)
+    assert done.code == 1
+    assert first_metric(done.out) == "recall@1"
+    monkeypatch.setenv("KARAT_METRIC", "recall@2 rr")
+    assert first_metric(karat(*RUN).out) == "recall@2"
+
+
 def test_lists_and_pairs_may_be_written_as_such(karat: Karat, folder: Path) -> None:
     (folder / "karat.yaml").write_text(
         "evaluate:\n"
@@ -69,9 +82,12 @@ def test_lists_and_pairs_may_be_written_as_such(karat: Karat, folder: Path) -> N
     [
         (
             "evaluate: {metrcs: rr}",
-            "setting of evaluate 'metrcs'; did you mean 'metrics'",
+            "karat.yaml: unknown setting of evaluate 'metrcs'; did you mean 'metric",
         ),
-        ("evalute: {k: 3}", "karat.yaml: command 'evalute'; did you mean 'evaluate'?"),
+        (
+            "evalute: {k: 3}",
+            "karat.yaml: unknown command 'evalute'; did you mean 'evaluate'?",
+        ),
         ("evaluate: [rr]", "karat.yaml: must hold a section per command"),
         ("rr", "karat.yaml: must hold a section per command"),
         ("evaluate: {k: {a: 1}}", "karat.yaml: k must be a text, a number or yes/no"),

@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from karat.cli import COMMANDS, karat
-from karat.cli.metrics import about
+from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES, Policies
+from karat.evaluation import evaluate
 from karat.formats.records.fields import ALIASES, FIELDS
 from karat.formats.shipped import FORMATS
 from karat.matching import MATCHERS
@@ -74,12 +75,18 @@ the extra `parquet`.
 """
 FIELD_NAMES = """
 Names are compared without case, `-` and `_`. Where one could mean two things, what
-stands beside it decides. karat prints how it read them, and `--map ours=theirs`
-overrides it.
+stands beside it decides. karat prints how it read them, and `--map ours=theirs`, in
+Python `mapping={"ours": "theirs"}`, overrides it. `theirs` may be a path with dots,
+through objects and lists: `search.top.id`. `document`, `score`, `text` and `grade` may
+also name what stands inside the documents of a list.
+
+A cell of a table holds a list as JSON, `["d1", "d2"]`, or as Python prints it; `d1;d2`
+is one id.
 """
 DECISIONS = """
 What happens where a formula does not decide. The first choice is the native rule; a
-profile is a named set of choices.
+profile is a named set of choices. A switch in parentheses is no option of its own: a
+profile or `karat trec-eval` sets it.
 """
 
 
@@ -105,7 +112,7 @@ def metrics() -> Iterator[str]:
     yield table(("metric", "what it says", "formula"), rows)
     for name, metric in METRICS.items():
         yield f"## {name}"
-        yield inspect.getdoc(metric) or ""
+        yield described(metric)[0]
         yield "\n".join(f"- {what}: {code(text)}" for what, text in about(metric))
     yield "## Matchers"
     yield MATCHING
@@ -162,7 +169,7 @@ def formats() -> Iterator[str]:
     yield table(
         ("switch", "choices", "meaning"),
         [
-            (f"`{f.name}`", listed(CHOICES.get(f.name, ())), rules[f.name])
+            (switch(f.name), listed(CHOICES.get(f.name, ())), rules[f.name])
             for f in fields(Policies)
         ],
     )
@@ -176,6 +183,12 @@ def formats() -> Iterator[str]:
             for p in PROFILES.values()
         ],
     )
+
+
+def switch(name: str) -> str:
+    """A policy as a caller may set it."""
+    settable = name in inspect.signature(evaluate).parameters
+    return f"`{name}`" if settable else f"(`{name}`)"
 
 
 def first_line(thing: type) -> str:

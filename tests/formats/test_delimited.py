@@ -93,7 +93,7 @@ def test_three_columns_without_a_header(save: Save, ids: Ids) -> None:
     loaded = load(path, role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 2.0, "d2": 1.0}}
-    with pytest.raises(FormatError, match=r"no header.*--map id=1 .*--map rank=3"):
+    with pytest.raises(FormatError, match=r"no header.*--map id=1 .*rank=3"):
         load(path, role="run")
     for number, expected in (("score", ["d1", "d2"]), ("rank", ["d2", "d1"])):
         mapping = {"id": "1", "document": "2", number: "3"}

@@ -180,7 +180,7 @@ def test_pandas_frames_are_read_without_pyarrow(
     frame = pd.DataFrame(COLUMNS, dtype=object)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert rankings(load_frame(frame, role="run")) == {"q1": ["b", "a"], "q2": ["a"]}
-    with pytest.raises(MissingExtraError, match="reading a DataFrame needs an extra"):
+    with pytest.raises(MissingExtraError, match="reading a DataFrame needs pyarrow"):
         load_frame(OnlyArrow(None), role="run")
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import karat
+from karat.data.policies import Policies
 from karat.errors import FormatError, MismatchError, MissingFieldError
 from karat.formats.records.paths import value_at
 from karat.formats.records.samples import load_records
@@ -47,7 +48,7 @@ def test_scores_and_texts_inside_documents_are_kept() -> None:
     mapping = {"document": "metadata.source"}
     run = load_records([LANGCHAIN], mapping=mapping).run
     assert run is not None
-    ((_, documents),) = run.rankings(karat.evaluate({}, gold={}, force=True).policies)
+    ((_, documents),) = run.rankings(Policies())
     assert [(d.id, d.text) for d in documents] == [
         ("sizes.md", "Gloves fit."),
         ("returns.md", "Send them back."),

@@ -1,9 +1,13 @@
 """Rankings and labels laid out as hits, for tests of metrics."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 from hypothesis import strategies as st
 
+from karat.data.arrays import place_by
+from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.policies import Policies
 from karat.data.rankings import RankedRun
@@ -17,12 +21,40 @@ _DOCUMENTS = [f"d{number}" for number in range(12)]
 
 def hits_of(rankings: Rankings, labels: Grades, *, judged: bool = True) -> Hits:
     """The hits of rankings matched by id; queries in the order of the labels."""
-    return match_labels(
-        RankedRun(rankings),
-        {query: dict(row) for query, row in labels.items()},
-        judged=judged,
-        policies=Policies(force=True),
-    ).hits
+    grades = {query: dict(row) for query, row in labels.items()}
+    policies = Policies(force=True)
+    matched = match_labels(
+        RankedRun(rankings), grades, judged=judged, policies=policies
+    )
+    return replace(matched.hits, coverage=coverage_of(matched.hits, rankings, grades))
+
+
+def coverage_of(hits: Hits, rankings: Rankings, labels: Grades) -> Coverage:
+    """The same as coverage: documents of one character, that are gold or are not."""
+    query = np.repeat(np.arange(hits.size), hits.retrieved)
+    ids = [(q, d) for q in labels for d in rankings.get(q, ())]
+    gold = np.array([float(labels[q].get(d, 0) > 0) for q, d in ids])
+    every = np.ones(len(query))
+    numbers = {
+        key: n for n, key in enumerate((q, d) for q, row in labels.items() for d in row)
+    }
+    rank = place_by(query, hits.size)
+    rows = [n for n, key in enumerate(ids) if labels[key[0]].get(key[1], 0) > 0]
+    item = np.array([numbers[ids[n]] for n in rows], np.int64)
+    order = np.argsort(item)
+    return Coverage(
+        size=np.bincount(hits.gold_query, hits.gold_grade > 0, minlength=hits.size),
+        query=query,
+        rank=rank,
+        gold=gold,
+        length=every,
+        fresh=every,
+        tokens=every,
+        item=item[order],
+        item_rank=rank[rows][order],
+        share=np.ones(len(rows)),
+        sound=np.ones(len(rows), np.bool_),
+    )
 
 
 def one(ranking: str, grades: Mapping[str, float], *, judged: bool = True) -> Hits:

@@ -14,6 +14,7 @@ from io import TextIOWrapper
 
 import click
 
+from karat.cli.saying import say
 from karat.cli.settings import log, speak
 from karat.errors import KaratError
 from karat.version import __version__
@@ -35,6 +36,10 @@ COMMANDS = {
 ALIASES = {"eval": "evaluate"}
 
 
+class _ReaderGoneError(Exception):
+    """Whoever reads what is printed has seen enough, as `head` does."""
+
+
 class Commands(click.Group):
     """Finds a command by its name and imports only that one."""
 
@@ -54,6 +59,14 @@ class Commands(click.Group):
         if close := get_close_matches(cmd_name.lower().replace("_", "-"), known, n=1):
             ctx.fail(f"No such command {cmd_name!r}; did you mean {close[0]!r}?")
         return None
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Carry a command out; nobody has to read its output to the end."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Click would exit with 1, which says that a gate failed.
+            raise _ReaderGoneError from None
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -78,6 +91,7 @@ def karat(*, verbose: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is a sentence, never a traceback."""
+    _open_closed()
     _forgive_encodings()
     log.setLevel(logging.WARNING)
     try:
@@ -92,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has seen enough; writing more must not complain at exit.
+    except (_ReaderGoneError, BrokenPipeError):
+        # Writing more must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
@@ -111,6 +125,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
 
 
+def _open_closed() -> None:
+    """What goes to a stream that was closed goes nowhere."""
+    nowhere = None
+    if sys.stdout is None or sys.stderr is None:
+        nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stdout = sys.stdout or nowhere
+    sys.stderr = sys.stderr or nowhere
+
+
 def _forgive_encodings() -> None:
     """A terminal that cannot show a character shows a question mark instead."""
     for stream in (sys.stdout, sys.stderr):
@@ -119,5 +142,5 @@ def _forgive_encodings() -> None:
 
 
 def _complain(sentence: str) -> None:
-    click.echo(f"karat: {sentence}", err=True)
+    say(f"karat: {sentence}", err=True)
     sys.exit(_USAGE)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from karat.cli.options import mapping_option, writable
+from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.errors import FormatError, UsageError
 from karat.formats.loading import load
@@ -54,6 +55,6 @@ def command(**options: Any) -> None:
         except OSError as error:
             reason = error.strerror or str(error)
             raise FormatError(f"cannot be written: {reason}", path=target) from None
-        click.echo(f"karat: wrote {target}", err=True)
+        say(f"karat: wrote {target}", err=True)
     for notice in notices:
-        click.echo(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)

@@ -46,15 +46,23 @@ def command(copy: str | None) -> None:
 
 
 def _copy(folder: Path, target: Path) -> None:
-    taken = [file.name for file in folder.iterdir() if (target / file.name).exists()]
+    taken = [
+        file.name
+        for file in folder.iterdir()
+        if (target / file.name).exists() and not _alike(file, target / file.name)
+    ]
     if taken:
-        raise FormatError(f"already holds {min(taken)}", path=target)
+        raise FormatError(f"already holds another {min(taken)}", path=target)
     try:
         shutil.copytree(folder, target, dirs_exist_ok=True)
     except OSError as error:
         raise FormatError(f"cannot be written: {error.strerror}", path=target) from None
-    for file in sorted(target.iterdir()):
-        click.echo(file)
+    for file in sorted(folder.iterdir()):
+        click.echo(target / file.name)
+
+
+def _alike(file: Path, other: Path) -> bool:
+    return other.is_file() and file.read_bytes() == other.read_bytes()
 
 
 def _score(folder: Path) -> None:

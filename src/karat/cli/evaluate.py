@@ -1,6 +1,5 @@
 """`karat evaluate`: score one or more runs against gold."""
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,17 +11,20 @@ import click
 from karat.cli.gates import failures, read_gate
 from karat.cli.inputs import read_gold, read_runs
 from karat.cli.options import existing, mapping_option, policy_options, writable
+from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
 from karat.data.policies import policies_for
 from karat.data.queries import Loaded, Query
 from karat.data.tables import Table
-from karat.errors import ParameterError, UsageError
+from karat.errors import FormatError, ParameterError, UsageError
 from karat.evaluation import DEFAULT_METRICS, evaluate
 from karat.explanation import explain
 from karat.formats.loading import load
 from karat.formats.shipped import FORMATS
+from karat.matching import MATCHERS
 from karat.metrics import read_metric
+from karat.metrics.asked import read_asked
 from karat.reports import REPORTS, Report, by_tag, leaderboard
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track
@@ -35,8 +37,6 @@ _INCOMPLETE = 3
 _JUDGED_AT = 10
 # Half a character, as broken JSON may hold, is written the way JSON writes it.
 _LONE = "backslashreplace"
-# A comma between metrics, not one inside parentheses or brackets.
-_BETWEEN = re.compile(r",(?![^(\[]*[)\]])")
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
     *("ties", "threshold", "force"),
@@ -45,7 +45,13 @@ _SCORING = (
 
 @click.command("evaluate", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-g", "--gold", "--qrels", help="What should have been retrieved.")
+@click.option(
+    "-g",
+    "--gold",
+    "--qrels",
+    metavar="FILE",
+    help="What should have been retrieved: a file of any format.",
+)
 @click.option(
     "-m",
     "--metric",
@@ -61,11 +67,15 @@ _SCORING = (
     default="auto",
     show_default=True,
     metavar="MATCHER",
-    help="How a document satisfies a gold item.",
+    help=f"How a document satisfies a gold item: auto, {', '.join(MATCHERS)}.",
 )
 @policy_options
 @mapping_option
-@click.option("--format", metavar="FORMAT", help="Format of RUN, if not by content.")
+@click.option(
+    "--format",
+    metavar="FORMAT",
+    help=f"Format of RUN, if not by content: {', '.join(FORMATS)}.",
+)
 @click.option("--queries", metavar="FILE", help="Texts and tags of queries.")
 @click.option("--by", metavar="COLUMN", help="Split one table into systems.")
 @click.option("--slice", type=click.Choice(["tag"]), help="Also show means by tag.")
@@ -113,8 +123,7 @@ def command(**options: Any) -> None:
 
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
-    texts = (part for text in options["metrics"] for part in _BETWEEN.split(text))
-    metrics = [text.strip() for text in texts if text.strip()]
+    metrics = [str(metric) for metric in read_asked(options["metrics"])]
     for metric in metrics:
         read_metric(metric)
     if options["profile"] is not None:
@@ -165,10 +174,6 @@ def _score(
             **scoring,
         )
         evaluations.append(replace(evaluation, run=name))
-        renamed = {o: t for o, t in loaded.mapping.items() if o != t}
-        if renamed:
-            pairs = ", ".join(f"{ours}={theirs}" for ours, theirs in renamed.items())
-            notes.append(f"fields read as: {pairs}")
         if loaded.format.startswith("trec"):
             notes += unlike_trec_eval(evaluation)
     return evaluations, list(dict.fromkeys(notes))
@@ -178,7 +183,10 @@ def _facts(options: Mapping[str, Any]) -> Mapping[str, Query]:
     """Texts and tags of the queries, if they have a file of their own."""
     if options["queries"] is None:
         return {}
-    return load(options["queries"], role="queries").queries
+    queries = load(options["queries"], role="queries").queries
+    if not queries:
+        raise FormatError("holds no texts or tags of queries", path=options["queries"])
+    return queries
 
 
 def _informed(loaded: Loaded, facts: Mapping[str, Query]) -> Loaded:
@@ -239,7 +247,7 @@ def _report(
     for path, report in outputs:
         text = report(evaluations, _tables(evaluations, notes, options))
         path.write_text(text, "utf-8", _LONE, newline="\n")
-        click.echo(f"karat: wrote {path}", err=True)
+        say(f"karat: wrote {path}", err=True)
 
 
 def _tables(
@@ -262,7 +270,7 @@ def _conclude(
     evaluations: Sequence[Evaluation], broken: Sequence[str], gates: int
 ) -> None:
     for sentence in broken:
-        click.echo(f"karat: gate failed: {sentence}", err=True)
+        say(f"karat: gate failed: {sentence}", err=True, alarm=True)
     if broken:
         sys.exit(_GATE_FAILED)
     if gates:

@@ -33,9 +33,15 @@ def read_gate(text: str) -> Gate:
         equals = ""
     if not equals or least != least:  # noqa: PLR0124
         raise UsageError(f"--fail-under takes METRIC=VALUE, got {text!r}")
-    if "[" not in metric:
-        metric = str(read_metric(metric))
-    return Gate(metric, least)
+    read = read_metric(metric)
+    low, high = read.bounds
+    if not low <= least <= high:
+        percent = low <= least / 100 <= high
+        hint = f"; {least / 100:g}?" if percent else ""
+        raise UsageError(
+            f"--fail-under {text}: {metric} lies between {low:g} and {high:g}{hint}"
+        )
+    return Gate(metric if "[" in metric else str(read), least)
 
 
 def failures(gates: Sequence[Gate], evaluations: Sequence[Evaluation]) -> list[str]:

@@ -1,20 +1,20 @@
 """The files `karat evaluate` is called with."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from karat.cli.options import mapping_of
 from karat.data.queries import Loaded
-from karat.errors import DataError, MissingFieldError, UsageError
+from karat.errors import DataError, UsageError
 from karat.formats.loading import load, load_by
 from karat.formats.streams import STDIN
+from karat.formats.told import fitting, mapping_of, shared_names
 
-__all__ = ["fitting", "read_gold", "read_runs", "shared_names"]
+__all__ = ["read_gold", "read_runs"]
 
-T = TypeVar("T")
+_SHOWN = 12
 
 
 def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Loaded | None:
@@ -44,54 +44,19 @@ def read_runs(
             prefix = f"{Path(path).name}:" if len(paths) > 1 else ""
             yield from ((prefix + name, part) for name, part in systems.items())
         else:
-            read = partial(_read_run, path, chosen)
+            others = [other for other in paths if other != path]
+            read = partial(_read_run, path, chosen, others)
             loaded = fitting(read, path, mapping, shared)
             # Files of one name in several folders are told apart by their paths.
             own = loaded.run.name if loaded.run is not None else path
             yield (own if len(several) == len(paths) else path), loaded
 
 
-def shared_names(
-    mapping: Mapping[str, str], gold: Loaded | None = None
-) -> AbstractSet[str]:
-    """Our names in a mapping that may be about the other file of run and gold only.
-
-    Args:
-        mapping: our field name -> a file's, as the user wrote it.
-        gold: the gold once it is read: a run must have all that it does not have.
-    """
-    if gold is not None:
-        known = gold.mapping.values()
-        return {ours for ours, theirs in mapping.items() if theirs in known}
-    return mapping_of("run", mapping).keys() & mapping_of("gold", mapping).keys()
-
-
-def fitting(
-    read: Callable[..., T],
-    path: str,
-    mapping: Mapping[str, str],
-    shared: AbstractSet[str],
-) -> T:
-    """What `read` makes of a file, without those names of the mapping it does not have.
-
-    Args:
-        read: reads the file with the `mapping` it is given.
-        path: the file; standard input cannot be read again.
-        mapping: our field name -> the file's.
-        shared: our names that may be about another file only.
-    """
-    try:
-        return read(mapping=mapping)
-    except MissingFieldError as error:
-        told = mapping.items()
-        fits = {o: t for o, t in told if t != error.field or o not in shared}
-        if path == STDIN or len(fits) == len(mapping):
-            raise
-        return fitting(read, path, fits, shared)
-
-
 def _read_run(
-    path: str, chosen: Mapping[str, Any], mapping: Mapping[str, str]
+    path: str,
+    chosen: Mapping[str, Any],
+    others: Sequence[str],
+    mapping: Mapping[str, str],
 ) -> Loaded:
     chosen = {**chosen, "mapping": mapping}
     try:
@@ -101,8 +66,22 @@ def _read_run(
             raise
         # A run alone is the likeliest mistake, and a sentence about samples no help.
         with suppress(DataError):
-            if load(path, **{**chosen, "role": "run"}).gold is None:
-                raise UsageError(
-                    f"{path} holds a run but no gold: add --gold"
-                ) from None
+            loaded = load(path, **{**chosen, "role": "run"})
+            if loaded.gold is None:
+                hint = _where_gold_may_be(loaded, others)
+                raise UsageError(f"{path} holds a run but no gold: {hint}") from None
         raise
+
+
+def _where_gold_may_be(run: Loaded, others: Sequence[str]) -> str:
+    for path in others:
+        with suppress(DataError):
+            if path != STDIN and load(path).gold is not None:
+                return f"is {path} the gold? then --gold {path}"
+    unread = next((query.metadata for query in run.queries.values()), {})
+    if not unread:
+        return "add --gold"
+    names = ", ".join(str(name)[:40] for name in [*unread][:_SHOWN])
+    return (
+        f"add --gold, or say which field is the gold, as in --map relevant=...: {names}"
+    )

@@ -9,17 +9,15 @@ from typing import Any, TypeVar
 import click
 
 from karat.data.policies import CHOICES, PROFILES
-from karat.errors import FormatError, UsageError
-from karat.formats.records.fields import GOLD, RETRIEVED
+from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.formats.records.fields import FIELDS
 
-__all__ = ["existing", "mapping_of", "mapping_option", "policy_options", "writable"]
+__all__ = ["existing", "mapping_option", "policy_options", "writable"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PROFILES = [str(policies.profile) for policies in PROFILES.values()]
 
-_OF_RUNS = RETRIEVED | {"retrieved_scores", "score", "rank"}
-_OF_GOLD = GOLD | {"grade"}
 _ABOUT = {
     "undefined": "scores without a value",
     "missing": "gold queries that the run lacks",
@@ -56,17 +54,6 @@ def mapping_option(command: F) -> F:
     )(command)
 
 
-def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
-    """The part of a mapping that is about a file of that role.
-
-    Example:
-        >>> mapping_of("gold", {"retrieved": "hits", "relevant": "wanted", "id": "nr"})
-        {'relevant': 'wanted', 'id': 'nr'}
-    """
-    others = {"run": _OF_GOLD, "gold": _OF_RUNS}.get(role or "", frozenset())
-    return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
-
-
 def existing(patterns: Sequence[str]) -> list[str]:
     """The paths that the patterns name; a pattern without any file is an error."""
     paths: list[str] = []
@@ -90,6 +77,8 @@ def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
         target: as the user wrote it.
         inputs: files that must not be overwritten.
     """
+    if not target:
+        raise UsageError("the path of the file to write is empty")
     path = Path(target)
     if path.is_dir():
         raise FormatError("is a folder; name a file to write", path=target)
@@ -120,5 +109,7 @@ def _read_mapping(
             raise click.BadParameter(
                 f"expected OURS=THEIRS, got {pair!r}", param=parameter
             )
+        if ours not in FIELDS:
+            raise UnknownNameError("field", ours, FIELDS)
         mapping[ours] = theirs
     return mapping

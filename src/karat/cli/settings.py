@@ -6,13 +6,14 @@ those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from karat.cli.saying import say
 from karat.errors import FormatError, UnknownNameError
 
 __all__ = ["Command", "log", "speak"]
@@ -47,6 +48,9 @@ class Command(click.Command):
             help="Say what is done, and why.",
         )
         self.params.append(verbose)
+        for option in self.params:
+            if isinstance(option, click.Option) and len(names := _names(option)) > 1:
+                option.envvar = [f"{PREFIX}_{name.upper()}" for name in names]
 
     def make_context(
         self,
@@ -87,21 +91,31 @@ class Command(click.Command):
             commands = parent.command.list_commands(parent)
             for name in settings:
                 if name not in commands:
-                    raise UnknownNameError(f"{SETTINGS}: command", str(name), commands)
+                    raise _unknown("command", name, commands)
         section = settings.get(self.name or "", {})
         options = {
-            option.name: option
+            name: option
             for option in self.params
             if isinstance(option, click.Option) and option.expose_value
+            for name in _names(option)
         }
-        for name in section:
-            if name not in options:
-                kind = f"{SETTINGS}: setting of {self.name}"
-                raise UnknownNameError(kind, str(name), options)
-        return {
-            name: _as_click_takes_it(options[name], value)
-            for name, value in section.items()
-        }
+        settings = {}
+        for name, value in section.items():
+            option = options.get(str(name).replace("-", "_"))
+            if option is None:
+                raise _unknown(f"setting of {self.name}", name, options)
+            settings[str(option.name)] = _as_click_takes_it(option, value)
+        return settings
+
+
+def _names(option: click.Option) -> list[str]:
+    """What a file and the environment may call an option: each of its long names."""
+    long = [name[2:].replace("-", "_") for name in option.opts if name[:2] == "--"]
+    return list(dict.fromkeys([str(option.name), *long]))
+
+
+def _unknown(kind: str, name: object, known: Iterable[str]) -> FormatError:
+    return FormatError(str(UnknownNameError(kind, str(name), known)), path=SETTINGS)
 
 
 def speak(level: int) -> None:
@@ -116,7 +130,7 @@ def speak(level: int) -> None:
 class _Stderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         # Looked up anew each time: tests and notebooks replace it.
-        click.echo(self.format(record), err=True)
+        say(self.format(record), err=True)
 
 
 def _read_file() -> Mapping[str, Mapping[str, Any]]:
@@ -129,7 +143,7 @@ def _read_file() -> Mapping[str, Mapping[str, Any]]:
 
     try:
         settings = yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise FormatError(f"not readable as YAML: {problem}", path=path) from None
     if settings is None:

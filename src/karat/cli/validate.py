@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from karat.cli.inputs import fitting, shared_names
-from karat.cli.options import existing, mapping_of, mapping_option
+from karat.cli.options import existing, mapping_option
+from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
@@ -17,6 +17,7 @@ from karat.data.runs import Notice, Run
 from karat.errors import DataError, MissingFieldError, UsageError
 from karat.evaluation import evaluate
 from karat.formats.checking import Checked, validate
+from karat.formats.told import fitting, mapping_of, shared_names
 
 __all__ = ["command"]
 
@@ -81,17 +82,17 @@ def _check(
     except MissingFieldError:
         checked = check(mapping=mapping)
     for problem in checked.problems:
-        click.echo(f"karat: {problem}", err=True)
+        say(f"karat: {problem}", err=True)
     if checked.more:
         found = len(checked.problems)
-        click.echo(
+        say(
             f"karat: {path}: more problems after these {found}; --limit shows more",
             err=True,
         )
     if checked.loaded is not None:
-        click.echo(f"{path}: {', '.join(_contents(checked.loaded))}")
+        say(f"{path}: {', '.join(_contents(checked.loaded))}")
         for line in _remarks(checked.loaded):
-            click.echo(f"  {line}")
+            say(f"  {line}")
         if checked.loaded.gold is None and options["gold"] is None:
             _say((*checked.notices, *_noticed(checked.loaded.run)))
     return checked
@@ -163,12 +164,12 @@ def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
     try:
         result = evaluate(loaded, gold=gold, metrics=_COUNTS)
     except DataError as error:
-        click.echo(f"karat: {error}", err=True)
+        say(f"karat: {error}", err=True)
         return 1
     total = {name: int(result[name].scores.sum()) for name in _COUNTS}
     judged = total["num_rel_ret"] + total["num_nonrel_judged_ret"]
     present = len(result.queries) - int(result.missing.sum())
-    click.echo(f"{result.title}, matched by {result.matchers[_COUNTS[0]]}:")
+    say(f"{result.title}, matched by {result.matchers[_COUNTS[0]]}:")
     click.echo(
         f"  {present} of {len(result.queries)} gold queries are in the run\n"
         f"  {total['num_rel_ret']} of {total['num_rel']} relevant items are found\n"
@@ -180,4 +181,4 @@ def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
 
 def _say(notices: Iterable[Notice]) -> None:
     for notice in notices:
-        click.echo(f"  {notice.kind}: {notice}")
+        say(f"  {notice.kind}: {notice}")

@@ -154,6 +154,10 @@ class Evaluation:
             if column.cutoffs:
                 ks = ", ".join(map(str, column.cutoffs))
                 notes.append(f"{name} used k = {ks}")
+        for fields in ("fields", "gold_fields"):
+            if renamed := self.provenance.get(fields):
+                pairs = (f"{ours}={theirs}" for ours, theirs in renamed.items())
+                notes.append(f"{fields.replace('_', ' ')} read as: {', '.join(pairs)}")
         return Table(
             columns=names,
             rows=[row[: len(names)] for row in rows],

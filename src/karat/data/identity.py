@@ -18,6 +18,7 @@ def as_id(value: object, what: str = "document id", query: object = None) -> str
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return str(value.__index__())
     raise DataError(
-        f"{what} must be a string or an integer, got {type(value).__name__} {value!r}",
+        f"{what} must be a string or an integer, "
+        f"got {type(value).__name__} {value!r:.60}",
         query=query,
     )

@@ -80,7 +80,7 @@ class Policies:
 
 def _as_number(threshold: object) -> float:
     """The threshold as the one type that all of them are compared in."""
-    if isinstance(threshold, Real) and type(threshold) is not bool:
+    if isinstance(threshold, Real) and not isinstance(threshold, bool):
         with suppress(OverflowError):
             if isfinite(number := float(threshold)):
                 return number

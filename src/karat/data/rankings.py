@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Ints
+from karat.data.identity import as_id
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError
@@ -52,7 +53,7 @@ class ScoredRun(Run):
             )
         try:
             return self._locate(labels, judged=judged)
-        except (AttributeError, TypeError):
+        except (AttributeError, OverflowError, TypeError):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()
             raise
@@ -90,6 +91,8 @@ class ScoredRun(Run):
                 places.append(size - end)
                 grades.append(grade)
             found.append(len(places) - before)
+            if not ordered:
+                checksum += sum(ranking.values())
         if not isfinite(checksum):
             # A score that is not a number makes the sum none either.
             self._check()
@@ -113,6 +116,7 @@ class ScoredRun(Run):
             policies,
             ties=tied,
             numbers=_numbers(self._rankings),
+            empty=_empty_queries(self._rankings, labels),
             extra=_extra_queries(self._rankings, labels),
         )
 
@@ -157,10 +161,19 @@ class RankedRun(Run):
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents at their first position."""
-        if policies.duplicates != "first":
-            self = self._deduplicated(policies)  # noqa: PLW0642
-        if policies.duplicates == "keep":
-            return self._locate_all(labels, judged=judged)
+        try:
+            if policies.duplicates == "keep":
+                return self._locate_all(labels, judged=judged)
+            run = self if policies.duplicates == "first" else self._distinct(policies)
+            return run._locate_first(labels, judged=judged)  # noqa: SLF001
+        except TypeError:
+            # Optimistic above, precise here: say which id of which query is wrong.
+            for query, ranking in self._rankings.items():
+                for document in ranking:
+                    as_id(document, query=query)
+            raise
+
+    def _locate_first(self, labels: Labels, *, judged: bool) -> Located:
         found: list[int] = []
         retrieved: list[int] = []
         places: list[int] = []
@@ -206,6 +219,7 @@ class RankedRun(Run):
             policies,
             duplicates=repeated,
             numbers=_numbers(self._rankings),
+            empty=_empty_queries(self._rankings, labels),
             extra=_extra_queries(self._rankings, labels),
         )
 
@@ -232,9 +246,7 @@ class RankedRun(Run):
             found.append(len(places) - before)
         return _located(self._rankings, found, places, grades, retrieved, items)
 
-    def _deduplicated(self, policies: Policies) -> "RankedRun":
-        if policies.duplicates == "keep":
-            return self
+    def _distinct(self, policies: Policies) -> "RankedRun":
         distinct = {
             query: list(dict.fromkeys(r)) for query, r in self._rankings.items()
         }
@@ -349,9 +361,16 @@ def _extra_queries(rankings: Mapping[str, Any], labels: Labels) -> list[str]:
     return [query for query in rankings if query not in labels]
 
 
+def _empty_queries(rankings: Mapping[str, Any], labels: Labels) -> list[str]:
+    return [query for query in labels if query in rankings and not rankings[query]]
+
+
 def _numbers(rankings: Mapping[str, Any]) -> dict[str, int]:
     """Ids that are not text, by query: they were overlooked among a great many."""
-    counts = {q: sum(type(d) is not str for d in row) for q, row in rankings.items()}
+    counts = {
+        query: sum(not isinstance(document, str) for document in ranking)
+        for query, ranking in rankings.items()
+    }
     return {query: count for query, count in counts.items() if count}
 
 
@@ -364,11 +383,11 @@ def _check_scores(query: str, ranking: Mapping[str, Any]) -> None:
     for document, score in ranking.items():
         try:
             finite = isfinite(score)
-        except TypeError:
+        except (OverflowError, TypeError):
             finite = False
         if isinstance(score, str) or not finite:
             raise DataError(
-                f"the score of document {document!r} must be a finite number, "
-                f"got {score!r}",
+                f"the score of document {document!r:.60} must be a finite number, "
+                f"got {score!r:.60}",
                 query=query,
             )

@@ -120,6 +120,7 @@ def run_notices(
     ties: Mapping[str, int] | None = None,
     duplicates: Mapping[str, int] | None = None,
     numbers: Mapping[str, int] | None = None,
+    empty: Sequence[str] = (),
     extra: Sequence[str] = (),
 ) -> tuple[Notice, ...]:
     """What is to be said of a run.
@@ -129,6 +130,7 @@ def run_notices(
         ties: query -> documents that share a score with one before.
         duplicates: query -> documents retrieved before.
         numbers: query -> ids that are numbers among text, and so match nothing.
+        empty: queries with an empty ranking.
         extra: queries without gold.
     """
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
@@ -142,9 +144,15 @@ def run_notices(
         for kind, counts, text in counted
         if counts
     ]
-    if extra:
-        text = "queries of the run have no gold and were ignored"
-        notices.append(Notice("extra", len(extra), text, tuple(extra[:3])))
+    listed = (
+        ("empty", empty, "queries for which nothing was retrieved"),
+        ("extra", extra, "queries of the run have no gold and were ignored"),
+    )
+    notices += [
+        Notice(kind, len(queries), text, tuple(queries[:3]))
+        for kind, queries, text in listed
+        if queries
+    ]
     return tuple(notices)
 
 

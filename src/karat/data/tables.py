@@ -92,13 +92,22 @@ class Table:
 
     def as_html(self) -> str:
         """The table for a notebook; every cell is escaped."""
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
+        # Notebooks keep no style sheet: every cell says where its text stands.
+        sides = [
+            "left" if n in self.texts else "right" for n in range(len(self.columns))
+        ]
+        head = _in_html("th", self.columns, sides)
+        body = "".join(f"<tr>{_in_html('td', row, sides)}</tr>" for row in self.rows)
+        notes = "".join(
+            f'<div style="font-size:85%">{html.escape(note)}</div>'
+            for note in self.notes
         )
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes)
-        caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        caption = (
+            '<caption style="caption-side:top;text-align:left">'
+            f"{html.escape(self.title)}</caption>"
+            if self.title
+            else ""
+        )
         return (
             f"<table>{caption}<thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}"
@@ -164,6 +173,13 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     if width is None or len(text) <= width:
         return [text]
     return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _in_html(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    return "".join(
+        f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
+        for cell, side in zip(cells, sides, strict=True)
+    )
 
 
 def _in_markdown(text: str) -> str:

@@ -37,6 +37,8 @@ class Beir(Format):
 
     def read(self, source: Source) -> Loaded:
         """The gold, with the texts of its queries."""
+        if source.role in {"run", "samples"}:
+            raise source.mistaken("is a BEIR data set, which holds gold")
         folder = Path(source.path)
         splits = _splits(folder)
         path = splits.get("test") or (*splits.values(), None)[0]
@@ -103,10 +105,10 @@ def _read_queries(path: Path | None, gold: Gold) -> dict[str, Query]:
                 raise placed(error, path=path) from None
             name = str(record.get("_id")) if isinstance(record, dict) else ""
             if name in gold.documents:
-                metadata = record.get("metadata")
+                text, metadata = record.get("text"), record.get("metadata")
                 queries[name] = Query(
                     name,
-                    text=record.get("text"),
+                    text=text if isinstance(text, str) else None,
                     metadata=metadata if isinstance(metadata, dict) else {},
                 )
     return queries

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
@@ -11,7 +12,7 @@ from karat.errors import DataError
 from karat.formats.format import Role
 from karat.formats.loading import load_with_notes, sniff
 from karat.formats.notes import Notes
-from karat.formats.streams import STDIN, open_binary
+from karat.formats.streams import open_binary
 from karat.formats.trec.lines import QRELS, RUN, checked_lines
 
 __all__ = ["Checked", "validate"]
@@ -84,7 +85,8 @@ def _lines_checked(
 ) -> Checked:
     """A TREC file is read fast, up to its first problem: now line by line."""
     path = os.fspath(source)
-    if path == STDIN:
+    if not Path(path).is_file():
+        # A pipe cannot be read twice.
         return Checked((first,))
     with open_binary(path) as stream:
         name = format or sniff(stream.read(_HEAD), path).name

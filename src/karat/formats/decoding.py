@@ -2,6 +2,8 @@
 
 import codecs
 import json
+import re
+import sys
 from collections import Counter
 from typing import Any, Final, NoReturn
 
@@ -27,6 +29,11 @@ _FOREIGN: Final = (
     (b"<!DOCTYPE html", "a web page (HTML)"),
     (b"<html", "a web page (HTML)"),
     (b"<?xml", "an XML file"),
+)
+_DEEP: Final = 500
+_TOKENS: Final = re.compile(
+    r'"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"(?P<colon>\s*:)?'
+    r"|(?P<open>[\[{])|(?P<close>[\]}])|(?P<constant>NaN|-?Infinity)"
 )
 _PICKLE: Final = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
 
@@ -91,13 +98,31 @@ def decode_json(text: str, line: int | None = None) -> Any:
             line=(line or 1) + error.lineno - 1,
         ) from None
     except FormatError as error:
-        raise FormatError(error.problem, line=line) from None
+        place = line or _line_of(text, sys.maxsize)
+        raise FormatError(error.problem, line=place) from None
     except RecursionError:
-        raise FormatError("JSON nested too deeply", line=line) from None
+        place = line or _line_of(text, _DEEP)
+        raise FormatError("JSON nested too deeply", line=place) from None
     except ValueError:
         raise FormatError(
             "a number in the JSON has too many digits", line=line
         ) from None
+
+
+def _line_of(text: str, deepest: int) -> int | None:
+    """The line of a key given twice, of NaN, or of a bracket deeper than that."""
+    keys: list[set[str]] = []
+    for found in _TOKENS.finditer(text):
+        key = found["text"] if found["colon"] else None
+        if found["open"]:
+            keys.append(set())
+        elif found["close"] and keys:
+            keys.pop()
+        if found["constant"] or len(keys) > deepest or (keys and key in keys[-1]):
+            return text.count("\n", 0, found.start()) + 1
+        if key is not None and keys:
+            keys[-1].add(key)
+    return None
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

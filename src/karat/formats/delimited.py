@@ -2,10 +2,10 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from karat.data.gold import Gold
 from karat.data.policies import Policies
@@ -23,9 +23,9 @@ from karat.formats.records.native import (
 )
 from karat.formats.records.samples import Samples
 from karat.formats.records.shapes import load_records_by
-from karat.formats.records.tables import COLUMNS, Table
+from karat.formats.records.tables import COLUMNS, Table, system_column
 
-__all__ = ["Delimited"]
+__all__ = ["Delimited", "write_rows"]
 
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = 1 << 30
@@ -88,9 +88,11 @@ class Delimited(Format):
             if theirs not in header:
                 problem = f"no column is called {theirs!r}"
                 raise source.lacks(theirs, f"{problem}; columns found: {_list(header)}")
-        table = Table(source, fields)
+        system = system_column(header)
+        table = Table(source, fields, system)
         # One cell beyond the last stands for the columns that are not there.
         places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
+        places.append(header.index(system) if system else -1)
         for line, row in rows:
             row.append("")
             table.take([row[place] or None for place in places], line)
@@ -114,6 +116,10 @@ class Delimited(Format):
                     yield line, row
                 line = reader.line_num + 1
         except csv.Error as error:
+            if "new-line character" in str(error):
+                hint = "save the file with Unix line ends"
+                problem = "a carriage return within the row"
+                raise source.error(problem, line=line, hint=hint) from None
             raise source.error(f"broken row: {error}", line=line) from None
 
     def _between(self, line: str) -> str:
@@ -154,12 +160,24 @@ class Delimited(Format):
         self._write(header, rows, stream)
 
     def _write(self, header: Any, rows: Any, stream: BinaryIO) -> None:
-        text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="")
-        writer = csv.writer(text, delimiter=self._delimiters[0], lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        text = io.TextIOWrapper(stream, "utf-8", newline="")
+        write_rows(chain([header], rows), text, self._delimiters[0])
         text.flush()
         text.detach()
+
+
+def write_rows(
+    rows: Iterable[Sequence[Any]], text: TextIO, delimiter: str = ","
+) -> None:
+    """Write rows as delimited text; cells are quoted where they need to be."""
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    # Python before 3.13 leaves a lone carriage return bare, which ends a row.
+    careful = csv.writer(
+        text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL
+    )
+    for row in rows:
+        bare = any("\r" in cell for cell in row if isinstance(cell, str))
+        (careful if bare else writer).writerow(row)
 
 
 def _first_line(head: bytes) -> str:
@@ -217,7 +235,7 @@ def _unnamed(header: list[str], source: Source) -> dict[str, str]:
         return {"id": "1", "document": "2", "grade": "3"}
     raise source.error(
         "has no header, and its third column may be a score or a rank",
-        hint="--map id=1 --map document=2 --map rank=3 says which",
+        hint="--map id=1 --map document=2 and --map score=3 or rank=3 say which",
     )
 
 

@@ -64,6 +64,12 @@ class Source:
         """A problem of this input, with its place."""
         return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
 
+    def mistaken(self, what: str) -> FormatError:
+        """An input that is something else than what was asked for."""
+        asked = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
+        wanted = asked.get(self.role or "", "something else was")
+        return self.error(f"{what}, but {wanted} asked for: swapped files?")
+
     def lacks(self, field: str, problem: str) -> MissingFieldError:
         """A field that the user named and this input does not have."""
         return MissingFieldError(problem, field, path=self.path)
@@ -115,7 +121,7 @@ class Format(ABC):
 
     def read_by(self, source: Source, column: str) -> dict[str, Loaded]:
         """The input split into one part per value of a column, such as the system."""
-        raise source.error(f"{self.name} has no columns to split by", hint=column)
+        raise source.error(f"{self.name} has no column {column!r} to split by")
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:  # noqa: ARG002
         """Write the rankings, and the texts if the format has room for them."""

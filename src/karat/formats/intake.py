@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
 from karat.data.gold import Gold
 from karat.data.queries import Loaded
@@ -14,32 +16,53 @@ from karat.formats.format import Role, Source
 from karat.formats.loading import load
 from karat.formats.objects import PLAIN, plain_gold, plain_run
 from karat.formats.records.shapes import load_value
+from karat.formats.told import fitting, mapping_of, shared_names
 
 __all__ = ["check_places", "take_gold", "take_run"]
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
-def take_run(source: Any, *, with_gold: bool = False) -> Loaded:
+
+def take_run(
+    source: Any,
+    *,
+    with_gold: bool = False,
+    mapping: Mapping[str, str] = _NOTHING,
+    gold: Loaded | None = None,
+) -> Loaded:
     """A run from any kind of object or a path.
 
     Args:
         source: what the caller handed over.
         with_gold: the gold must be in it too, as in samples.
+        mapping: our field name -> theirs, where the inference should not decide.
+        gold: the gold, if it comes apart; the mapping may be about it only.
     """
     if isinstance(source, Loaded):
         return source
     if isinstance(source, Run):
         return Loaded(run=source)
     found = None if with_gold else plain_run(source)
-    return found or _take(source, "samples" if with_gold else "run")
+    if found is not None:
+        return found
+    role: Role = "samples" if with_gold else "run"
+    shared = frozenset() if gold is None else shared_names(mapping, gold)
+    return fitting(
+        partial(_take, source, role), source, mapping_of(role, mapping), shared
+    )
 
 
-def take_gold(source: Any) -> Loaded:
-    """Gold from any kind of object or a path."""
+def take_gold(source: Any, mapping: Mapping[str, str] = _NOTHING) -> Loaded:
+    """Gold from any kind of object or a path; the mapping may be about a run only."""
     if isinstance(source, Loaded):
         return source
     if isinstance(source, Gold):
         return Loaded(gold=source)
-    return plain_gold(source) or _take(source, "gold")
+    found = plain_gold(source)
+    if found is not None:
+        return found
+    told = mapping_of("gold", mapping)
+    return fitting(partial(_take, source, "gold"), source, told, shared_names(mapping))
 
 
 def check_places(run: tuple[Any, Loaded], gold: tuple[Any, Loaded]) -> None:
@@ -68,13 +91,13 @@ def _by_position(source: Any, loaded: Loaded) -> bool:
     return isinstance(source, list | tuple) and loaded.format == PLAIN
 
 
-def _take(source: Any, role: Role) -> Loaded:
+def _take(source: Any, role: Role, *, mapping: Mapping[str, str]) -> Loaded:
     if isinstance(source, str | os.PathLike):
-        return load(source, role=role)
+        return load(source, role=role, mapping=mapping)
     if is_frame(source):
-        return load_frame(source, role=role, name=role)
+        return load_frame(source, role=role, mapping=mapping, name=role)
     if isinstance(source, Mapping | Sequence) and not isinstance(source, bytes):
-        return load_value(source, Source(role, role), "objects")
+        return load_value(source, Source(role, role, mapping), "objects")
     raise DataError(
         f"cannot read {role} from {type(source).__name__}",
         hint="pass a mapping, a list, a path or a DataFrame",

@@ -135,4 +135,5 @@ def _write(value: object, stream: BinaryIO) -> None:
 
 def _encoded(value: object, indent: int | None = None) -> bytes:
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
-    return text.encode("utf-8", "surrogatepass")
+    # Half a character, as broken JSON may hold, is written the way JSON writes it.
+    return text.encode("utf-8", "backslashreplace")

@@ -98,6 +98,9 @@ def sniff(head: bytes, path: str) -> Format:
             raise FormatError(f"looks like {kind}", path=path)
         if not head.strip(b"\xef\xbb\xbf \t\r\n"):
             raise FormatError("is empty: there is nothing to read", path=path)
+    if found is None:
+        # What no format knows is read as what its name says, up to the first problem.
+        found = next((f for f in known if name.endswith(f.extensions)), None)
     if found is not None:
         return found
     line = head.strip().partition(b"\n")[0][:60].decode("utf-8", "replace")
@@ -118,6 +121,8 @@ def _open(
     if role is not None and role not in _ROLES:
         raise ParameterError("load", "role", f"one of {', '.join(_ROLES)}", role)
     path = os.fspath(source)
+    if not path:
+        raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes)
     if path != STDIN and Path(path).is_dir():
         return _folder_format(path, format), where

@@ -132,14 +132,21 @@ def _coerce(
 
 
 def _check_grades(labels: dict[Any, Any]) -> None:
-    grades = chain.from_iterable(map(dict.values, labels.values()))
-    if {*map(type, grades)} <= {int}:
+    grades = [*chain.from_iterable(map(dict.values, labels.values()))]
+    if {*map(type, grades)} <= {int, float} and _is_finite(sum(grades)):
         return
     for query, row in labels.items():
         for document, grade in row.items():
-            if not (isinstance(grade, Real) and isfinite(grade)):
+            if not (isinstance(grade, Real) and _is_finite(grade)):
                 raise DataError(
-                    f"the grade of document {document!r} must be a finite number, "
-                    f"got {grade!r}",
+                    f"the grade of document {document!r:.60} must be a finite number, "
+                    f"got {grade!r:.60}",
                     query=query,
                 )
+
+
+def _is_finite(number: Real | float) -> bool:
+    try:
+        return isfinite(number)
+    except OverflowError:
+        return False

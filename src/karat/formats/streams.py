@@ -33,7 +33,9 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
         return _unpacked(io.BytesIO(source), path_of(source))
     name = os.fspath(source)
     if name == STDIN:
-        return _unpacked(io.BufferedReader(_Lent(sys.stdin.buffer)), name)
+        return _unpacked(_standard_input(), name)
+    if not name:
+        raise FormatError("the path is empty", hint="- is standard input")
     if os.path.isdir(name):  # noqa: PTH112  a str stays as the user wrote it
         raise FormatError(
             "is a folder, not a file", path=name, hint="name a file in it"
@@ -50,6 +52,12 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
         raise FormatError(f"cannot be opened: {reason}", path=name) from None
 
 
+def _standard_input() -> io.BufferedReader:
+    if sys.stdin is None:
+        raise FormatError("standard input is closed", path=STDIN)
+    return io.BufferedReader(_Lent(sys.stdin.buffer))
+
+
 def path_of(source: object) -> str:
     """How errors call an input: by its path, if it has one."""
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "the data"
@@ -62,6 +70,8 @@ def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
 
 
 def _similar(name: str) -> str:
+    if os.path.islink(name):  # noqa: PTH114
+        return f"it is a link to {os.readlink(name)!r}, which is not there"  # noqa: PTH115
     folder, file = os.path.split(name)
     try:
         close = get_close_matches(file, os.listdir(folder or "."), n=1)  # noqa: PTH208

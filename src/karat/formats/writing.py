@@ -40,7 +40,14 @@ def write(
     chosen = FORMATS[format] if format is not None else _by_ending(path)
     part = _part(loaded, role)
     data = io.BytesIO()
-    notices = tuple(_write(chosen, part, data))
+    try:
+        notices = tuple(_write(chosen, part, data))
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.start + 1]
+        raise FormatError(
+            f"{chosen.name} cannot hold {half!r}, half a character",
+            hint="json and jsonl can",
+        ) from None
     if isinstance(target, str | os.PathLike):
         packed = str(path).endswith(".gz")
         content = gzip.compress(data.getvalue(), mtime=0) if packed else data.getvalue()

@@ -246,4 +246,4 @@ def _write(value: object, stream: BinaryIO) -> None:
     # What occurs twice is written twice: aliases are for machines.
     dumper = type("Dumper", (writer,), {"ignore_aliases": lambda *_: True})
     text = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
-    stream.write(text.encode("utf-8", "surrogatepass"))
+    stream.write(text.encode())

@@ -16,6 +16,7 @@ from karat.matching.contains import Contains
 from karat.matching.equality import Exact, Id, Normalized
 from karat.matching.fuzzy import Fuzzy
 from karat.matching.matcher import Matched, Matcher
+from karat.matching.span import Span
 
 __all__ = [
     "AUTO",
@@ -27,7 +28,15 @@ __all__ = [
     "read_matcher",
 ]
 
-SHIPPED: tuple[type[Matcher], ...] = (Id, Exact, Normalized, Chunk, Contains, Fuzzy)
+SHIPPED: tuple[type[Matcher], ...] = (
+    Id,
+    Exact,
+    Normalized,
+    Chunk,
+    Contains,
+    Fuzzy,
+    Span,
+)
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(
     "matcher", {matcher.name: matcher for matcher in SHIPPED}, group="karat.matchers"

@@ -115,7 +115,7 @@ def _windows(passages: Passages, stream: Stream) -> tuple[Ints, Ints, Ints]:
     length = passages.end[rows + width[rows] - 1] - start
     lane = passages.lane[passages.passage[rows]]
     copies = np.full(len(width), stream.letters.size + 1)
-    copies[rows] = stream.find(passages.letters, start, length, lane)
+    copies[rows] = stream.find(passages.letters, start, length, lane, closed=True)
     windows[rows] = stream.documents(copies[rows])
     for passage in np.flatnonzero(brief).tolist():
         windows[passages.word_bounds[passage]] = _find_brief(passages, stream, passage)

@@ -160,5 +160,5 @@ def _holds(
     else:
         start, place = passages.bounds[passage + 1] - length, stream.bounds[document]
     low, high = stream.lane_bounds[stream.lane[document] + np.array([[0], [1]])]
-    within = (place >= low) & (place + length <= high)
+    within: Bools = (place >= low) & (place + length <= high)
     return within & stream.agree(place, passages.letters, start, length)

@@ -49,9 +49,11 @@ def gather(lane: Lane, tau: float) -> Iterator[Evidence]:
 
 def _reason(share: float, *, enough: bool, sound: bool) -> str:
     covered = f"{share:.0%} covered"
+    if not enough:
+        return f"{covered}, not enough yet"
     if not sound:
         return f"{covered}, but partial: a number or a negation is missing or was added"
-    return covered if enough else f"{covered}, not enough yet"
+    return covered
 
 
 Ranges = dict[tuple[int, int], tuple[tuple[Range, ...], tuple[Range, ...]]]
@@ -99,9 +101,9 @@ def _runs(cover: Cover) -> Iterator[tuple[int, int, int, int]]:
         start = low
         for place in range(low + 1, high + 1):
             document = int(cover.since[start])
-            if place < high and cover.since[place] == document:
-                if cover.tied[place - 1] <= document:
-                    continue
+            same = place < high and cover.since[place] == document
+            if same and cover.tied[place - 1] <= document:
+                continue
             if document < cover.stream.count:
                 yield passage, start, place, document
             start = place
@@ -111,7 +113,9 @@ def _copy(cover: Cover, start: int, end: int, document: int) -> tuple[int, int]:
     """Where in the letters of the document the stretch lies."""
     letters = cover.passages.letters.data[start:end]
     low, high = cover.stream.bounds[document : document + 2].tolist()
-    place = cover.stream.letters.data.find(letters, max(0, low - len(letters) + 1), high)
+    place = cover.stream.letters.data.find(
+        letters, max(0, low - len(letters) + 1), high
+    )
     if place < 0:
         return 0, 0
     return max(place, low), place + len(letters)
@@ -123,8 +127,7 @@ def _origins(letters: Letters, texts: list[str], *, joined: bool) -> tuple[Ints,
     ends: list[int] = []
     for number, text in enumerate(texts):
         _, first, last = trace(text, join_lines=joined)
-        # A text that begins anew is led by one byte of its own.
-        anew = joined or number == 0
-        starts += [0] * anew + first
-        ends += [0] * anew + last
+        # One byte separates each text from the one before.
+        starts += [0] * (number > 0) + first
+        ends += [0] * (number > 0) + last
     return np.array(starts)[letters.place], np.array(ends)[letters.place]

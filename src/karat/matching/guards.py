@@ -1,5 +1,6 @@
 """What keeps a passage partial although its letters are there: a negation put in."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,9 +19,10 @@ _APART = 40
 _PLACES = 16
 
 _NEGATIONS: Final = frozenset(spell(word).strip() for word in NEGATIONS)
-_UNSPACED: Final = tuple(spell(word).strip() for word in UNSPACED_NEGATIONS) + tuple(
-    word for word in _NEGATIONS if not word.isascii()
-)
+_UNSPACED: Final = frozenset(
+    spell(word).strip() for word in (*UNSPACED_NEGATIONS, *NEGATIONS)
+) - {word for word in _NEGATIONS if word.isascii()}
+_SEEN: Final = re.compile(b"|".join(sorted(_NEGATIONS | _UNSPACED)))
 
 
 def is_contradicted(cover: Cover, passage: int, document: int) -> bool:
@@ -75,6 +77,8 @@ def _negates(cover: Cover, start: int, end: int, between: bytes) -> bool:
     """Whether a negation stands in a stretch of the documents, and not in the gold."""
     letters = cover.stream.letters
     added = letters.data[start:end]
+    if not _SEEN.search(added):
+        return False
     if any(word in added and word not in between for word in _UNSPACED):
         return True
     cuts = np.flatnonzero(letters.starts[start:end]).tolist()

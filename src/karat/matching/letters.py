@@ -8,7 +8,7 @@ those of its normal form.
 
 import re
 import unicodedata
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
@@ -27,7 +27,7 @@ __all__ = [
     "Bytes",
     "Letters",
     "Words",
-    "join_letters",
+    "read_letters",
     "spell",
 ]
 
@@ -42,7 +42,9 @@ MASKS: Final = np.array([(1 << (8 * n)) - 1 for n in range(WORD + 1)], np.uint64
 
 _SIGNS = b"%$<"
 _SPACE = ord(" ")
-_ANEW = b"\n"
+# What separates texts until their letters are taken: those that read on, and others.
+_NEXT, _ANEW = b"\x04", b"\x05"
+_EDGES = _NEXT + _ANEW
 GAP: Final = 1
 """Stands between two numbers, so that 5 and 10 are not 510."""
 _POINT, _COMMA = 2, 3
@@ -50,11 +52,16 @@ _MARKS: Final = {b".": _POINT, b",": _COMMA}
 
 _KEPT = bytes(c for c in range(128) if chr(c).isalnum() or c in _SIGNS)
 _LETTERS = _KEPT + bytes(range(128, 256)) + bytes((GAP, _POINT, _COMMA))
-_OTHERS: Final = bytes(c for c in range(256) if c not in _LETTERS)
+_OTHERS: Final = bytes(c for c in range(256) if c not in _LETTERS + _EDGES)
+_ONE_EDGE: Final = bytes.maketrans(_ANEW, _NEXT)
+_NO_EDGE: Final = bytes.maketrans(_EDGES, b"  ")
 # Upper case to lower, whatever is no letter to a space; UTF-8 beyond ASCII stays.
-_SPELLED: Final = bytes(
-    ord(chr(c).lower()) if c in _KEPT else c if c >= 128 or c in b".," else _SPACE  # noqa: PLR2004
+_LOWERED = bytes(
+    ord(chr(c).lower()) if c in _KEPT else _SPACE if c < 128 else c  # noqa: PLR2004
     for c in range(256)
+)
+_SPELLED: Final = bytes(
+    c if c in b".," + _EDGES else new for c, new in enumerate(_LOWERED)
 )
 
 
@@ -68,16 +75,16 @@ _IS_DIGIT: Final = _flags(b"0123456789")
 IN_NUMBER: Final = np.frombuffer(_flags(b"0123456789\x02\x03"), np.bool_)
 """Whether a byte may stand in a number: the digits, points and commas."""
 _KINDS: Final = bytes(
-    ord("1") if c in b"0123456789" else c if c in b"., " else ord("a")
+    ord("1") if c in b"0123456789" else c if c in b"., \x04" else ord("a")
     for c in range(256)
 )
-_BETWEEN: Final = re.compile(rb"1([., ]+)(?=1)")
+_BETWEEN: Final = re.compile(rb"1([., \x04]+)(?=1)")
 
 _FOREIGN: Final = re.compile(rb"[\x80-\xff]+")
 # Letters with a stroke or ligatures, which no decomposition takes apart.
 _PLAIN: Final = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe"}
-    | {"ı": "i", "ħ": "h", "ŧ": "t", "⁄": None, "ـ": None}
+    | {"\u0131": "i", "ħ": "h", "ŧ": "t", "\u2044": None, "\u0640": None}
 )
 # Marks that are accents. Those of Thai, Indic scripts and the like are letters.
 _ACCENTS: Final = (
@@ -125,12 +132,15 @@ def spell(text: str) -> bytes:
         >>> spell("The **transport** of 1,200 “Café” chairs").split()
         [b'the', b'transport', b'of', b'1,200', b'cafe', b'chairs']
     """
+    return _encode(text).translate(_SPELLED, b"'")
+
+
+def _encode(text: str) -> bytes:
     if "](" in text:
         text = LINKS.sub(r"\1", text)
-    raw = text.encode("utf-8", "surrogatepass")
-    if len(raw) > len(text):
-        raw = _FOREIGN.sub(_spell_foreign, raw)
-    return raw.translate(_SPELLED, b"'")
+    if text.isascii():
+        return text.encode()
+    return _FOREIGN.sub(_spell_foreign, text.encode("utf-8", "surrogatepass"))
 
 
 def _spell_foreign(found: re.Match[bytes]) -> bytes:
@@ -210,6 +220,9 @@ class Letters:
 
     def count(self, only: Bools | None = None) -> Ints:
         """The number of characters of each text, or of those that are marked in it."""
+        if only is None and self.leads is None:
+            gaps = np.flatnonzero(self.bytes[: self.size] == GAP)
+            return np.diff(self.bounds - np.searchsorted(gaps, self.bounds))
         counted = self.counted if only is None else self.counted & only
         return np.diff(np.concatenate(([0], counted.cumsum()))[self.bounds])
 
@@ -218,30 +231,37 @@ class Letters:
         """Whether a character begins at each byte; None if one does at every byte."""
         if self.data.isascii():
             return None
-        return (self.bytes[: self.size] & 0xC0) != 0x80  # noqa: PLR2004
+        leads: Bools = (self.bytes[: self.size] & 0xC0) != 0x80  # noqa: PLR2004
+        return leads
 
 
-def join_letters(parts: Sequence[bytes], anew: Container[int]) -> Letters:
-    """The letters of spelled texts read on, one after the other, as if they were one.
+def read_letters(lanes: Sequence[Sequence[str]]) -> Letters:
+    """The letters of texts read on, one after the other, as if they were one.
 
     Args:
-        parts: the spelled texts, in order.
-        anew: which texts begin anew: nothing goes on into them.
+        lanes: texts in order; nothing goes on from one lane into the next.
     """
-    parts = [_ANEW + part if n in anew else part for n, part in enumerate(parts)]
-    spelled = bytearray(b"".join(parts))
+    spelled = _join(lanes).translate(_SPELLED, b"'")
+    marked = bytearray(spelled)
     for found in _BETWEEN.finditer(spelled.translate(_KINDS)):
-        spelled[found.start(1)] = _MARKS.get(found[1], GAP)
-    letters, ends, low = [], [], 0
-    for part in parts:
-        letters.append(spelled[low : low + len(part)].translate(None, _OTHERS))
-        low += len(part)
-        ends.append(len(letters[-1]))
-    return Letters(
-        b"".join(letters) + bytes(WORD),
-        np.cumsum(ends, dtype=np.int64),
-        bytes(spelled),
-    )
+        gap = found[1].translate(None, _EDGES)
+        if gap:
+            marked[spelled.index(gap[0], found.start(1))] = _MARKS.get(gap, GAP)
+    parts = marked.translate(_ONE_EDGE, _OTHERS).split(_NEXT)
+    count = sum(map(len, lanes))
+    ends = np.fromiter(map(len, parts[:count]), np.int64, count).cumsum()
+    return Letters(b"".join(parts) + bytes(WORD), ends, bytes(marked))
+
+
+def _join(lanes: Sequence[Sequence[str]]) -> bytes:
+    parts = [[_encode(text) for text in texts] for texts in lanes if texts]
+    joined = _ANEW.join([_NEXT.join(texts) for texts in parts])
+    edges = joined.count(_NEXT) + joined.count(_ANEW)
+    if edges <= max(0, sum(map(len, parts)) - 1):
+        return joined
+    # Some text has a control character that separates texts.
+    parts = [[text.translate(_NO_EDGE) for text in texts] for texts in parts]
+    return _ANEW.join([_NEXT.join(texts) for texts in parts])
 
 
 def _flagged(letters: bytes, flags: bytes) -> Bools:

@@ -30,6 +30,9 @@ _BYTES_OF_A_TOKEN = 4
 _HALF = 0.5
 
 
+_NOWHERE = (None,)
+
+
 class Target(NamedTuple):
     """One gold item: its name, its label, and the stretches any of which will do."""
 
@@ -43,9 +46,15 @@ def read_targets(gold: Gold, query: str) -> list[Target]:
     """The gold items of a query: its spans, or else its passages."""
     spans = gold.spans.get(query)
     if not spans:
+        items = gold.passages.get(query, ())
+        if len({item.group or item.text for item in items}) == len(items):
+            return [
+                Target(item.group or item.id, item.grade, (item.text,), _NOWHERE)
+                for item in items
+            ]
         return [
-            Target(item.name, item.grade, item.texts, (None,) * len(item.texts))
-            for item in wanted_items(gold.passages.get(query, ()))
+            Target(item.name, item.grade, item.texts, _NOWHERE * len(item.texts))
+            for item in wanted_items(items)
         ]
     grouped: dict[object, list[tuple[str, float, str | None, Place]]] = {}
     for span in spans:
@@ -147,7 +156,9 @@ class Measurer:
         )
         chosen = _chosen([lane], counted.gained.sum(axis=1) / sizes)
         if not chosen.all():
-            counted = count_characters(cast("list[Place]", members), chosen, documents)
+            counted = count_characters(
+                cast("list[Place]", members), chosen.tolist(), documents
+            )
         self._sizes[lane.query] = counted.size
         length = np.array([0 if p is None else p.end - p.start for p in documents])
         self._take_documents([lane], counted.gold, length, counted.fresh)
@@ -159,7 +170,9 @@ class Measurer:
 
     def _measure_texts(self) -> None:
         lanes, self._lanes, self._held = self._lanes, [], 0
-        texts = [[text or "" for t in lane.targets for text in t.texts] for lane in lanes]
+        texts = [
+            [text or "" for t in lane.targets for text in t.texts] for lane in lanes
+        ]
         lane_of = np.repeat(np.arange(len(lanes)), [len(row) for row in texts])
         passages = read_passages([text for row in texts for text in row], lane_of)
         stream = read_stream([[d.text or "" for d in lane.documents] for lane in lanes])
@@ -260,6 +273,4 @@ def _in_order(
     blocks: list[npt.NDArray[np.float64]], columns: int
 ) -> npt.NDArray[np.float64]:
     table = np.concatenate((np.zeros((columns, 0)), *blocks), axis=1)
-    return cast(
-        "npt.NDArray[np.float64]", table[:, np.lexsort((table[1], table[0]))]
-    )
+    return cast("npt.NDArray[np.float64]", table[:, np.lexsort((table[1], table[0]))])

@@ -55,18 +55,18 @@ def count_characters(
     covered, fresh, size = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
     sources = {place.source for place in (*gold, *documents) if place is not None}
     for source in sorted(sources):
-        ours = [n for n, place in enumerate(gold) if place.source == source]
-        theirs = [n for n, place in enumerate(documents) if place and place[0] == source]
-        places = [*(gold[n] for n in ours), *(documents[n] for n in theirs)]
+        ours = [(n, p) for n, p in enumerate(gold) if p.source == source]
+        theirs = [(n, p) for n, p in enumerate(documents) if p and p.source == source]
+        places = [place for _, place in (*ours, *theirs)]
         points = np.unique([point for place in places for point in place[1:]])
         length = np.diff(points)
         pieces = [slice(*np.searchsorted(points, place[1:])) for place in places]
         first = np.full(len(length), count)
         # The first document to cover a piece is written last, and stays.
-        for n, piece in zip(theirs[::-1], pieces[::-1], strict=False):
+        for (n, _), piece in zip(theirs[::-1], pieces[::-1], strict=False):
             first[piece] = n
         wanted = np.zeros(len(length), np.bool_)
-        for n, piece in zip(ours, pieces, strict=False):
+        for (n, _), piece in zip(ours, pieces, strict=False):
             wanted[piece] |= relevant[n]
             gained[n] = _add_up(first[piece], length[piece], count)
         fresh += _add_up(first, length, count)

@@ -39,20 +39,29 @@ def count_fresh(stream: Stream) -> Ints:
 def _same_head(stream: Stream, document: int, copy: int) -> slice:
     """What a document begins with that also stands where a copy of its head ends."""
     start, end = stream.bounds[document : document + 2].tolist()
-    place = copy - min(end - start, _TELLING)
+    size = end - start
+    place = copy - min(size, _TELLING)
     letters = stream.letters.bytes
-    return slice(start, start + _length(letters[start:end] == letters[place:][: end - start]))
+    size = _length(letters[start:end] == letters[place : place + size])
+    edge = stream.bounds[np.searchsorted(stream.bounds, place + size) - 1]
+    return slice(start, start + _without_accident(size, int(edge) - place))
 
 
 def _same_tail(stream: Stream, document: int, copy: int) -> slice:
-    """What a document ends with that also stands before where a copy of its tail ends."""
+    """What a document ends with that also stands where a copy of its tail ends."""
     start, end = stream.bounds[document : document + 2].tolist()
     size = min(end - start, copy - int(stream.lane_bounds[stream.lane[document]]))
     letters = stream.letters.bytes
-    same = letters[end - size : end] == letters[copy - size : copy]
-    return slice(end - _length(same[::-1]), end)
+    size = _length((letters[end - size : end] == letters[copy - size : copy])[::-1])
+    edge = stream.bounds[np.searchsorted(stream.bounds, copy - size, side="right")]
+    return slice(end - _without_accident(size, copy - int(edge)), end)
 
 
 def _length(same: Bools) -> int:
     """How many are true before the first that is not."""
     return len(same) if same.all() else int(same.argmin())
+
+
+def _without_accident(size: int, edge: int) -> int:
+    """What is the same, without a few letters beyond the edge of a document."""
+    return edge if 0 < edge and size - edge < WORD else size

@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.matching.facts import UNSPACED_NEGATIONS, are_facts
-from karat.matching.letters import GAP, Letters, join_letters, spell
+from karat.matching.letters import GAP, Letters, read_letters, spell
 from karat.matching.normaliser import BROKEN
 
 __all__ = ["FOUR_WORDS", "ONE_WORD", "TWO_WORDS", "Passages", "read_passages"]
@@ -23,6 +23,8 @@ TWO_WORDS: Final = 2 * ONE_WORD
 _LONG = 48
 _PIECE = 16
 
+# Marks that NFKD takes off Japanese characters.
+_VOICED, _HALF_VOICED = 0x3099, 0x309A
 _WEIGHTS: Final = (
     *((0x0E00, 0x0FFF, 1), (0x1000, 0x109F, 1), (0x1780, 0x17FF, 1)),
     *((0x3040, 0x3098, 2), (0x309B, 0x30FF, 2), (0x3400, 0x4DBF, 2)),
@@ -113,8 +115,11 @@ class Passages:
             return facts
         start, end = np.array(found).T
         passage = np.searchsorted(self.letters.ends, start, side="right")
-        more = (start, end, passage)
-        return tuple(map(np.concatenate, zip(facts, more, strict=True)))
+        return (
+            np.concatenate((facts[0], start)),
+            np.concatenate((facts[1], end)),
+            np.concatenate((facts[2], passage)),
+        )
 
 
 def _unspaced(data: bytes) -> list[tuple[int, int]]:
@@ -130,8 +135,7 @@ def _unspaced(data: bytes) -> list[tuple[int, int]]:
 
 def read_passages(texts: Sequence[str], lane: Ints) -> Passages:
     """The passages of some queries, in letters and words."""
-    spelled = [spell(BROKEN.sub("", text)) for text in texts]
-    letters = join_letters(spelled, range(len(texts)))
+    letters = read_letters([[BROKEN.sub("", text)] for text in texts])
     starts, weight = letters.starts, None
     if letters.leads is not None:
         starts, weight = _weigh(letters)
@@ -162,9 +166,8 @@ def _weigh(letters: Letters) -> tuple[Bools, Ints]:
     starts = letters.starts.copy()
     starts[place[own > 0]] = True
     # A voicing mark stays with its character; any other letter after one is a word.
-    after = (
-        (own[:-1] > 0) & (own[1:] == 0) & ((codes[1:] < 0x3099) | (codes[1:] > 0x309A))
-    )  # noqa: PLR2004
+    voicing = (codes == _VOICED) | (codes == _HALF_VOICED)
+    after = (own[:-1] > 0) & (own[1:] == 0) & ~voicing[1:]
     starts[place[1:][after]] = True
     weight = np.full(letters.size, ONE_WORD)
     weight[place[own > 0]] = own[own > 0]

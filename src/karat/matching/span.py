@@ -27,7 +27,7 @@ _UNIT = 1 << 40
 
 @dataclass(frozen=True)
 class Span(Matcher):
-    """Documents satisfy a gold passage once they cover enough of its text together.
+    """A document satisfies a gold passage once it and those before it cover the text.
 
     Where the gold spans and the retrieved documents both say where in a source they
     lie, characters are counted by offsets, and no text is needed. Else texts are
@@ -103,7 +103,10 @@ class Span(Matcher):
         found = iter(first.tolist())
         return [
             FirstRanks(
-                {target.name: next(found) or None for target in read_targets(gold, query)},
+                {
+                    target.name: next(found) or None
+                    for target in read_targets(gold, query)
+                },
                 retrieved,
             )
             for query, retrieved in zip(
@@ -125,7 +128,9 @@ class Span(Matcher):
         """Item, rank and gain of each hit."""
         item, rank = coverage.item, coverage.item_rank
         if self.gain == "binary":
-            rows = np.flatnonzero(coverage.sound & (coverage.share >= self.tau - _SLACK))
+            rows = np.flatnonzero(
+                coverage.sound & (coverage.share >= self.tau - _SLACK)
+            )
             rows = rows[np.unique(item[rows], return_index=True)[1]]
             return item[rows], rank[rows], grade[item[rows]]
         # Whole numbers, so that the best share so far of each item can be followed.
@@ -159,7 +164,10 @@ class _Lanes:
                 self.extra += 1
                 continue
             kept, self.retrieved[place] = self._rankings.keep(query, documents)
-            ranks, found = [rank for rank, _ in kept], [document for _, document in kept]
+            ranks, found = (
+                [rank for rank, _ in kept],
+                [document for _, document in kept],
+            )
             lane = Lane(place, first[place], self._targets[place], ranks, found)
             self._note_unreadable(query, lane)
             yield lane

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from karat.matching.letters import (
     WORD,
     Letters,
     Words,
-    join_letters,
-    spell,
+    read_letters,
 )
 
 __all__ = ["Stream", "read_stream"]
@@ -85,16 +84,23 @@ class Stream:
         """The document in which a stretch ends; their number where it was not found."""
         return np.searchsorted(self.letters.ends, ends - 1, side="right")
 
-    def find(self, other: Letters, start: Ints, length: Ints, lane: Ints) -> Ints:
+    def find(
+        self,
+        other: Letters,
+        start: Ints,
+        length: Ints,
+        lane: Ints,
+        *,
+        closed: bool = False,
+    ) -> Ints:
         """Where the first copy of each stretch of other letters ends, in its lane.
-
-        A number at either end of the stretch must not go on in the copy.
 
         Args:
             other: the letters the stretches lie in.
             start: where each begins.
             length: the number of its bytes, below 256.
             lane: where to look.
+            closed: a number at either end must not go on in the copy.
 
         Returns:
             The place after the last byte; beyond the end where there is no copy.
@@ -106,24 +112,25 @@ class Stream:
                 continue
             wanted = _Stretches(other, start[rows], length[rows], lane[rows], least)
             few = least < WORD and len(rows) <= _FEW
-            ends[rows] = self._find_few(wanted) if few else self._find(wanted)
+            look = self._find_few if few else self._find
+            ends[rows] = look(wanted, closed=closed)
         return ends
 
-    def _find_few(self, wanted: "_Stretches") -> Ints:
+    def _find_few(self, wanted: "_Stretches", *, closed: bool) -> Ints:
         """The same, one by one."""
         data, ends = self.letters.data, []
         low, high = self.lane_bounds[wanted.lane], self.lane_bounds[wanted.lane + 1]
-        for start, length, place, limit in zip(
+        for start, length, first, limit in zip(
             *(x.tolist() for x in (wanted.start, wanted.length, low, high)), strict=True
         ):
             letters = wanted.letters.data[start : start + length]
-            place = data.find(letters, place, limit)  # noqa: PLW2901
-            while place >= 0 and not self._closed(place, place + length):
-                place = data.find(letters, place + 1, limit)  # noqa: PLW2901
+            place = data.find(letters, first, limit)
+            while closed and place >= 0 and not self._closed(place, place + length):
+                place = data.find(letters, place + 1, limit)
             ends.append(place + length if place >= 0 else self.letters.size + 1)
         return np.array(ends)
 
-    def _find(self, wanted: "_Stretches") -> Ints:
+    def _find(self, wanted: "_Stretches", *, closed: bool) -> Ints:
         order = wanted.keys.argsort()
         keys = wanted.keys[order]
         new = _is_new(keys)
@@ -131,13 +138,14 @@ class Stream:
         first = order[new]
         size = self.letters.size
         ends = np.full(len(first), size + 1)
-        for place, lane in self._candidates(index, wanted.least):
-            copies = self._copies(place, lane, index, wanted.least)
+        for candidates in self._candidates(index, wanted.least):
+            copies = self._copies(*candidates, index, wanted.least)
             found = np.minimum(np.searchsorted(index.keys, copies.keys), len(ends) - 1)
             same = np.flatnonzero(index.keys[found] == copies.keys)
             found, place, length = found[same], copies.start[same], copies.length[same]
             right = copies.sums[same] == wanted.sums[first[found]]
-            right &= self._closed(place, place + length)
+            if closed:
+                right &= self._closed(place, place + length)
             # The first of several copies is written last, and stays.
             found, until = found[right][::-1], (place + length)[right][::-1]
             fresh = ends[found] > size
@@ -149,22 +157,31 @@ class Stream:
     def _candidates(self, index: "_Index", least: int) -> Iterator[tuple[Ints, Ints]]:
         """Places where the first letters of some stretch may stand, and their lanes."""
         places, lanes, held = [], [], 0
+        for lane, low, slots in self._slots if least == WORD else self._mix(least):
+            place = np.flatnonzero(index.taken[slots])
+            places.append(place + low)
+            lanes.append(np.full(len(place), lane))
+            held += len(place)
+            if held >= _BLOCK:
+                yield np.concatenate(places), np.concatenate(lanes)
+                places, lanes, held = [], [], 0
+        if held:
+            yield np.concatenate(places), np.concatenate(lanes)
+
+    @cached_property
+    def _slots(self) -> list[tuple[int, int, Ints]]:
+        return [*self._mix(WORD)]
+
+    def _mix(self, least: int) -> Iterator[tuple[int, int, Ints]]:
+        """Lane, first place, and where in a table each place of a block has its flag."""
         for lane in np.flatnonzero(np.diff(self.lane_bounds)).tolist():
             start, end = self.lane_bounds[lane : lane + 2].tolist()
             for low in range(start, end, _BLOCK):
                 words = self.letters.words[low : min(low + _BLOCK, end)]
                 if least < WORD:
                     words = words & MASKS[least]
-                slots = ((words ^ _seeds(lane)) * _MIXED) >> _TO_SLOT
-                place = np.flatnonzero(index.taken[slots.view(np.int64)])
-                places.append(place + low)
-                lanes.append(np.full(len(place), lane))
-                held += len(place)
-                if held >= _BLOCK:
-                    yield np.concatenate(places), np.concatenate(lanes)
-                    places, lanes, held = [], [], 0
-        if held:
-            yield np.concatenate(places), np.concatenate(lanes)
+                mixed = ((words ^ _seeds(lane)) * _MIXED) >> _TO_SLOT
+                yield lane, low, mixed.view(np.int64)
 
     def _copies(
         self, place: Ints, lane: Ints, index: "_Index", least: int
@@ -296,11 +313,11 @@ class _Stretches:
 def _heads(letters: Letters, start: Ints, lane: Ints, least: int) -> Words:
     """32 bits for the first letters of each stretch, in its lane."""
     words = (letters.words[start] & MASKS[least]) ^ _seeds(lane)
-    return (words * _MIXED) >> _HALF
+    return cast("Words", (words * _MIXED) >> _HALF)
 
 
 def _seeds(lane: Ints | int) -> Words:
-    return np.asarray(lane).astype(np.uint64) * _STIRRED
+    return cast("Words", np.asarray(lane).astype(np.uint64) * _STIRRED)
 
 
 def _is_new(values: Words) -> Bools:
@@ -313,5 +330,4 @@ def _is_new(values: Words) -> Bools:
 def read_stream(texts: Sequence[Sequence[str]]) -> Stream:
     """The letters of the documents of some queries, each in rank order."""
     lanes = np.cumsum([0, *map(len, texts)])
-    spelled = [spell(text) for documents in texts for text in documents]
-    return Stream(join_letters(spelled, {*lanes[:-1].tolist()}), lanes)
+    return Stream(read_letters(texts), lanes)

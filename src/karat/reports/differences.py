@@ -11,8 +11,12 @@ def unlike_trec_eval(evaluation: Evaluation) -> list[str]:
     if policies.profile is not None and policies.profile.startswith("trec_eval"):
         return []
     lines = []
-    # The binary does not know judged@k, which is undefined for other reasons.
-    names = [name for name in evaluation if not name.startswith("judged")]
+    # The binary knows no judged@k and no texts, which are undefined for other reasons.
+    names = [
+        name
+        for name in evaluation
+        if not name.startswith("judged") and evaluation.matchers[name] == "id"
+    ]
     undefined = max((evaluation[name].undefined for name in names), default=0)
     if undefined and policies.undefined != "zero":
         lines.append(

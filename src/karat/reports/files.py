@@ -1,6 +1,5 @@
 """Reports that are written to files: for programs and for people."""
 
-import csv
 import io
 import json
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from typing import Any
 
 from karat.data.evaluations import Evaluation
 from karat.data.tables import Table
+from karat.formats.delimited import write_rows
 from karat.reports.leaderboard import WIDTH
 
 __all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]
@@ -40,10 +40,9 @@ def as_csv(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> s
     del tables
     rows = _rows(evaluations)
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    writer.writerow(columns)
-    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    cells = ([_cell(row.get(name)) for name in columns] for row in rows)
+    write_rows([columns, *cells], text)
     return text.getvalue()
 
 

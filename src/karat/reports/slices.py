@@ -1,6 +1,7 @@
 """Means of slices: the queries that share a tag."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,11 +16,14 @@ UNTAGGED = "(untagged)"
 
 def by_tag(evaluation: Evaluation) -> Table:
     """Every metric's mean in each slice, a row per tag."""
-    return slices(
-        {name: evaluation[name] for name in evaluation},
-        tagged(evaluation),
-        title=f"{evaluation.run} by tag",
-    )
+    tags = tagged(evaluation)
+    columns = {name: evaluation[name] for name in evaluation}
+    table = slices(columns, tags, title=f"{evaluation.run} by tag")
+    if tags.keys() <= {UNTAGGED}:
+        return replace(
+            table, notes=["no query has a tag; --queries FILE may bring some"]
+        )
+    return table
 
 
 def tagged(evaluation: Evaluation) -> dict[str, list[int]]:

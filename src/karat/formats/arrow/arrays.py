@@ -14,7 +14,14 @@ from karat.data.arrays import Bools, Ints
 from karat.errors import FormatError, MissingExtraError
 from karat.formats.keys.columns import Column, NumberColumn, TextColumn, starts
 
-__all__ = ["Place", "column_of", "load_pyarrow", "numbers_of", "stretches_of"]
+__all__ = [
+    "Place",
+    "column_of",
+    "load_pyarrow",
+    "numbers_of",
+    "ranks_of",
+    "stretches_of",
+]
 
 _NUMBERS: dict[str, type[np.number[Any]]] = {
     "int8": np.int8,
@@ -117,6 +124,15 @@ def numbers_of(array: Any, place: Place) -> npt.NDArray[Any]:
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         at = int(np.argmin(finite))
         raise place.error(f"must be a finite number, got {values[at]}", at)
+    return values
+
+
+def ranks_of(array: Any, place: Place) -> npt.NDArray[Any]:
+    """The ranks in an array, from 0 or from 1."""
+    values = numbers_of(array, place)
+    if (wrong := (values < 0) | (values != np.floor(values))).any():
+        at = int(np.argmax(wrong))
+        raise place.error(f"must be a whole number >= 0, got {values[at]}", at)
     return values
 
 

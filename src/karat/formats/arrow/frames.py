@@ -56,7 +56,10 @@ def load_frame(
     if not _is_of("pandas", "DataFrame", frame):
         return load_table(TableSource(table_of(frame)), source, _FORMAT)
     frame = _with_index(frame)
-    if not is_row(infer(map(str, frame.columns), role, mapping)):
+    names = [*map(str, frame.columns)]
+    if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
+        raise source.error(f"two columns are called {twice!r}")
+    if not is_row(infer(names, role, mapping)):
         # Arrow would make one struct of all mappings in a column; records keep them.
         return load_samples(_records(frame), source, _FORMAT)
     try:

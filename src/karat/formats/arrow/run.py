@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, count_by
+from karat.data.arrays import Bools, Ints, count_by
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Notice, Run, note_examples
+from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError
-from karat.formats.arrow.arrays import column_of, numbers_of, stretches_of
+from karat.formats.arrow.arrays import column_of, numbers_of, ranks_of, stretches_of
 from karat.formats.arrow.blocks import Block, join_blocks
 from karat.formats.arrow.join import Found, falling, join_found, rank_rows, settle
 from karat.formats.arrow.sources import Batch, Piece, Tabular, each
@@ -110,6 +110,7 @@ class ArrowRun(Run):
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
+        policies = self._rules(policies)
         table = LabelTable(labels, judged=judged)
         try:
             found, extra = self._find(table, policies)
@@ -133,6 +134,7 @@ class ArrowRun(Run):
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
+        policies = self._rules(policies)
         names = self.queries()
         numbers = {name: number for number, name in enumerate(names)}
         whole = self._whole(numbers, policies)
@@ -152,10 +154,17 @@ class ArrowRun(Run):
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """Ties, repeated documents and queries without labels."""
+        policies = self._rules(policies)
         seen = self._noticed
         if seen and seen[0] == policies and seen[1].keys() == labels.keys():
             return seen[2]
         return self.locate(labels, judged=False, policies=policies).notices
+
+    def _rules(self, policies: Policies) -> Policies:
+        """The policies; documents of one rank stay in the order of their rows."""
+        if self.layout.score or not self.layout.rank:
+            return policies
+        return replace(policies, ties="input")
 
     def _find(self, table: LabelTable, policies: Policies) -> tuple[Found, list[str]]:
         """What is in all the rankings, and the queries that have no labels."""
@@ -218,7 +227,7 @@ class ArrowRun(Run):
                 with np.errstate(over="ignore"):
                     values = values.astype(np.float32)
         elif layout.rank:
-            values = falling(numbers_of(columns[2], batch.place(layout.rank)))
+            values = falling(ranks_of(columns[2], batch.place(layout.rank)))
         extra = [names[at] for at in np.flatnonzero(number < 0).tolist()]
         return Block(number[which], start, documents, values), extra
 
@@ -273,23 +282,16 @@ def _pick(found: Found, rankings: Bools) -> Found:
 def _notices(
     found: Found, extra: list[str], names: list[str], policies: Policies
 ) -> tuple[Notice, ...]:
-    rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
-    texts = {
-        "ties": f"documents share a score with another; ordered by {rule}",
-        "duplicates": "documents retrieved more than once for a query",
-    }
-    notices = []
-    for (kind, text), counts in zip(
-        texts.items(), (found.ties, found.repeats), strict=True
-    ):
-        if counts.any():
-            order = np.argsort(found.query, kind="stable")
-            some = order[counts[order] > 0][:_EXAMPLES]
-            examples = {names[found.query[at]]: int(counts[at]) for at in some}
-            notices.append(
-                Notice(kind, int(counts.sum()), text, note_examples(examples))
-            )
-    if extra:
-        text = "queries of the run have no gold and were ignored"
-        notices.append(Notice("extra", len(extra), text, tuple(extra[:_EXAMPLES])))
-    return tuple(notices)
+    order = np.argsort(found.query, kind="stable")
+
+    def by_query(counts: Ints) -> dict[str, int]:
+        some = order[counts[order] > 0]
+        queries = (names[number] for number in found.query[some].tolist())
+        return dict(zip(queries, counts[some].tolist(), strict=True))
+
+    return run_notices(
+        policies,
+        ties=by_query(found.ties),
+        duplicates=by_query(found.repeats),
+        extra=extra,
+    )

@@ -14,7 +14,7 @@ from karat.errors import FormatError
 from karat.formats.arrow.arrays import column_of, load_pyarrow, numbers_of, stretches_of
 from karat.formats.arrow.autorag import MAPPING, as_sample, is_autorag
 from karat.formats.arrow.run import ArrowRun, Layout
-from karat.formats.arrow.sources import TableSource, Tabular
+from karat.formats.arrow.sources import Batch, TableSource, Tabular
 from karat.formats.format import Source
 from karat.formats.records.fields import infer, is_row
 from karat.formats.records.samples import Samples
@@ -148,20 +148,18 @@ def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, f
             for first, last, at in zip(
                 start.tolist(), ends, which.tolist(), strict=True
             ):
+                some = dict(zip(documents[first:last], grades[first:last], strict=True))
                 wanted = labels.setdefault(names[at], {})
-                before = len(wanted)
-                wanted.update(
-                    zip(documents[first:last], grades[first:last], strict=True)
-                )
-                if len(wanted) < before + last - first:
-                    raise _twice(names[at], documents[first:last], batch.path)
+                if len(some) < last - first or not wanted.keys().isdisjoint(some):
+                    raise _twice(names[at], [*wanted, *documents[first:last]], batch)
+                wanted.update(some)
     return labels
 
 
-def _twice(query: str, documents: list[str], path: str | None) -> FormatError:
-    count = Counter(documents)
-    document = next((d for d in documents if count[d] > 1), documents[0])
-    return FormatError(f"document {document!r} has two grades", path=path, query=query)
+def _twice(query: str, documents: list[str], batch: Batch) -> FormatError:
+    document, _ = Counter(documents).most_common(1)[0]
+    problem = f"document {document!r:.60} has two grades"
+    return FormatError(problem, path=batch.path, query=query)
 
 
 def _records(table: Tabular) -> Iterator[dict[str, Any]]:

@@ -223,8 +223,13 @@ def closest(missing: Iterable[str], names: Iterable[str]) -> str:
     aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
     for name in names:
         for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
-            return f"is it {name!r}? then --map {aliases[alias]}={name}"
-    return f"name it with --map {ours[0]}=THEIRS"
+            return f"is it {name!r}? then {_told(aliases[alias], name)}"
+    return f"name it with {_told(ours[0], 'THEIRS')}"
+
+
+def _told(ours: str, theirs: str) -> str:
+    """How to tell karat, on the command line and in Python."""
+    return f"--map {ours}={theirs} (mapping={{{ours!r}: {theirs!r}}} in Python)"
 
 
 def _settle_by_company(fields: dict[str, str], free: list[str]) -> None:

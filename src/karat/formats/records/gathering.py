@@ -26,6 +26,7 @@ from karat.formats.records.values import (
     is_list,
     is_scores,
     looks_like_text,
+    note_joined,
     read_ids,
     read_number,
     read_text,
@@ -100,6 +101,8 @@ class Gathered:
                     "the ranking must be a list, or an object with a list 'retrieved', "
                     f"got {show(value)}"
                 )
+            if ours != "retrieved_texts":
+                note_joined(value, "rankings", self._notes)
             value = [value]
         kinds = {*map(type, value)}
         if ours != "retrieved_texts" and kinds <= {str, int}:

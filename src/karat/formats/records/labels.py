@@ -17,6 +17,7 @@ from karat.formats.records.documents import (
 )
 from karat.formats.records.values import (
     is_list,
+    note_joined,
     read_grade,
     read_id,
     read_ids,
@@ -66,6 +67,7 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
             return Labels(read_scored(value, "grade", notes))
         value = [value]
     if not is_list(value):
+        note_joined(value, "relevant documents", notes)
         value = [value]
     if {*map(type, value)} <= {str, int}:
         ids = read_ids(value, "relevant id", notes)

@@ -27,6 +27,9 @@ _QUESTIONS = ("question", "query", "text", "user_input", "prompt", "input", "con
 _NESTED = ("k", "tags")
 _SETTINGS = ("eval_config", "evalConfig")
 _SHOWN = 12
+# What is suggested to whoever has none: the names for what most have.
+_RETRIEVED = ("retrieved", "retrieved_ids")
+_GOLD = ("relevant", "passages", "answers", "reference")
 
 
 def load_records(
@@ -131,9 +134,9 @@ class Samples:
             run = gold = None
         elif run is None and source.role != "gold":
             if gold is None or source.role is not None:
-                self._miss("retrieved documents", ("retrieved", "retrieved_ids"))
+                self._miss("retrieved documents", RETRIEVED, _RETRIEVED)
         elif gold is None and source.role in {"gold", "samples"}:
-            self._miss("gold", ("relevant", "passages", "answers", "reference"))
+            self._miss("gold", GOLD, _GOLD)
         return Loaded(
             run=run,
             gold=gold,
@@ -143,14 +146,23 @@ class Samples:
             notices=source.notes.notices(),
         )
 
-    def _miss(self, what: str, ours: tuple[str, ...]) -> None:
+    def _miss(self, what: str, ours: frozenset[str], usual: tuple[str, ...]) -> None:
+        """Say that nothing of a kind was found, unless it is known why already."""
+        source = self._source
+        if source.notes.problems:
+            return
+        there = infer(self._names, source.role, source.mapping)
+        empty = next((theirs for f, theirs in there.items() if f in ours), None)
+        hint = None
         if self._count == 0:
-            problem, hint = "holds no samples: it is empty", None
+            problem = "holds no samples: it is empty"
+        elif empty is not None:
+            problem = f"no {what}: {empty!r} is empty in every sample"
         else:
             problem = f"no field holds {what}"
             problem += f"; {self._found()}" if self._names else ""
-            hint = closest(ours, self._names)
-        self._source.notes.problem(self._source.error(problem, hint=hint))
+            hint = closest(usual, self._names)
+        source.notes.problem(source.error(problem, hint=hint))
 
     def _found(self) -> str:
         names = [str(name)[:40] for name in self._names]

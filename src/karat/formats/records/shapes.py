@@ -18,7 +18,7 @@ from karat.formats.format import Source
 from karat.formats.records.fields import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.formats.records.gathering import Gathered
 from karat.formats.records.samples import Samples
-from karat.formats.records.tables import Table, rows_of
+from karat.formats.records.tables import Table, rows_of, system_column
 from karat.formats.records.values import is_list, is_scores, show, unpack
 
 __all__ = [
@@ -65,7 +65,8 @@ def load_stream(records: Records, source: Source, format: str) -> Loaded:
         fields = infer(map(str, first[1]), source.role, source.mapping)
         # A name that the user gave may be one inside the documents of a list.
         if is_row(fields) and fields["document"] in first[1]:
-            return _load_rows(everything, fields, source, format)
+            system = system_column(map(str, first[1]))
+            return _load_rows(everything, fields, system, source, format)
     elif is_list(first[1]):
         return _load_lists([value for _, value in everything], source, format)
     samples = Samples(source)
@@ -97,7 +98,7 @@ def load_records_by(
     """The records split by the value of a field, each part read on its own."""
     parts: dict[str, list[tuple[int | None, Any]]] = {}
     for line, record in records:
-        if not isinstance(record, Mapping) or record.get(column) is None:
+        if not isinstance(record, Mapping) or column not in record:
             names = (
                 ", ".join(map(str, record)) if isinstance(record, Mapping) else "none"
             )
@@ -105,6 +106,8 @@ def load_records_by(
                 f"no field {column!r} to split by; fields found: {names[:200]}",
                 line=line,
             )
+        if record[column] is None:
+            raise source.error(f"{column!r} is empty, but splits the table", line=line)
         parts.setdefault(str(record[column]), []).append((line, record))
     if not parts:
         raise source.error("is empty: there is nothing to read")
@@ -114,11 +117,12 @@ def load_records_by(
 def _load_rows(
     records: Iterable[tuple[int | None, Any]],
     fields: Mapping[str, str],
+    system: str | None,
     source: Source,
     format: str,
 ) -> Loaded:
-    table = Table(source, fields)
-    for row, line in rows_of(_objects(records, source), fields):
+    table = Table(source, fields, system)
+    for row, line in rows_of(_objects(records, source), fields, system):
         table.take(row, line)
     return table.finish(format)
 
@@ -241,6 +245,8 @@ def _read_ranking(gathered: Gathered, query: str, value: object) -> None:
 
 
 def _documents(value: object) -> object:
+    # Arrays of NumPy, Arrow and pandas are lists too.
+    value = value if isinstance(value, str) else unpack(value)
     if is_list(value) or isinstance(value, Mapping | str):
         return value
     raise FormatError(

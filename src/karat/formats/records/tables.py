@@ -19,12 +19,24 @@ from karat.formats.records.values import (
     show,
 )
 
-__all__ = ["COLUMNS", "Table", "reading"]
+__all__ = ["COLUMNS", "Table", "reading", "rows_of", "system_column"]
 
 COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
 """The columns a row is read from, in the order `Table.take` wants their values."""
 
 _TIED = "rows of one query with the same rank, kept in the order of the file"
+
+_SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
+
+
+def system_column(names: Iterable[str]) -> str | None:
+    """The column that seems to tell the systems in one table apart.
+
+    Example:
+        >>> system_column(["query_id", "System", "doc_id", "score"])
+        'System'
+    """
+    return next((name for name in names if name.lower() in _SYSTEMS), None)
 
 
 class Table:
@@ -33,9 +45,12 @@ class Table:
     Args:
         source: where the rows come from, with the role they are read for.
         fields: our field name -> the table's column.
+        system: the column that may name several systems; its values come last in rows.
     """
 
-    def __init__(self, source: Source, fields: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: Source, fields: Mapping[str, str], system: str | None = None
+    ) -> None:
         self._source = source
         self._fields = fields
         self._role, self._number = reading(source, fields)
@@ -43,6 +58,8 @@ class Table:
         self._texts: dict[tuple[str, str], str] = {}
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
+        self._system = system
+        self._systems: set[str] = set()
 
     def take(self, row: Sequence[Any], line: int | None) -> None:
         """Read one row, its values in the order of `COLUMNS`."""
@@ -56,6 +73,8 @@ class Table:
                 raise _twice(document, documents[document][1], self._role)
             number = 1.0 if self._what is None else self._value(row[self._what])
             documents[document] = (number, line)
+            if self._system is not None:
+                self._systems.add(str(row[-1]))
             if row[5] is not None:
                 self._texts[query, document] = read_text(row[5], self._fields["text"])
             if row[6] is not None and query not in self._queries:
@@ -81,6 +100,10 @@ class Table:
         source = self._source
         if not self._rows and not source.notes.problems:
             source.notes.problem(source.error("has a header but no rows"))
+        if self._role == "run" and len(self._systems) > 1:
+            text = f"values of {self._system!r} were read as one system; --by splits"
+            for system in sorted(self._systems):
+                source.notes.notice("systems", f"{text} them", system)
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
             mapping["grade" if self._role == "gold" else self._number] = self._fields[
@@ -165,6 +188,12 @@ def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]
     ranked = next((f for f in ("score", "rank") if f in fields), None)
     role = source.role or _role(source, fields, ranked)
     if role == "gold":
+        if "rank" in fields and "grade" not in fields:
+            raise source.error(
+                f"ranks documents ({fields['rank']}) and has no grades: it is a run, "
+                "but gold was asked for",
+                hint="swapped files? if not, --map grade=COLUMN names the grades",
+            )
         return role, next((f for f in ("grade", "score") if f in fields), None)
     if ranked is None and "grade" in fields:
         raise source.error(
@@ -194,9 +223,11 @@ def _found(fields: Mapping[str, str]) -> str:
 
 
 def rows_of(
-    records: Iterable[tuple[int | None, Mapping[Any, Any]]], fields: Mapping[str, str]
+    records: Iterable[tuple[int | None, Mapping[Any, Any]]],
+    fields: Mapping[str, str],
+    system: str | None = None,
 ) -> Iterable[tuple[list[Any], int | None]]:
     """The values of records in the order a table takes them."""
-    names = [fields.get(column) for column in COLUMNS]
+    names = [*(fields.get(column) for column in COLUMNS), system]
     for line, record in records:
         yield [None if name is None else record.get(name) for name in names], line

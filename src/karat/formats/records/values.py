@@ -16,6 +16,7 @@ __all__ = [
     "is_list",
     "is_scores",
     "looks_like_text",
+    "note_joined",
     "read_cutoff",
     "read_grade",
     "read_id",
@@ -33,6 +34,8 @@ _WORDS = 3
 _LONG = 20
 _OPENINGS = ('["', "['", "[{", '{"')
 _TAGS = re.compile(r"[,;]")
+# Words without spaces, with one and the same mark between them.
+_JOINED = re.compile(r"\s*[^\s,;|]+(?:(\s*[,;|]\s*)[^\s,;|]+)(?:\1[^\s,;|]+)*\s*")
 
 
 def show(value: object) -> str:
@@ -137,6 +140,14 @@ def read_text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise FormatError(f"{what} must be a text, got {show(value)}")
     return value
+
+
+def note_joined(value: object, what: str, notes: Notes) -> None:
+    """Say so if a text that is taken for one id seems to hold several."""
+    if isinstance(value, str) and _JOINED.fullmatch(value):
+        notes.notice(
+            "joined", f'{what} read as one id each; a list is JSON: ["a", "b"]', value
+        )
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:

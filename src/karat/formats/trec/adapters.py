@@ -8,6 +8,7 @@ from karat.data.queries import Loaded
 from karat.data.rankings import RankedRun
 from karat.data.runs import Run
 from karat.formats.format import Format, Source
+from karat.formats.records.fields import known_as
 from karat.formats.records.native import scores_say_the_order
 from karat.formats.trec.files import TrecRun, read_qrels, write_qrels, write_run
 
@@ -32,9 +33,7 @@ class TrecRuns(Format):
     def read(self, source: Source) -> Loaded:
         """A run that is read when it is scored."""
         if source.role in {"gold", "samples"}:
-            raise source.error(
-                f"is a TREC run, but {source.role} was asked for: swapped files?"
-            )
+            raise source.mistaken("is a TREC run")
         data = source.path if source.replay is None else source.read()
         run = TrecRun(data, source.name, path=source.path)
         return Loaded(run=run, format=self.name)
@@ -62,9 +61,7 @@ class TrecQrels(Format):
     def read(self, source: Source) -> Loaded:
         """The grades."""
         if source.role in {"run", "samples"}:
-            raise source.error(
-                f"holds TREC qrels, but a {source.role} was asked for: swapped files?"
-            )
+            raise source.mistaken("holds TREC qrels")
         with source.open() as stream:
             labels = read_qrels(stream, source.path)
         return Loaded(gold=Gold(labels, name=source.name), format=self.name)
@@ -77,6 +74,10 @@ class TrecQrels(Format):
 def _lines_have(head: bytes, words: int, number: int) -> bool:
     """Whether most of the first lines have so many words, one of them a number."""
     lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()[:_LOOK]
+    # Ids with spaces make as many words of a table, but it names its columns first.
+    names = lines[0].decode("utf-8", "replace").split("\t") if lines else []
+    if sum(known_as(name) is not None for name in names) > 1:
+        return False
     split = [found for line in lines if (found := line.split())]
     fit = [
         found for found in split if len(found) == words and _is_number(found[number])

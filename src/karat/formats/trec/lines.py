@@ -147,6 +147,8 @@ def _tidy(chunk: Chunk, layout: Layout) -> tuple[Chunk, int]:
         found = _fields(line, layout)
         if found and not layout.count <= len(found) <= layout.most:
             raise Malformed(chunk.offset)
+        if len(found) > layout.count and _is_several(line):
+            raise Malformed(chunk.offset)
         if found:
             remarks += len(found) > layout.count
             lines.append(b" ".join(found[: layout.count]) + b"\n")
@@ -157,6 +159,11 @@ def _fields(line: bytes, layout: Layout) -> list[bytes]:
     """The columns of a line; none in an empty line or a comment."""
     found = line.split(None, layout.most)
     return [] if found and found[0].startswith(b"#") else found
+
+
+def _is_several(line: bytes) -> bool:
+    """Whether a line has further ones in it, which end as on old Macs."""
+    return b"\r" in line.rstrip()
 
 
 def checked_lines(
@@ -208,9 +215,8 @@ def _problem(line: bytes, found: list[bytes], layout: Layout) -> tuple[str, str 
         return problem, "save the file as UTF-8"
     if "\0" in text:
         return "a NUL byte, so this is not text", "save the file as UTF-8"
-    if found and not layout.count <= len(found) <= layout.most:
-        hint = f"a line reads: {' '.join(layout.names)}"
-        return f"expected {layout.count} columns, found {len(line.split()):,}", hint
+    if miscounted := _miscounted(line, found, layout):
+        return miscounted
     try:
         number(found[layout.value] if found else b"0")
     except ValueError:
@@ -218,6 +224,17 @@ def _problem(line: bytes, found: list[bytes], layout: Layout) -> tuple[str, str 
         name = layout.names[layout.value]
         return f"the {name} must be a finite number, got {word!r}", None
     return "", None
+
+
+def _miscounted(
+    line: bytes, found: list[bytes], layout: Layout
+) -> tuple[str, str] | None:
+    if found and not layout.count <= len(found) <= layout.most:
+        hint = f"a line reads: {' '.join(layout.names)}"
+        return f"expected {layout.count} columns, found {len(line.split()):,}", hint
+    if len(found) > layout.count and _is_several(line):
+        return "a carriage return within the line", "save the file with Unix line ends"
+    return None
 
 
 def nothing_in(data: bytes, path: str) -> FormatError:

@@ -1,0 +1,105 @@
+"""What the command says when a file is not quite what it needs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Karat
+
+OPTIONS = ("-g", "gold.qrels")
+
+
+def test_a_run_without_gold_says_where_the_gold_may_be(
+    karat: Karat, folder: Path
+) -> None:
+    both = karat("evaluate", "dense.run", "gold.qrels")
+    assert "is gold.qrels the gold? then --gold gold.qrels" in both.err
+    sample = {"id": "q1", "retrieved": ["a"], "wanted": ["a"], "why": "x"}
+    (folder / "s.jsonl").write_text(json.dumps(sample))
+    alone = karat("evaluate", "s.jsonl")
+    assert alone.code == 2
+    assert "--map relevant=...: wanted, why" in alone.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("-k", "3", "-m", "rr"), "k = 3 changes nothing: no metric is spelled with"),
+        (("--map", "retreived=x"), "unknown field 'retreived'; did you mean"),
+        (("-m", "recall5"), "unknown metric 'recall5'; did you mean 'recall@5'?"),
+        (("--fail-under", "recall@5=80"), "recall@5 lies between 0 and 1; 0.8?"),
+        (("--fail-under", "rr=1.5"), "rr lies between 0 and 1"),
+        (("--profile", "trec_eval9"), "did you mean 'trec_eval-9'?"),
+        (("--explain", "q1"), "unknown query 'q1'; did you mean 'q01'?"),
+    ],
+)
+def test_a_near_miss_is_told(
+    karat: Karat, arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = karat("evaluate", "dense.run", *OPTIONS, *arguments)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_a_gate_on_an_unbounded_metric_may_be_any_number(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", *OPTIONS, "--fail-under", "num_ret=20")
+    assert done.code == 0
+
+
+def test_slices_without_any_tag_are_noticed(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", *OPTIONS, "-m", "rr", "--slice", "tag")
+    assert "no query has a tag; --queries FILE may bring some" in done.out
+
+
+def test_a_metric_is_explained_without_the_words_of_its_code(karat: Karat) -> None:
+    done = karat("metrics", "recall")
+    assert "Attributes:" not in done.out
+    assert "formula: " in done.out
+    assert (
+        "parameter: threshold: the smallest grade that counts as relevant" in done.out
+    )
+
+
+def test_a_number_alone_is_another_cutoff(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", *OPTIONS, "-m", "P.5,10", "-m", "recall@5,20")
+    names = [line.split(" ")[0] for line in done.out.splitlines()]
+    asked = ["precision@5", "precision@10", "recall@5", "recall@20"]
+    assert [name for name in names if name in asked] == asked
+
+
+@pytest.mark.parametrize("number", ["0.5", "3"])
+def test_a_table_without_header_is_told_how_to_name_its_columns(
+    karat: Karat, folder: Path, number: str
+) -> None:
+    (folder / "r.csv").write_text(f"q01,refunds-01,{number}\n")
+    done = karat("evaluate", "r.csv", *OPTIONS)
+    assert "--map id=1 --map document=2 and --map score=3 or rank=3" in done.err
+
+
+def test_two_systems_in_one_table_are_noticed(karat: Karat, folder: Path) -> None:
+    rows = [("keyword", "refunds-01", 2), ("dense", "refunds-02", 1)]
+    text = "".join(f"{name},q01,{document},{score}\n" for name, document, score in rows)
+    (folder / "r.csv").write_text("system,query_id,doc_id,score\n" + text)
+    records = [
+        {"system": name, "query_id": "q01", "doc_id": document, "score": score}
+        for name, document, score in rows
+    ]
+    (folder / "r.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records))
+    for name in ("r.csv", "r.jsonl"):
+        done = karat("evaluate", name, *OPTIONS, "-m", "rr", "--force")
+        said = " ".join(done.out.split())
+        assert "systems: 2 values of 'system' were read as one system; --by" in said
+        split = karat(
+            "evaluate", name, *OPTIONS, "-m", "rr", "--by", "system", "--force"
+        )
+        assert "were read as one" not in split.out
+
+
+def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:
+    (folder / "s.csv").write_text("id,retrieved_ids,relevant_ids\n1,a;b;c,b\n")
+    done = karat("evaluate", "s.csv", "-m", "rr", "--force")
+    said = " ".join(done.out.split())
+    assert 'joined: 1 rankings read as one id each; a list is JSON: ["a", "b"]' in said
+    (folder / "t.csv").write_text('id,retrieved_ids,relevant_ids\n1,"[""b""]",b\n')
+    assert "joined" not in karat("evaluate", "t.csv", "-m", "rr").out

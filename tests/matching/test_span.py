@@ -1,0 +1,342 @@
+"""The matcher by coverage: what is found, when, and what is not."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from karat.data.coverage import Coverage
+from karat.data.gold import Gold, Item, Span as GoldSpan
+from karat.data.hits import Hits
+from karat.data.policies import Policies
+from karat.data.rankings import DocumentRun
+from karat.data.runs import Document
+from karat.errors import DataError, ParameterError
+from karat.evaluation import evaluate
+from karat.matching import read_matcher
+from karat.matching.span import Span
+
+FOX = (
+    "The quick brown fox jumps over the lazy dog and, within 14 days, "
+    "does not return to the farm."
+)
+
+
+def match(
+    golds: Sequence[str | Item],
+    texts: Sequence[str | Document],
+    matcher: Span | None = None,
+) -> Hits:
+    """The hits of one query."""
+    items = tuple(
+        gold if isinstance(gold, Item) else Item(f"p{n}", gold)
+        for n, gold in enumerate(golds)
+    )
+    documents = [
+        text if isinstance(text, Document) else Document(f"d{n}", text)
+        for n, text in enumerate(texts)
+    ]
+    run, gold = DocumentRun({"q": documents}), Gold(passages={"q": items})
+    policies = Policies(force=True)
+    return (matcher or Span()).match(run, gold, judged=True, policies=policies).hits
+
+
+def measure(golds: Sequence[str | Item], texts: Sequence[str | Document]) -> Coverage:
+    coverage = match(golds, texts).coverage
+    assert coverage is not None
+    return coverage
+
+
+def share(gold: str, *texts: str) -> float:
+    """The share of the gold that the texts cover."""
+    coverage = measure([gold], texts)
+    return float(coverage.gold.sum() / coverage.size[0])
+
+
+def found(gold: str, *texts: str) -> list[int]:
+    """The rank at which the gold is found, if it is."""
+    return match([gold], texts).rank.tolist()
+
+
+def test_a_passage_is_found_once_its_parts_were_retrieved() -> None:
+    hits = match([FOX], [f"Once: {FOX[:40]}", "something else", f"{FOX[40:]} The end."])
+    assert hits.rank.tolist() == [3]
+    coverage = hits.coverage
+    assert coverage is not None
+    assert coverage.item_rank.tolist() == [1, 3]
+    assert coverage.share[-1] == 1
+    assert coverage.sound.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("cut", range(1, len(FOX)))
+def test_it_makes_no_difference_where_a_text_was_cut(cut: int) -> None:
+    text = f"Once upon a time. {FOX} They lived happily ever after."
+    cut += text.index(FOX)
+    assert share(FOX, text[:cut], text[cut:]) == 1
+    assert share(FOX, text[:cut].strip(), text[cut:].strip()) == 1
+    # In the other order all but a fragment that could be an accident is seen.
+    assert share(FOX, text[cut:], text[:cut]) >= 0.95
+
+
+def test_four_words_in_a_row_count_and_three_do_not() -> None:
+    gold = "alpha beta gamma delta epsilon zeta eta theta"
+    assert share(gold, "x beta gamma delta epsilon y") == pytest.approx(21 / 38)
+    assert share(gold, "x beta gamma delta y") == 0
+
+
+def test_fewer_words_count_where_a_document_was_cut() -> None:
+    gold = "alpha beta gamma delta epsilon zeta eta theta"
+    assert share(gold, "x alpha beta") == pytest.approx(9 / 38)
+    assert share(gold, "eta theta x") == pytest.approx(8 / 38)
+    assert share(gold, "x alpha") == 0
+    assert share(gold, "beta gamma delta epsilon zeta eta theta", "x alpha") == 1
+    assert share(gold, "theta x", "alpha beta gamma delta epsilon zeta eta") == 1
+
+
+def test_a_word_that_is_cut_off_is_covered_letter_by_letter() -> None:
+    gold = "alpha beta gamma delta epsilon zeta eta theta"
+    assert share(gold, "alpha beta gamma delta epsi") == pytest.approx(23 / 38)
+    assert share(gold, "lon zeta eta theta") == pytest.approx(15 / 38)
+    assert share(gold, "silon zeta eta theta alpha x") == pytest.approx(17 / 38)
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        ("Paris", "They met in Paris."),
+        ("New York", "from new\nyork to here"),
+        ("5", "takes 5 days"),
+        ("3.5 %", "rose by 3.5 %."),
+        ("北京", "我住在北京大学"),
+        ("don't", "I don’t know"),
+    ],
+)
+def test_a_brief_passage_is_found_as_a_whole(gold: str, text: str) -> None:
+    assert found(gold, text) == [1]
+    assert found(gold, "nothing", text) == [2]
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        ("Paris", "a comparison"),
+        ("New York", "new things from York"),
+        ("5", "50 or 15 or 3.5 or 5.1"),
+        ("3.5", "35"),
+        ("not", "nothing"),
+        ("a", "a"),
+        ("I", ""),
+    ],
+)
+def test_a_brief_passage_is_not_found_in_part_of_a_word(gold: str, text: str) -> None:
+    assert found(gold, text) == []
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        (
+            "You may return it within fourteen days for store credit only.",
+            "You may return it within five days for a full refund only.",
+        ),
+        (
+            "Employees may carry over unused vacation days into the next year if they "
+            "tell their manager before the end of December.",
+            "Employees may not carry over unused vacation days into the next year if "
+            "they tell their manager before the end of December.",
+        ),
+        (
+            "The warranty covers damage by water if the device was bought in a shop of "
+            "ours and is not older than two years when the damage is reported to us.",
+            "The warranty covers damage by water if the device was bought in a shop of "
+            "ours and is older than two years when the damage is reported to us.",
+        ),
+        (
+            "The warranty always covers damage by water if the device was bought in a "
+            "shop of ours and the damage is reported to us in time by the owner.",
+            "The warranty never covers damage by water if the device was bought in a "
+            "shop of ours and the damage is reported to us in time by the owner.",
+        ),
+        (
+            "Refunds are issued within 14 days of the day on which the goods came back "
+            "to our warehouse, by the means of payment that was used for the order.",
+            "Refunds are issued within 30 days of the day on which the goods came back "
+            "to our warehouse, by the means of payment that was used for the order.",
+        ),
+        (
+            "Revenue grew by 3.5 percent in the second quarter of the year, driven by "
+            "the sale of spare parts to customers in the countries of the north.",
+            "Revenue grew by 35 percent in the second quarter of the year, driven by "
+            "the sale of spare parts to customers in the countries of the north.",
+        ),
+        (
+            "The device costs 50 dollars when it is bought together with a contract for "
+            "a telephone line that lasts for at least a year from the day of purchase.",
+            "The device costs 500 dollars when it is bought together with a contract "
+            "for a telephone line that lasts for at least a year from the day of "
+            "purchase.",
+        ),
+        (
+            "The device costs 500 dollars when it is bought together with a contract "
+            "for a telephone line that lasts for at least a year from that day: 50",
+            "The device costs 500 dollars when it is bought together with a contract "
+            "for a telephone line that lasts for at least a year from that day: 500",
+        ),
+        (
+            "退货申请须在收到商品后十四天内提出，逾期本公司将不予受理，请您务必注意保存购物凭证。",
+            "退货申请须在收到商品后三十天内提出，逾期本公司将不予受理，请您务必注意保存购物凭证。",
+        ),
+        (
+            "ลูกค้าสามารถขอคืนเงินได้ภายในสิบสี่วันหลังจากได้รับสินค้าและสินค้าไม่เคยถูกใช้งานมาก่อน",
+            "ลูกค้าสามารถขอคืนเงินได้ภายในสิบสี่วันหลังจากได้รับสินค้าและสินค้าเคยถูกใช้งานมาก่อน",
+        ),
+    ],
+)
+def test_what_says_something_else_is_not_found(gold: str, text: str) -> None:
+    assert found(gold, text) == []
+    assert found(gold, f"Note. {text} More to come.") == []
+    # Found after all when the right text comes, too.
+    assert found(gold, text, gold) == [2]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "a", "T", "?!", "the", "*", "🙂"])
+def test_next_to_nothing_matches_nothing(text: str) -> None:
+    assert found(FOX, text, text, text) == []
+    assert share(FOX, text) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FOX.upper(),
+        FOX.replace(" ", "\n\n"),
+        FOX.replace(" ", ""),
+        f"# {FOX}",
+        FOX.replace("quick brown", "**quick** _brown_").replace("lazy", "`lazy`"),
+        FOX.replace("lazy dog", "[lazy dog](https://example.org/a_(b)?c=d)"),
+        FOX.replace("jumps", "jum-\nps").replace("return", "re\u00adturn"),
+        "\n".join(f"> {line}" for line in FOX.split(" over ")).replace(
+            ">", "> over", 2
+        )[7:],
+        "| " + FOX.replace(" ", " | ") + " |",
+        FOX.replace("o", "o\u0301").replace("i", "ï"),
+        FOX.replace("e", "\u200be").replace(" ", "\u00a0"),
+        FOX.replace("fi", "ﬁ"),
+        f"\u202b{FOX}\u202c",
+    ],
+)
+def test_how_a_text_is_dressed_makes_no_difference(text: str) -> None:
+    assert share(FOX, text) == 1
+    assert found(FOX, text) == [1]
+    assert share(text, FOX) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "退货申请须在收到商品后十四天内提出，逾期本公司将不予受理，请您务必注意保存购物凭证。",
+        "返品のお申し込みは商品到着後十四日以内にお願いいたします。ガラス製品は対象外です。",
+        "ลูกค้าสามารถขอคืนเงินได้ภายในสิบสี่วันหลังจากได้รับสินค้าและสินค้าไม่เคยถูกใช้งานมาก่อน",
+        "ग्राहक सामान मिलने के चौदह दिन के भीतर पैसे वापस मांग सकते हैं, यदि उसका उपयोग नहीं हुआ है।",
+        "يمكن للعميل استرداد المبلغ خلال أربعة عشر يوما من استلام البضاعة إذا لم تستخدم",
+        "הלקוח רשאי לקבל החזר כספי בתוך ארבעה עשר ימים מיום קבלת המוצר אם לא נעשה בו שימוש",
+        "Покупатель может вернуть деньги в течение четырнадцати дней после получения товара",
+        "고객은 상품을 받은 후 십사 일 이내에 환불을 요청할 수 있으며 사용하지 않은 경우에 한합니다",
+        "Khách hàng có thể yêu cầu hoàn tiền trong vòng mười bốn ngày kể từ khi nhận hàng",
+        "🙂 smile 🚀 rocket ❤️ heart 👩‍🚀 astronaut and some more words to read here",
+    ],
+)
+def test_every_script_is_read(text: str) -> None:
+    other = "Something else. "
+    assert share(text, f"{other}{text}{other}") == 1
+    assert share(text, other) == 0
+    for cut in range(1, len(text)):
+        assert share(text, other + text[:cut], text[cut:] + other) == 1, cut
+        later = share(text, text[cut:] + other, other + text[:cut])
+        assert 0.6 <= later <= 1
+    half = share(text, text[: len(text) // 2])
+    assert 0.3 < half < 0.7
+
+
+def test_accents_that_were_dropped_cost_nothing() -> None:
+    gold = "Le café où l'élève déjà âgé mangeait des œufs brouillés à Noël, près d'Ærø."
+    text = (
+        "Le cafe ou l'eleve deja age mangeait des oeufs brouilles a Noel, pres d'Aero."
+    )
+    assert share(gold, text) == share(text, gold) == 1
+
+
+def test_marks_that_are_letters_are_not_dropped() -> None:
+    gold = "สินค้าไม่เคยถูกใช้งานมาก่อนและอยู่ในสภาพดี"
+    bare = gold.replace("ไม่", "ไม").replace("ใช้", "ใช").replace("อยู่", "อยู")
+    assert share(gold, bare) < 0.9
+
+
+def test_alternatives_count_as_one_and_the_best_covered_counts() -> None:
+    items = [
+        Item("a", "one two three four five six seven", group="g"),
+        Item("b", "red orange yellow green blue violet", group="g"),
+    ]
+    hits = match(items, ["red orange yellow green blue violet"])
+    assert hits.gold_count.tolist() == [1]
+    assert hits.rank.tolist() == [1]
+    assert hits.coverage is not None
+    assert hits.coverage.size.tolist() == [30]
+    assert hits.coverage.gold.tolist() == [30]
+
+
+def test_what_is_judged_not_relevant_weighs_nothing() -> None:
+    hits = match([FOX, Item("n", "one two three four five", 0.0)], [FOX])
+    assert hits.coverage is not None
+    assert hits.coverage.gold.tolist() == hits.coverage.size.tolist()
+    assert hits.gold_grade.tolist() == [1, 0]
+
+
+def test_a_query_that_the_run_does_not_have_is_covered_to_nothing() -> None:
+    gold = Gold(passages={q: (Item("p", FOX),) for q in ("q", "r")})
+    run = DocumentRun({"q": [Document("a", FOX)]})
+    scores = evaluate(run, gold=gold, metrics=["coverage", "complete", "iou"])
+    assert scores.means == {"coverage": 0.5, "complete": 0.5, "iou": 0.5}
+
+
+def test_a_share_as_gain_pays_each_part_where_it_comes() -> None:
+    run = DocumentRun({"q": [Document("a", FOX[:45]), Document("b", FOX[45:])]})
+    gold = Gold(passages={"q": (Item("p", FOX),)})
+    result = evaluate(run, gold=gold, metrics=["ndcg[span(gain=share)]", "ndcg[span]"])
+    first = share(FOX, FOX[:45])
+    assert 0.3 < first < 0.7
+    expected = first + (1 - first) / np.log2(3)
+    assert result.means["ndcg[span(gain=share)]"] == pytest.approx(expected)
+    assert result.means["ndcg[span]"] == pytest.approx(1 / np.log2(3))
+
+
+@pytest.mark.parametrize("tau", [0, -1, 1.5, True, "x"])
+def test_tau_is_a_share(tau: object) -> None:
+    with pytest.raises(ParameterError, match=r"span: tau must be a number in \(0, 1\]"):
+        Span(tau=tau)  # type: ignore[arg-type]
+
+
+def test_the_spelling_takes_parameters() -> None:
+    assert read_matcher("span(0.8)") == Span(tau=0.8)
+    assert str(Span(tau=0.8, gain="share")) == "span(tau=0.8, gain=share)"
+
+
+def test_spans_without_text_need_documents_with_offsets() -> None:
+    gold = Gold(spans={"q": (GoldSpan("s", "d", 0, 10),)})
+    run = DocumentRun({"q": [Document("a", "some text")]})
+    with pytest.raises(DataError, match="do not say where in their source they lie"):
+        Span().match(run, gold, judged=True, policies=Policies())
+
+
+def test_spans_with_text_are_found_in_documents_without_offsets() -> None:
+    gold = Gold(spans={"q": (GoldSpan("s", "d", 10, 10 + len(FOX), text=FOX),)})
+    run = DocumentRun({"q": [Document("a", f"text {FOX} text")]})
+    hits = Span().match(run, gold, judged=True, policies=Policies()).hits
+    assert hits.rank.tolist() == [1]
+
+
+def test_documents_without_text_are_refused() -> None:
+    gold = Gold(passages={"q": (Item("p", FOX),)}, documents={"q": {"a": 1.0}})
+    run = DocumentRun({"q": [Document("a")]})
+    with pytest.raises(DataError, match="have no text, and span compares texts"):
+        Span().match(run, gold, judged=True, policies=Policies())
