@@ -17,7 +17,7 @@ from karat.data.spelling import LETTER, parse
 from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
 from karat.formats.intake import check_places, take_gold, take_run
-from karat.formats.told import mapping_of
+from karat.formats.told import renamed
 from karat.matching import AUTO, Matcher, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.metrics.asked import read_asked
@@ -32,6 +32,9 @@ T = TypeVar("T")
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 DEFAULT_K = 5
 """What the letter in `recall@k` means when neither sample nor caller says."""
+
+# No ranking is so long, and what counts ranks holds no more.
+_TOO_DEEP = 10**9
 
 
 def evaluate(  # noqa: PLR0913
@@ -193,6 +196,7 @@ def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measu
         written = parse(asked).matcher if "[" in asked else None
     own = metric.matcher if written is None else None
     matcher = read_matcher(written or own or default)
+    matcher.check(metric.name)
     label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
     if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
         metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
@@ -226,25 +230,17 @@ def _carry_out(
         missing=outcome.missing,
         policies=plan.policies,
         matchers=plan.matchers,
-        provenance=_provenance(loaded, truth, run.name, gold.name),
+        provenance={
+            "karat": __version__,
+            "run": run.name,
+            "gold": gold.name,
+            **renamed(loaded, truth),
+        },
         facts=facts,
         asked=dict(plan.asked),
         _notices=notices,
         _traces=partial(_traces, plan, run, gold, facts),
     )
-
-
-def _provenance(loaded: Loaded, truth: Loaded, run: str, gold: str) -> dict[str, Any]:
-    """Where the scores come from, and which fields were read under other names."""
-    facts: dict[str, Any] = {"karat": __version__, "run": run, "gold": gold}
-    own, other = dict(loaded.mapping), dict[str, str]()
-    if truth is not loaded:
-        own = mapping_of("run", own)
-        other = mapping_of("gold", truth.mapping)
-    for name, mapping in (("fields", own), ("gold_fields", other)):
-        if renamed := {o: t for o, t in mapping.items() if o != t}:
-            facts[name] = renamed
-    return facts
 
 
 def _columns(
@@ -297,7 +293,7 @@ def _own_k(
     plan: Plan, gold: Gold, facts: Mapping[str, Query], k: int | None
 ) -> Ints | None:
     """Each query's cutoff for the letter k: its own, else the caller's, else 5."""
-    if k is not None and (type(k) is not int or k < 1):
+    if k is not None and (type(k) is not int or not 0 < k < _TOO_DEEP):
         raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
     if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
         if k is not None:

@@ -9,10 +9,13 @@ from karat.data.arrays import Floats, Ints
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 from karat.engines.engine import Engine, Outcome, Plan
+from karat.matching import Matched
 
 __all__ = ["Local"]
 
 _NONE: Floats = np.empty(0)
+_FEW = 0.1
+_ENOUGH = 20
 
 
 class Local(Engine):
@@ -34,5 +37,19 @@ class Local(Engine):
             for row in stage.rows:
                 scores[row] = plan.measures[row].metric.score(hits)
             notices += matched.notices
+            notices += _hardly_any(matched)
         table = np.array(scores)
         return Outcome(table, matched.missing, matched.extra, tuple(notices))
+
+
+def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
+    """A notice where so little is found that ids may be written in two ways."""
+    hits = matched.hits
+    if len(hits.query) >= _FEW * hits.gold_count.sum():
+        return ()
+    credits = hits.credits()
+    found, total = len(credits.query), int(credits.relevant[~matched.missing].sum())
+    if total < _ENOUGH or found >= _FEW * total:
+        return ()
+    text = f"of {total} relevant items are found; do run and gold name them alike?"
+    return (Notice("found", found, text),)
