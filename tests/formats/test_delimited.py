@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
+from karat.formats.delimited import LONG_CELLS
 from karat.formats.loading import load, load_by
 
 Save = Callable[[str, str | bytes], str]
@@ -225,3 +227,14 @@ def test_a_run_and_its_gold_may_be_one_table(save: Save) -> None:
     gold = load(path, role="gold").gold
     assert gold is not None
     assert gold.documents == {"q": {"a": 0.0, "b": 1.0}}
+
+
+def test_who_is_done_first_leaves_long_cells_to_the_others() -> None:
+    before = csv.field_size_limit()
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(LONG_CELLS)
+    second.enter_context(LONG_CELLS)
+    first.close()
+    assert csv.field_size_limit() > before
+    second.close()
+    assert csv.field_size_limit() == before

@@ -1,5 +1,7 @@
 """The matcher by coverage: what is found, when, and what is not."""
 
+# ruff: noqa: E501, RUF001
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +57,7 @@ def share(gold: str, *texts: str) -> float:
 
 def found(gold: str, *texts: str) -> list[int]:
     """The rank at which the gold is found, if it is."""
-    return match([gold], texts).rank.tolist()
+    return [int(rank) for rank in match([gold], texts).rank]
 
 
 def test_a_passage_is_found_once_its_parts_were_retrieved() -> None:
@@ -140,47 +142,75 @@ def test_a_brief_passage_is_not_found_in_part_of_a_word(gold: str, text: str) ->
             "You may return it within five days for a full refund only.",
         ),
         (
-            "Employees may carry over unused vacation days into the next year if they "
-            "tell their manager before the end of December.",
-            "Employees may not carry over unused vacation days into the next year if "
-            "they tell their manager before the end of December.",
+            (
+                "Employees may carry over unused vacation days into the next year if they "
+                "tell their manager before the end of December."
+            ),
+            (
+                "Employees may not carry over unused vacation days into the next year if "
+                "they tell their manager before the end of December."
+            ),
         ),
         (
-            "The warranty covers damage by water if the device was bought in a shop of "
-            "ours and is not older than two years when the damage is reported to us.",
-            "The warranty covers damage by water if the device was bought in a shop of "
-            "ours and is older than two years when the damage is reported to us.",
+            (
+                "The warranty covers damage by water if the device was bought in a shop of "
+                "ours and is not older than two years when the damage is reported to us."
+            ),
+            (
+                "The warranty covers damage by water if the device was bought in a shop of "
+                "ours and is older than two years when the damage is reported to us."
+            ),
         ),
         (
-            "The warranty always covers damage by water if the device was bought in a "
-            "shop of ours and the damage is reported to us in time by the owner.",
-            "The warranty never covers damage by water if the device was bought in a "
-            "shop of ours and the damage is reported to us in time by the owner.",
+            (
+                "The warranty always covers damage by water if the device was bought in a "
+                "shop of ours and the damage is reported to us in time by the owner."
+            ),
+            (
+                "The warranty never covers damage by water if the device was bought in a "
+                "shop of ours and the damage is reported to us in time by the owner."
+            ),
         ),
         (
-            "Refunds are issued within 14 days of the day on which the goods came back "
-            "to our warehouse, by the means of payment that was used for the order.",
-            "Refunds are issued within 30 days of the day on which the goods came back "
-            "to our warehouse, by the means of payment that was used for the order.",
+            (
+                "Refunds are issued within 14 days of the day on which the goods came back "
+                "to our warehouse, by the means of payment that was used for the order."
+            ),
+            (
+                "Refunds are issued within 30 days of the day on which the goods came back "
+                "to our warehouse, by the means of payment that was used for the order."
+            ),
         ),
         (
-            "Revenue grew by 3.5 percent in the second quarter of the year, driven by "
-            "the sale of spare parts to customers in the countries of the north.",
-            "Revenue grew by 35 percent in the second quarter of the year, driven by "
-            "the sale of spare parts to customers in the countries of the north.",
+            (
+                "Revenue grew by 3.5 percent in the second quarter of the year, driven by "
+                "the sale of spare parts to customers in the countries of the north."
+            ),
+            (
+                "Revenue grew by 35 percent in the second quarter of the year, driven by "
+                "the sale of spare parts to customers in the countries of the north."
+            ),
         ),
         (
-            "The device costs 50 dollars when it is bought together with a contract for "
-            "a telephone line that lasts for at least a year from the day of purchase.",
-            "The device costs 500 dollars when it is bought together with a contract "
-            "for a telephone line that lasts for at least a year from the day of "
-            "purchase.",
+            (
+                "The device costs 50 dollars when it is bought together with a contract for "
+                "a telephone line that lasts for at least a year from the day of purchase."
+            ),
+            (
+                "The device costs 500 dollars when it is bought together with a contract "
+                "for a telephone line that lasts for at least a year from the day of "
+                "purchase."
+            ),
         ),
         (
-            "The device costs 500 dollars when it is bought together with a contract "
-            "for a telephone line that lasts for at least a year from that day: 50",
-            "The device costs 500 dollars when it is bought together with a contract "
-            "for a telephone line that lasts for at least a year from that day: 500",
+            (
+                "The device costs 500 dollars when it is bought together with a contract "
+                "for a telephone line that lasts for at least a year from that day: 50"
+            ),
+            (
+                "The device costs 500 dollars when it is bought together with a contract "
+                "for a telephone line that lasts for at least a year from that day: 500"
+            ),
         ),
         (
             "退货申请须在收到商品后十四天内提出，逾期本公司将不予受理，请您务必注意保存购物凭证。",

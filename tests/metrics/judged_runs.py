@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from karat.data.arrays import place_by
+from karat.data.arrays import place_by, sum_by
 from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.policies import Policies
@@ -43,7 +43,7 @@ def coverage_of(hits: Hits, rankings: Rankings, labels: Grades) -> Coverage:
     item = np.array([numbers[ids[n]] for n in rows], np.int64)
     order = np.argsort(item)
     return Coverage(
-        size=np.bincount(hits.gold_query, hits.gold_grade > 0, minlength=hits.size),
+        size=sum_by(hits.gold_query, hits.gold_grade > 0, hits.size),
         query=query,
         rank=rank,
         gold=gold,

@@ -3,8 +3,8 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain
+from threading import Lock
 from typing import Any, BinaryIO, TextIO
 
 from karat.data.gold import Gold
@@ -25,7 +25,7 @@ from karat.formats.records.samples import Samples
 from karat.formats.records.shapes import load_records_by
 from karat.formats.records.tables import COLUMNS, Table, system_column
 
-__all__ = ["Delimited", "write_rows"]
+__all__ = ["LONG_CELLS", "Delimited", "write_rows"]
 
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = 1 << 30
@@ -57,7 +57,7 @@ class Delimited(Format):
 
     def read(self, source: Source) -> Loaded:
         """Read row after row."""
-        with source.open() as stream, _long_cells():
+        with source.open() as stream, LONG_CELLS:
             rows = self._rows(stream, source)
             header, rows = _header(rows, source)
             fields = infer(header, source.role, source.mapping) | _unnamed(
@@ -72,7 +72,7 @@ class Delimited(Format):
 
     def read_by(self, source: Source, column: str) -> dict[str, Loaded]:
         """The rows, split by the value of a column."""
-        with source.open() as stream, _long_cells():
+        with source.open() as stream, LONG_CELLS:
             header, rows = _header(self._rows(stream, source), source)
             records = ((line, _record(header, row)) for line, row in rows)
             return load_records_by(records, column, source, self.name)
@@ -185,14 +185,31 @@ def _first_line(head: bytes) -> str:
     return text.partition(b"\n")[0].decode("utf-8", "replace").strip("\r")
 
 
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Cells that hold a sample's contexts as JSON outgrow the module's limit."""
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+class _LongCells:
+    """While tables are read, cells may hold a sample's contexts as JSON.
+
+    The limit of the csv module is one for the whole process: the first of several
+    readers lifts it, and the last one puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._readers = self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._readers:
+                self._before = csv.field_size_limit(_LONGEST_CELL)
+            self._readers += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._readers -= 1
+            if not self._readers:
+                csv.field_size_limit(self._before)
+
+
+LONG_CELLS = _LongCells()
 
 
 def _header(

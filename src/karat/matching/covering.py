@@ -181,7 +181,7 @@ def _go_on(cover: Cover, ours: Ints, theirs: Ints, step: int, word: Ints) -> Non
     low, high = stream.lane_bounds[lane], stream.lane_bounds[lane + 1]
     # Only part of the word can be covered: all of it would have been found.
     stop = passages.end[word] - 1 if step > 0 else passages.start[word]
-    letters, copies = passages.letters.bytes, stream.letters.bytes
+    letters, copies = passages.letters.codes, stream.letters.codes
     while len(ours):
         inside = (theirs >= low) & (theirs < high) & (ours != stop)
         rows = np.flatnonzero(inside)

@@ -148,12 +148,14 @@ def _rest(
 
 def _joint(passages: Passages, passage: Ints, length: Ints, *, head: bool) -> Ints:
     """Where what goes on from a fragment begins, or ends: beyond a gap, if any."""
-    letters = passages.letters.bytes
+    letters = passages.letters.codes
     if head:
         joint = passages.bounds[passage] + length
-        return joint + (letters[joint] == GAP)
+        gap: Bools = letters[joint] == GAP
+        return joint + gap.astype(np.int64)
     joint = passages.bounds[passage + 1] - length
-    return joint - (letters[joint - 1] == GAP)
+    gap = letters[joint - 1] == GAP
+    return joint - gap.astype(np.int64)
 
 
 def _holds(

@@ -178,7 +178,7 @@ class Letters:
         return len(self.data) - WORD
 
     @cached_property
-    def bytes(self) -> Bytes:
+    def codes(self) -> Bytes:
         """The letters byte by byte, and the zero bytes after them."""
         return np.frombuffer(self.data, np.uint8)
 
@@ -202,7 +202,7 @@ class Letters:
         """Whether a word starts at each byte."""
         starts = np.ones(self.size, np.bool_)
         np.not_equal(self.place[1:] - self.place[:-1], 1, out=starts[1:])
-        gaps = np.flatnonzero(self.bytes[: self.size] == GAP)
+        gaps = np.flatnonzero(self.codes[: self.size] == GAP)
         starts[gaps] = False
         starts[gaps + 1] = True
         return starts
@@ -227,13 +227,13 @@ class Letters:
     @cached_property
     def counted(self) -> Bools:
         """Which bytes count as a character: its first, and no gap between numbers."""
-        counted: Bools = self.bytes[: self.size] != GAP
+        counted: Bools = self.codes[: self.size] != GAP
         return counted if self.leads is None else counted & self.leads
 
     def count(self, only: Bools | None = None) -> Ints:
         """The number of characters of each text, or of those that are marked in it."""
         if only is None and self.leads is None:
-            gaps = np.flatnonzero(self.bytes[: self.size] == GAP)
+            gaps = np.flatnonzero(self.codes[: self.size] == GAP)
             return np.diff(self.bounds - np.searchsorted(gaps, self.bounds))
         counted = self.counted if only is None else self.counted & only
         return np.diff(np.concatenate(([0], counted.cumsum()))[self.bounds])
@@ -243,7 +243,7 @@ class Letters:
         """Whether a character begins at each byte; None if one does at every byte."""
         if self.data.isascii():
             return None
-        leads: Bools = (self.bytes[: self.size] & 0xC0) != 0x80  # noqa: PLR2004
+        leads: Bools = (self.codes[: self.size] & 0xC0) != 0x80  # noqa: PLR2004
         return leads
 
 

@@ -46,7 +46,7 @@ def _same_head(stream: Stream, document: int, copy: int) -> slice:
     start, end = stream.bounds[document : document + 2].tolist()
     size = end - start
     place = copy - min(size, _TELLING)
-    letters = stream.letters.bytes
+    letters = stream.letters.codes
     size = _length(letters[start:end] == letters[place : place + size])
     edge = stream.bounds[np.searchsorted(stream.bounds, place + size) - 1]
     return slice(start, start + _without_accident(size, int(edge) - place))
@@ -56,7 +56,7 @@ def _same_tail(stream: Stream, document: int, copy: int) -> slice:
     """What a document ends with that also stands where a copy of its tail ends."""
     start, end = stream.bounds[document : document + 2].tolist()
     size = min(end - start, copy - int(stream.lane_bounds[stream.lane[document]]))
-    letters = stream.letters.bytes
+    letters = stream.letters.codes
     size = _length((letters[end - size : end] == letters[copy - size : copy])[::-1])
     edge = stream.bounds[np.searchsorted(stream.bounds, copy - size, side="right")]
     return slice(end - _without_accident(size, copy - int(edge)), end)

@@ -141,7 +141,7 @@ def read_passages(texts: Sequence[str], lane: Ints) -> Passages:
         starts, weight = _weigh(letters)
     start = np.flatnonzero(starts)
     end = np.concatenate((start[1:], [letters.size])) if len(start) else start
-    spaces = letters.bytes[end - 1] == GAP
+    spaces = letters.codes[end - 1] == GAP
     if spaces.any():
         end = end - spaces
     if len(start) and (end - start).max() > _LONG:

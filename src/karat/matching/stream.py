@@ -76,7 +76,7 @@ class Stream:
     def free(self) -> Bools:
         """Whether a word may start at each place, or have ended before it."""
         free = np.ones(self.letters.size + 1, np.bool_)
-        free[:-1] = self.letters.starts | (self.letters.bytes[:-WORD] == GAP)
+        free[:-1] = self.letters.starts | (self.letters.codes[:-WORD] == GAP)
         free[self.bounds] = True
         return free
 
@@ -179,7 +179,7 @@ class Stream:
         return [*self._mix(WORD)]
 
     def _mix(self, least: int) -> Iterator[tuple[int, int, Ints]]:
-        """Lane, first place, and where in a table each place of a block has its flag."""
+        """Lane, first place, and where in a table each place has its flag, by block."""
         for lane in np.flatnonzero(np.diff(self.lane_bounds)).tolist():
             start, end = self.lane_bounds[lane : lane + 2].tolist()
             for low in range(start, end, _BLOCK):
@@ -207,7 +207,7 @@ class Stream:
 
     def _closed(self, start: Any, end: Any, lane: Any) -> Any:
         """Whether no number goes on beyond either end."""
-        letters = self.letters.bytes
+        letters = self.letters.codes
         before = IN_NUMBER[letters[start]] & IN_NUMBER[letters[start - 1]]
         before &= start > self.lane_bounds[lane]
         after = IN_NUMBER[letters[end - 1]] & IN_NUMBER[letters[end]]
