@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
-from karat.data.gold import Gold
+from karat.data.gold import JUDGES, Gold
 from karat.data.policies import Policies, policies_for
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
@@ -17,7 +17,7 @@ from karat.data.spelling import LETTER, parse
 from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
 from karat.formats.intake import take_gold, take_run
-from karat.matching import AUTO, Matcher, choose, read_matcher
+from karat.matching import AUTO, JUDGED, Matcher, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.stats import mean_interval
 from karat.version import __version__
@@ -38,6 +38,7 @@ def evaluate(  # noqa: PLR0913
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
+    judge: Matcher | None = None,
     k: int | None = None,
     profile: str | None = None,
     undefined: str | None = None,
@@ -58,6 +59,8 @@ def evaluate(  # noqa: PLR0913
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
+        judge: who says which document supports which claim, for `context_recall` and
+            `recall[claims]`: `karat.judging.Claims(client)`.
         k: what the letter in `recall@k` means for samples that do not say (else 5).
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.
@@ -83,6 +86,7 @@ def evaluate(  # noqa: PLR0913
         gold=gold,
         metrics=metrics,
         match=match,
+        judge=judge,
         k=k,
         profile=profile,
         undefined=undefined,
@@ -119,6 +123,7 @@ def prepare(
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
+    judge: Matcher | None = None,
     k: int | None = None,
     profile: str | None = None,
     **switches: Any,
@@ -138,20 +143,34 @@ def prepare(
             "no gold: pass gold=..., or samples that carry their own relevant ids, "
             "passages or answers"
         )
-    matcher = choose(truth.gold) if match == AUTO else match
-    plan = _plan(spellings, matcher, policies)
     facts = truth.queries or loaded.queries
+    if judge is None and isinstance(match, Matcher) and match.name == JUDGED:
+        match = judge = match.informed(facts)
+    elif judge is not None:
+        judge = judge.informed(facts)
+    matcher = _fitting(truth.gold) if match == AUTO else match
+    # A plan with a judge holds a client, which must not outlive the evaluation.
+    make = _plan if judge is None else _plan.__wrapped__
+    plan = make(spellings, matcher, judge, policies)
     return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
+
+
+def _fitting(gold: Gold) -> str | Matcher:
+    """What `auto` stands for: labels where gold has any, else claims of references."""
+    judged = gold.references or any(gold.claims.values())
+    return JUDGED if judged and gold.kinds() in {(), (JUDGED,)} else choose(gold)
 
 
 @lru_cache(maxsize=256)
 def _plan(
-    metrics: tuple[str | Metric, ...], match: str | Matcher, policies: Policies
+    metrics: tuple[str | Metric, ...],
+    match: str | Matcher,
+    judge: Matcher | None,
+    policies: Policies,
 ) -> Plan:
     if not metrics:
         raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
-    default = read_matcher(match)
-    measures = [_measure(metric, default, policies) for metric in metrics]
+    measures = [_measure(metric, match, judge, policies) for metric in metrics]
     return Plan(
         tuple({measure.label: measure for measure in measures}.values()),
         policies,
@@ -159,14 +178,21 @@ def _plan(
     )
 
 
-def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measure:
+def _measure(
+    asked: str | Metric,
+    default: str | Matcher,
+    judge: Matcher | None,
+    policies: Policies,
+) -> Measure:
     if isinstance(asked, Metric):
         metric, written = asked, None
     else:
         metric = read_metric(asked)
         written = parse(asked).matcher if "[" in asked else None
     own = metric.matcher if written is None else None
-    matcher = read_matcher(written or own or default)
+    chosen = written or own or default
+    called = judge is not None and str(chosen) == JUDGED
+    matcher = read_matcher(judge if judge is not None and called else chosen)
     label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
     if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
         metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
@@ -190,6 +216,7 @@ def _carry_out(
         # Queries whose gold is not ids are no strangers to the gold.
         labels = {query: gold.documents.get(query, {}) for query in queries}
         seen = (*run.notices(labels, plan.policies), *outcome.notices)
+        seen = (*_labelled(gold), *seen)
         return (*read, *{notice.kind: notice for notice in seen}.values())
 
     return Evaluation(
@@ -204,8 +231,22 @@ def _carry_out(
         facts=facts,
         asked=dict(plan.asked),
         _notices=notices,
-        _traces=partial(_traces, plan, run, gold, facts),
+        _traces=partial(_traces, plan, run, gold, facts, outcome),
     )
+
+
+def _labelled(gold: Gold) -> tuple[Notice, ...]:
+    """Who gave the labels, where it was not people alone."""
+    who = gold.labellers()
+    if not (judges := [name for name in who if name.startswith(JUDGES)]):
+        return ()
+    judged = sum(who[name] for name in judges)
+    if len(judges) < len(who):
+        counts = ", ".join(f"{name} {count}" for name, count in who.items())
+        text = f"labels are a judge's, among others ({counts}): sources are mixed"
+        return (Notice("mixed", judged, text),)
+    text = f"labels were given by {', '.join(judges)} alone; karat judge --agreement "
+    return (Notice("uncalibrated", judged, text + "compares a judge with people"),)
 
 
 def _columns(
@@ -214,7 +255,12 @@ def _columns(
     """Apply the policies on undefined and missing to all scores at once."""
     policies = plan.policies
     scores = outcome.scores
-    empty = np.isnan(scores)
+    failed = np.zeros(scores.shape, np.bool_)
+    for measure, whys in outcome.failures.items():
+        failed[measure, list(whys)] = True
+    if failed.any():
+        scores = np.where(failed, np.nan, scores)
+    empty = np.isnan(scores) & ~failed
     if policies.missing == "skip":
         scores = np.where(outcome.missing, np.nan, scores)
         empty &= ~outcome.missing
@@ -236,13 +282,14 @@ def _columns(
             row,
             n,
             without,
+            outcome.failures.get(index, {}),
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
             cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
             _interval=_interval,
         )
-        for measure, row, n, without in zip(
-            plan.measures, scores, counted, undefined, strict=True
+        for index, (measure, row, n, without) in enumerate(
+            zip(plan.measures, scores, counted, undefined, strict=True)
         )
     }
 
@@ -283,15 +330,23 @@ def _refuse(
 
 
 def _traces(
-    plan: Plan, run: Run, gold: Gold, facts: Mapping[str, Query]
+    plan: Plan,
+    run: Run,
+    gold: Gold,
+    facts: Mapping[str, Query],
+    outcome: Outcome,
 ) -> Sequence[Trace]:
-    first = plan.measures[0].matcher.first_ranks(run, gold, plan.policies)
+    matcher = plan.measures[0].matcher
+    first = outcome.first_ranks.get(matcher)
+    if first is None:
+        first = matcher.first_ranks(run, gold, plan.policies)
     return [
         Trace(
             fingerprint=gold.fingerprint(query),
             first_ranks=ranks.ranks,
             retrieved=ranks.retrieved,
             tags=facts[query].tags if query in facts else (),
+            verdicts=outcome.verdicts.get(place, ()),
         )
-        for query, ranks in zip(gold.queries, first, strict=True)
+        for place, (query, ranks) in enumerate(zip(gold.queries, first, strict=True))
     ]

@@ -16,6 +16,7 @@ from karat.data.evaluations import (
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
+from karat.data.verdicts import Verdict
 from karat.errors import FormatError
 
 __all__ = ["from_dict"]
@@ -78,6 +79,7 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             dict(row["first_ranks"]),
             row["retrieved"],
             tuple(row["tags"]),
+            tuple(_verdict(verdict) for verdict in row.get("verdicts", ())),
         )
         for row in rows
     )
@@ -112,6 +114,11 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
         _notices=lambda: notices,
         _traces=lambda: traces,
     )
+
+
+def _verdict(saved: Mapping[str, Any]) -> Verdict:
+    ranks = {name: tuple(saved[name]) for name in ("alone", "together")}
+    return Verdict(**{**saved, **ranks})
 
 
 def _column(

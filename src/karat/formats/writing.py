@@ -109,6 +109,9 @@ def _lost_of_run(run: Run, chosen: Format) -> Iterator[Notice]:
 
 
 def _lost_of_gold(gold: Gold, chosen: Format) -> Iterator[Notice]:
+    if gold.sources and not chosen.holds_sources:
+        judged = sum(map(len, gold.sources.values()))
+        yield Notice("dropped", judged, f"{chosen.name} does not say who labelled")
     empty = [query for query in gold.queries if not gold.documents.get(query)]
     if empty:
         text = f"{chosen.name} holds no queries without relevant documents"

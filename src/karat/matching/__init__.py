@@ -7,12 +7,13 @@ from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.parameters import build
 from karat.data.spelling import Spelling, parse
-from karat.errors import DataError
+from karat.errors import DataError, SpellingError, UsageError
 from karat.matching.equality import Exact, Id
 from karat.matching.matcher import Matched, Matcher
 
 __all__ = [
     "AUTO",
+    "JUDGED",
     "MATCHERS",
     "SHIPPED",
     "Matched",
@@ -30,12 +31,23 @@ MATCHERS: Catalogue[type[Matcher]] = Catalogue(
 AUTO = "auto"
 """Stands for the matcher that fits the data: ids where gold has ids, else texts."""
 
+JUDGED = "claims"
+"""The matcher that asks a model: it lives in a room above, and is passed in."""
+
 
 def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     """The matcher a spelling names."""
     if isinstance(text, Matcher):
         return text
     spelling = parse(text) if isinstance(text, str) else text
+    if spelling.name == JUDGED and spelling.params:
+        problem = "claims takes no values here; --votes or Claims(votes=...) sets them"
+        raise SpellingError(str(spelling), problem)
+    if spelling.name == JUDGED:
+        raise UsageError(
+            "claims are matched by a language model, and none was named: add "
+            "--model NAME, or judge=karat.judging.Claims(client) in Python"
+        )
     return build(MATCHERS[spelling.name], spelling, "matcher")
 
 

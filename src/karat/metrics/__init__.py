@@ -18,6 +18,7 @@ from karat.metrics.counts import (
 from karat.metrics.first_found import ReciprocalRank
 from karat.metrics.found_items import (
     F1,
+    ContextRecall,
     Hit,
     Precision,
     Recall,
@@ -56,6 +57,7 @@ SHIPPED: tuple[type[Metric], ...] = (
     NDCG,
     NDCGAny,
     ContextPrecision,
+    ContextRecall,
     RPrecision,
     BPref,
     InferredAP,

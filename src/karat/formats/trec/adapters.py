@@ -9,7 +9,13 @@ from karat.data.rankings import RankedRun
 from karat.data.runs import Run
 from karat.formats.format import Format, Source
 from karat.formats.records.native import scores_say_the_order
-from karat.formats.trec.files import TrecRun, read_qrels, write_qrels, write_run
+from karat.formats.trec.files import (
+    TrecRun,
+    read_qrels,
+    read_sources,
+    write_qrels,
+    write_run,
+)
 
 __all__ = ["TrecQrels", "TrecRuns"]
 
@@ -52,6 +58,7 @@ class TrecQrels(Format):
     """TREC qrels: query, iteration, document and grade on each line."""
 
     name = "trec_qrels"
+    holds_sources = True
     extensions = (".qrels", ".qrel")
 
     def sniff(self, head: bytes, name: str) -> bool:
@@ -66,12 +73,14 @@ class TrecQrels(Format):
                 f"holds TREC qrels, but a {source.role} was asked for: swapped files?"
             )
         with source.open() as stream:
-            labels = read_qrels(stream, source.path)
-        return Loaded(gold=Gold(labels, name=source.name), format=self.name)
+            data = stream.read()
+        labels = read_qrels(data, source.path)
+        gold = Gold(labels, sources=read_sources(data), name=source.name)
+        return Loaded(gold=gold, format=self.name)
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """The grades."""
-        write_qrels(gold.documents, stream)
+        write_qrels(gold.documents, stream, gold.sources)
 
 
 def _lines_have(head: bytes, words: int, number: int) -> bool:
