@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs wheel bench clean
+.PHONY: help demo test check format lint types docs wheel bench soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ check: lint types test wheel ## all that must hold before a commit
 
 bench: $(VENV)/dev ## speed side by side with the peers, as ratios
 	$(BIN)/python bench/run.py
+
+soak: $(VENV)/dev ## kill a judged run a hundred times; nothing may be lost
+	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/dispatch/test_kills.py
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench

@@ -15,12 +15,13 @@ from io import TextIOWrapper
 import click
 
 from karat.cli.settings import log, speak
-from karat.errors import KaratError
+from karat.errors import IncompleteError, KaratError
 from karat.version import __version__
 
 __all__ = ["ALIASES", "COMMANDS", "karat", "main"]
 
 _USAGE = 2
+_INCOMPLETE = 3
 _INTERRUPTED = 130
 
 # The command, and what `karat --help` says of it without importing its module.
@@ -30,6 +31,7 @@ COMMANDS = {
     "metrics": "List the metrics, or explain one.",
     "validate": "Check files and say what is wrong, and where.",
     "convert": "Turn a run or gold of any format into any other.",
+    "cache": "Show or clear the kept replies of language models.",
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
@@ -87,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as mistake:
         mistake.show()
         sys.exit(_USAGE)
+    except IncompleteError as error:
+        _complain(str(error), _INCOMPLETE)
     except KaratError as error:
         _complain(str(error))
     except (click.Abort, KeyboardInterrupt):
@@ -117,6 +121,6 @@ def _forgive_encodings() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _complain(sentence: str) -> None:
+def _complain(sentence: str, code: int = _USAGE) -> None:
     click.echo(f"karat: {sentence}", err=True)
-    sys.exit(_USAGE)
+    sys.exit(code)

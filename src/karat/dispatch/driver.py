@@ -76,11 +76,17 @@ def hear_all(
         ...          Settings(journal=None))
         ['A', 'B']
     """
+    if _loop_is_running():
+        return _in_a_thread(jobs, client, settings)
+    return asyncio.run(hear(jobs, client, settings))
+
+
+def _loop_is_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(hear(jobs, client, settings))
-    return _in_a_thread(jobs, client, settings)
+        return False
+    return True
 
 
 def _in_a_thread(

@@ -110,6 +110,11 @@ class Contents:
     prompt_tokens: int
     completion_tokens: int
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Entries, errors among them, and tokens paid for."""
+        return self.entries, self.errors, self.prompt_tokens + self.completion_tokens
+
 
 class Journal:
     """Replies by the name of their prompt, in a file that outlives every crash.
