@@ -27,6 +27,7 @@ _INTERRUPTED = 130
 # The command, and what `karat --help` says of it without importing its module.
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
+    "judge": "Have a language model label what runs retrieved.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
     "validate": "Check files and say what is wrong, and where.",

@@ -1,7 +1,8 @@
 """Agreement: how far a judge can be trusted, measured against people and itself."""
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from karat.stats import mean_interval
 
 __all__ = [
     "Agreement",
+    "Flips",
     "Order",
     "Rate",
     "agreement",
@@ -26,6 +28,7 @@ __all__ = [
 
 _DRAWS = 2000
 _SEED = 20240229
+_COLUMNS = ("agreement", "value", "95% interval", "n")
 
 
 def cohen_kappa(one: Floats, other: Floats, *, quadratic: bool = False) -> float:
@@ -153,6 +156,18 @@ class Flips(NamedTuple):
         """The share that changed."""
         return self.changed / self.n if self.n else float("nan")
 
+    def row(self) -> list[str]:
+        """Its row in a table of agreement."""
+        return ["changed when asked again", number(self.rate), "", str(self.n)]
+
+    def table(self) -> Table:
+        """What a person is shown when nothing else was measured."""
+        return Table(_COLUMNS, [self.row()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures in plain values."""
+        return {"flips": self._asdict()}
+
 
 def flips(before: Labels, after: Labels) -> Flips:
     """Compare two passes of one judge over the same pairs."""
@@ -207,9 +222,24 @@ class Agreement:
                 ["order of runs, tau", number(tau), _between(low, high), str(queries)]
             )
         if self.flips is not None:
-            flipped = [number(self.flips.rate), "", str(self.flips.n)]
-            rows.append(["changed when asked again", *flipped])
-        return Table(["agreement", "value", "95% interval", "n"], rows)
+            rows.append(self.flips.row())
+        return Table(_COLUMNS, rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures in plain values; null is one that does not exist."""
+        figures = ("equal", "kappa", "weighted_kappa", "alpha")
+        return {
+            "n": self.n,
+            **{name: _plain(getattr(self, name)) for name in figures},
+            "rates": [
+                {**rate._asdict(), "interval": rate.interval and rate.interval[:2]}
+                for rate in self.rates
+            ],
+            "order": None
+            if self.order is None
+            else {name: _plain(value) for name, value in self.order._asdict().items()},
+            "flips": None if self.flips is None else self.flips._asdict(),
+        }
 
 
 def agreement(
@@ -271,6 +301,10 @@ def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats]:
     ]
     both = np.array(pairs, float).reshape(-1, 2)
     return both[:, 0], both[:, 1]
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _between(low: float, high: float) -> str:

@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
 from karat.data.judgements import Deliberation, Failure, Prompt
 from karat.dispatch import Client, Estimate, Settings, estimate, hear_all
+from karat.dispatch.budget import Budget
 from karat.judging.client import as_client
 
 __all__ = ["Bench", "Rehearsal"]
@@ -28,6 +29,13 @@ class Bench:
 
     client: Client
     settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        told = self.settings
+        if told.budget is None:
+            # Splitting and judging are two hearings, and their limits are one.
+            budget = Budget(told.prices, told.max_calls, told.max_cost)
+            object.__setattr__(self, "settings", replace(told, budget=budget))
 
     @staticmethod
     def of(judge: Any, settings: Settings | None = None) -> "Bench":

@@ -121,6 +121,7 @@ def grade_pool(
     *,
     votes: int = 1,
     budget: int = BUDGET,
+    first: int = 1,
 ) -> Graded:
     """Grade every document of a pool.
 
@@ -130,6 +131,7 @@ def grade_pool(
         bench: the model and how it is asked.
         votes: how many independent assessors decide, by their median.
         budget: tokens of a document in one question.
+        first: the number of the first assessor; another one is asked anew.
     """
     for query in pooled:
         if not questions.get(query, "").strip():
@@ -148,7 +150,7 @@ def grade_pool(
             assessor=assessor,
         )
         for query, name in pairs
-        for assessor in range(1, votes + 1)
+        for assessor in range(first, first + votes)
     ]
     heard = bench.hear(jobs)
     grades: dict[str, dict[str, Grade]] = {query: {} for query in pooled}
