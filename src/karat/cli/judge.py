@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from karat.cli.judges import bench_of
+from karat.cli.judges import bench_of, votes_of
 from karat.cli.options import (
     existing,
     judge_options,
@@ -152,7 +152,7 @@ def _grade(
     corpus = None if options["corpus"] is None else read_corpus(options["corpus"])
     pooled = pool(runs, options["k"], corpus)
     questions = _questions(loaded, options["queries"])
-    votes = options["votes"]
+    votes = votes_of(options)
     graded = grade_pool(pooled, questions, bench, votes=votes)
     again: Graded | None = None
     if options["retest"]:

@@ -12,9 +12,10 @@ from karat.errors import ParameterError, UsageError
 from karat.judging import Bench, Claims, Rehearsal
 from karat.judging.endpoint import OpenAIClient
 
-__all__ = ["bench_of", "judge_of"]
+__all__ = ["bench_of", "judge_of", "votes_of"]
 
 _TWO = 2
+_EIGHT = 8
 
 
 class Meter:
@@ -44,11 +45,11 @@ def bench_of(options: Mapping[str, Any]) -> Bench:
             "no model to ask: add --model NAME, and OPENAI_API_KEY or --base-url for "
             "a server of your own"
         )
-    if options["votes"] < 1:
-        raise ParameterError("--votes", "votes", "an integer >= 1", options["votes"])
     client = OpenAIClient(options["model"], base_url=options["base_url"])
     settings = Settings(
-        concurrency=options["concurrency"],
+        concurrency=_EIGHT
+        if options["concurrency"] is None
+        else options["concurrency"],
         max_calls=options["max_calls"],
         max_cost=options["max_cost"],
         prices=_prices(options["prices"]),
@@ -61,10 +62,18 @@ def bench_of(options: Mapping[str, Any]) -> Bench:
     return (Rehearsal if options["dry_run"] else Bench)(client, settings)
 
 
+def votes_of(options: Mapping[str, Any]) -> int:
+    """How many assessors decide."""
+    votes: int = 1 if options["votes"] is None else options["votes"]
+    if votes < 1:
+        raise ParameterError("--votes", "votes", "an integer >= 1", votes)
+    return votes
+
+
 def judge_of(options: Mapping[str, Any]) -> Claims:
     """The judge of claims that the options name."""
     bench = bench_of(options)
-    return Claims(bench, votes=options["votes"], texts=not options["no_text"])
+    return Claims(bench, votes=votes_of(options), texts=not options["no_text"])
 
 
 def _prices(text: str | None) -> Prices | None:

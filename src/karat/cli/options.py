@@ -58,8 +58,8 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         "--base-url",
         {"metavar": "URL", "help": "Its OpenAI-compatible server, if not by env."},
     ),
-    ("--votes", {"type": int, "default": 1, "help": "Ask so often; most votes win."}),
-    ("--concurrency", {"type": int, "default": 8, "help": "Calls under way at once."}),
+    ("--votes", {"type": int, "help": "Ask so often; most votes win."}),
+    ("--concurrency", {"type": int, "help": "Calls at once; 8 unless told."}),
     ("--corpus", {"metavar": "FILE", "help": "Texts of documents, for runs of ids."}),
     (
         "--prices",
