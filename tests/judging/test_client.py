@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.dispatch import Refused, Settings, Transient, hear_all
-from karat.errors import UsageError
+from karat.errors import MissingExtraError, UsageError
 from karat.judging.client import FunctionClient, OpenAIClient, as_client
 from karat.judging.complaints import retry_after
 from tests.dispatch.fault_server import FaultServer, completion
@@ -249,6 +250,26 @@ def test_without_texts_a_reason_does_not_quote_the_server(tmp_path: Path) -> Non
         )
     assert isinstance(found, Failure)
     assert found.reason.endswith("refused the prompt (400 Bad Request)")
+
+
+def test_a_reply_loses_the_key_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("KEYBOARD", "relevant")
+    with FaultServer(answer=answering(200, completion(f"relevant {CANARY}"))) as server:
+        assert ask(OpenAIClient("tiny", base_url=server.url)).text == "relevant ***"
+
+
+def test_headers_are_no_parameters_since_parameters_are_kept() -> None:
+    with pytest.raises(UsageError, match="extra_headers is no parameter"):
+        OpenAIClient("tiny", parameters={"extra_headers": {"api-key": CANARY}})
+
+
+def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'karat\[llm\]'"):
+        ask(OpenAIClient("tiny", base_url="http://127.0.0.1:1/v1"))
 
 
 def test_one_client_serves_one_hearing_after_another(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Asking one prompt: by the journal, by a call under way, or by calls of its own."""
 
 import asyncio
+import logging
 from contextlib import suppress
 
 from karat.data.judgements import Prompt, Reply, Usage
@@ -22,6 +23,7 @@ from karat.errors import (
 
 __all__ = ["Asking", "Stopped"]
 
+log = logging.getLogger("karat")
 _LONGEST_RETRY_AFTER = 600
 _EXCERPT = 60
 
@@ -201,6 +203,7 @@ class Asking:
 
     def _note(self, key: bytes, problem: Transient, *, probe: bool) -> None:
         """Draw the conclusions from a failed attempt that concern all calls."""
+        log.info("a call failed: %s", self.sentence(problem))
         if problem.alive:
             self._breaker.succeeded()
         else:

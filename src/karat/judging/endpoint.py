@@ -18,6 +18,8 @@ __all__ = ["OpenAIClient"]
 _OPENAI = "https://api.openai.com/v1"
 _HARMLESS_QUERY = {"api-version"}
 _SCHEMA = "response_format"
+_NO_PARAMETERS = {"extra_headers", "extra_query", "messages", "model", "stream"}
+_SHORTEST_KEY = 8
 
 
 class OpenAIClient:
@@ -47,6 +49,9 @@ class OpenAIClient:
     ) -> None:
         if not model.strip():
             raise UsageError("a model has no name; give one, as in --model gpt-4o-mini")
+        if wrong := _NO_PARAMETERS.intersection(parameters or {}):
+            # Parameters are kept in the journal, where no key may be.
+            raise UsageError(f"{min(wrong)} is no parameter of a model")
         self.model = model
         self.parameters: Mapping[str, Any] = {
             "temperature": 0,
@@ -162,7 +167,7 @@ class OpenAIClient:
         if not text.strip():
             return 0, None, self._useless("is empty")
         return Reply(
-            self._clean(text),
+            self._without_key(text),
             _usage(body.get("usage")),
             _word(body.get("id")),
             _word(body.get("model")),
@@ -178,6 +183,11 @@ class OpenAIClient:
 
     def _clean(self, text: str) -> str:
         return scrub(text, [self._key])
+
+    def _without_key(self, text: str) -> str:
+        """A reply loses the key alone: it must not depend on the environment else."""
+        key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
+        return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text
 
     def _api(self) -> tuple[Any, Any]:
         """The library's client for the event loop that is running, and the library."""
