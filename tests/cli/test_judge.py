@@ -294,3 +294,14 @@ def test_judging_without_what_it_needs_is_a_sentence(
     assert model.asked == []
     assert done.code == 2
     assert sentence in done.err
+
+
+def test_a_missing_key_is_a_sentence_that_says_what_to_set(
+    karat: Karat, samples: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    done = karat("evaluate", samples, *JUDGED)
+    assert done.code == 2
+    assert "no API key: set OPENAI_API_KEY" in done.err

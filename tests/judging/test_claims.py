@@ -1,5 +1,6 @@
 """Reference answers become claims, claims become hits, and failures are never zeros."""
 
+import asyncio
 import json
 import math
 from pathlib import Path
@@ -316,3 +317,35 @@ def test_items_of_one_claim_file_keep_their_grades() -> None:
     )
     assert result.means["recall(threshold=2)"] == 1.0
     assert result.means["ndcg"] == pytest.approx(3 / (3 + 1 / math.log2(3)))
+
+
+def test_context_precision_with_a_reference_reads_every_supporting_position() -> None:
+    model = Model(support({"Dough rises": [1, 3], "Rye is a grain": [3]}))
+    result = judged(model, metrics=["context_precision", "context_precision[claims]"])
+    expected = (1 / 1 + 2 / 3) / 2
+    assert result.means["context_precision"] == pytest.approx(expected)
+    assert result.means["context_precision[claims]"] == pytest.approx(expected)
+
+
+def test_a_query_that_the_run_lacks_scores_zero_and_one_without_gold_is_told() -> None:
+    gold = Gold(claims={"a": (Item("1", "One"),), "b": (Item("1", "Two"),)})
+    run = [{"id": "b", "retrieved_contexts": ["x"]}, {"id": "c", "contexts": ["y"]}]
+    claims = Claims(bench(support({"Two": [1]})))
+    result = karat.evaluate(run, gold=gold, metrics="recall", match=claims)
+    assert result["recall"].scores.tolist() == [0.0, 1.0]
+    assert result.missing.tolist() == [True, False]
+    assert "extra" in {notice.kind for notice in result.warnings}
+
+
+def test_judging_works_where_an_event_loop_is_running() -> None:
+    async def notebook() -> Evaluation:
+        return judged(Model(support({"Dough rises": [1]})))
+
+    assert asyncio.run(notebook()).means["context_recall"] == pytest.approx(1 / 3)
+    claims = Claims(bench(support({"Dough rises": [1]})))
+    awaited = karat.aevaluate([SAMPLE], metrics="context_recall", judge=claims)
+
+    async def script() -> Evaluation:
+        return await awaited
+
+    assert asyncio.run(script()).means["context_recall"] == pytest.approx(1 / 3)

@@ -137,26 +137,27 @@ class Claims(Matcher):
         del judged
         _refuse_nothing_to_judge(gold)
         gold, unsplit = split_references(gold, self.bench, self.questions)
+        queries = gold.queries
         rankings = dict(run.rankings(policies))
         contexts = {
             query: contexts_of(rankings.get(query, []), query, policies)
-            for query in gold.queries
+            for query in queries
         }
         verdicts = self._verdicts(gold, contexts)
         failures: dict[int, str] = {}
-        for place, query in enumerate(gold.queries):
+        for place, query in enumerate(queries):
             failed = (v.failure for v in verdicts.get(query, ()) if v.failure)
             if reason := unsplit.get(query) or next(failed, None):
                 failures[place] = reason
         return Matched(
             hits=_lay_out(gold, rankings, verdicts, policies),
-            missing=np.array([query not in rankings for query in gold.queries], bool),
-            extra=sum(query not in {*gold.queries} for query in rankings),
+            missing=np.array([query not in rankings for query in queries], bool),
+            extra=len(rankings.keys() - {*queries}),
             notices=self._notices(gold, verdicts, unsplit),
             failures=failures,
             verdicts={
                 place: self._shown(verdicts[query])
-                for place, query in enumerate(gold.queries)
+                for place, query in enumerate(queries)
                 if query in verdicts
             },
             first_ranks=[
@@ -164,7 +165,7 @@ class Claims(Matcher):
                     {v.claim: v.rank for v in verdicts.get(query, ())},
                     len(rankings.get(query, ())),
                 )
-                for query in gold.queries
+                for query in queries
             ],
         )
 

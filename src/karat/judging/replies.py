@@ -17,6 +17,10 @@ __all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_re
 T = TypeVar("T")
 
 _REASON = 500
+_FLAGS: dict[object, bool] = {
+    **dict.fromkeys(("true", "yes", "1", 1), True),
+    **dict.fromkeys(("false", "no", "0", "", 0, None), False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ def read_numbers(value: object) -> list[int] | None:
     if value is None:
         return []
     values = value if isinstance(value, list) else [value]
+    if {*map(type, values)} <= {int}:
+        return list(values)
     numbers = [_number(entry) for entry in values]
     return None if None in numbers else [n for n in numbers if n is not None]
 
@@ -99,9 +105,7 @@ def read_flag(value: object) -> bool | None:
     """
     if isinstance(value, str):
         value = value.strip().lower()
-    flags: dict[object, bool] = {"true": True, "yes": True, "1": True, 1: True}
-    flags |= {"false": False, "no": False, "0": False, "": False, 0: False, None: False}
-    return flags.get(value) if isinstance(value, str | int | float | None) else None
+    return _FLAGS.get(value) if isinstance(value, str | int | float | None) else None
 
 
 def read_reason(value: object) -> str:

@@ -176,16 +176,17 @@ def _shortest(
 
 
 def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
-    alone = frozenset[int]().union(*(finding.alone for finding in found))
-    complete = [finding for finding in found if finding.complete]
-    together = min(complete, key=lambda f: max(f.parts)).parts if complete else ()
-    said = sorted(found, key=lambda finding: finding.rank)
+    """What several replies say of one claim; the reason is that of the best rank."""
+    alone = {rank for finding in found for rank in finding.alone}
+    complete = [finding.parts for finding in found if finding.complete]
+    together = min(complete, key=max, default=frozenset[int]())
+    best = min(found, key=lambda finding: finding.rank, default=_Finding())
     return Verdict(
         item.id,
         item.text,
         tuple(sorted(alone)),
         tuple(sorted(together)),
-        next((finding.reason for finding in said if finding.reason), ""),
+        best.reason,
     )
 
 
@@ -195,6 +196,8 @@ def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     Without a majority a claim is not supported. The ranks are those of the assessor in
     the middle of the majority. Assessors without a valid verdict do not vote.
     """
+    if len(votes) == 1:
+        return tuple(votes[0])
     return tuple(_elect(list(ballots)) for ballots in zip(*votes, strict=True))
 
 
