@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import karat
 from karat.data.judgements import Deliberation, Failure, Prompt, Reply
 from karat.dispatch import InvalidReply, Progress, Settings, hear_all
+from karat.judging import Bench, Claims
 from karat.judging.client import OpenAIClient
 from tests.conftest import ROOT
 from tests.dispatch.real_server import missing
@@ -120,3 +122,36 @@ def test_a_prompt_beyond_its_context_is_refused_with_a_sentence(
     assert isinstance(found, Failure)
     assert found.kind == "refused"
     assert "too long for model 'smollm2'" in found.reason
+
+
+def test_context_recall_is_judged_to_the_end_and_replays(
+    url: str, tmp_path: Path
+) -> None:
+    samples = [
+        {
+            "id": f"q{number}",
+            "query": "How is bread made?",
+            "retrieved_contexts": [f"Dough number {number} rises.", "Ovens are hot."],
+            "reference": f"Dough number {number} rises in an hour.",
+        }
+        for number in range(2)
+    ]
+
+    def judged(*, offline: bool) -> tuple[dict[str, Any], Progress]:
+        told: list[Progress] = []
+        path = tmp_path / "journal.sqlite"
+        settings = Settings(journal=path, offline=offline, progress=told.append)
+        client = OpenAIClient("smollm2", base_url=url, parameters=SHORT)
+        result = karat.evaluate(
+            samples,
+            metrics=["context_recall@2"],
+            judge=Claims(Bench(client, settings)),
+        )
+        return result.to_dict(), told[-1]
+
+    first, _ = judged(offline=False)
+    # So small a model, cut off so early, may fail at any row; none may be missing.
+    assert [row["id"] for row in first["queries"]] == ["q0", "q1"]
+    again, progress = judged(offline=True)
+    assert progress.calls == 0
+    assert again == first
