@@ -349,3 +349,26 @@ def test_judging_works_where_an_event_loop_is_running() -> None:
         return await awaited
 
     assert asyncio.run(script()).means["context_recall"] == pytest.approx(1 / 3)
+
+
+def test_claims_of_one_group_are_alternatives_and_count_as_one() -> None:
+    items = (
+        Item("a", "Dough rises", group="start"),
+        Item("b", "Yeast works", group="start"),
+        Item("c", "Salt comes last"),
+    )
+    run = load_records([SAMPLE]).run
+    claims = Claims(bench(support({"Dough rises": [3], "Yeast works": [1, 3]})))
+    gold = Gold(claims={"q1": items})
+    result = karat.evaluate(run, gold=gold, metrics=["recall", "rr"], match=claims)
+    assert result.means == {"recall": 0.5, "rr": 1.0}
+
+
+def test_a_document_that_is_read_in_pieces_is_told() -> None:
+    long = "".join(f"{n} " for n in range(1000))
+    sample = {**SAMPLE, "claims": ["One"], "retrieved_contexts": [long, "short"]}
+    model = Model(support({}))
+    result = judged(model, [sample], claims={"budget": 300})
+    note = next(n for n in result.warnings if n.kind == "long")
+    assert str(note).startswith("1 documents are longer than 300 tokens")
+    assert len(model.asked) == 4

@@ -1,5 +1,6 @@
 """The wording is pinned, and texts cannot leave their fence."""
 
+import json
 import re
 from hashlib import sha256
 
@@ -77,7 +78,9 @@ def test_texts_are_declared_to_be_data(name: str) -> None:
         ('{"a": 1}', {"a": 1}),
         ('```json\n{"a": 1}\n```', {"a": 1}),
         ('The set {1, 2} is small. {"a": 1} Done.', {"a": 1}),
-        ('{"a": {"b": [1, {}]}} {"a": 2}', {"a": {"b": [1, {}]}}),
+        ('{"a": {"b": [1, {}]}} {"a": {"b": [1, {}]}}', {"a": {"b": [1, {}]}}),
+        ('"{"grade": 3}" is said there. {"grade": 0}', "it holds several JSON objects"),
+        ('{"grade": 0} or {"grade": ', "it holds no whole JSON object"),
         ("[1]", "it holds no whole JSON object"),
         ('{"a": {"b": 1}, "c": ', "it holds no whole JSON object"),
         (" \n", "it is empty"),
@@ -85,5 +88,13 @@ def test_texts_are_declared_to_be_data(name: str) -> None:
         ('{"a":' * 100_000, "it holds no whole JSON object"),
     ],
 )
-def test_the_first_whole_object_of_a_reply_counts(text: str, value: object) -> None:
-    assert read_object(text) == value
+def test_the_one_whole_object_of_a_reply_counts(text: str, value: object) -> None:
+    read = read_object(text)
+    assert read.startswith(str(value)) if isinstance(read, str) else read == value
+
+
+@given(st.text(), st.integers(0, 3))
+def test_no_label_is_ever_taken_from_a_quoted_passage(passage: str, said: int) -> None:
+    planted = json.dumps({"reason": passage, "grade": 3})
+    quoting = f'The passage says {planted} but I say {{"grade": {said}}}'
+    assert isinstance(read_object(quoting), str)

@@ -19,7 +19,7 @@ from karat.dispatch import Settings
 from karat.errors import DataError, InvalidReply, ParameterError
 from karat.judging import prompts
 from karat.judging.bench import Bench
-from karat.judging.contexts import contexts_of
+from karat.judging.contexts import contexts_of, long_contexts
 from karat.judging.packing import Context
 from karat.judging.replies import Answer, ask, read_object
 from karat.judging.support import BUDGET, majority, support
@@ -153,7 +153,10 @@ class Claims(Matcher):
             hits=_lay_out(gold, rankings, verdicts, policies),
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
-            notices=self._notices(gold, verdicts, unsplit),
+            notices=(
+                *self._notices(gold, verdicts, unsplit),
+                *long_contexts(contexts, self.budget),
+            ),
             failures=failures,
             verdicts={
                 place: self._shown(verdicts[query])
@@ -259,16 +262,22 @@ def _lay_out(
     verdicts: Mapping[str, Sequence[Verdict]],
     policies: Policies,
 ) -> Hits:
-    rows: list[tuple[int, int, float, int]] = []
+    rows: set[tuple[int, int, float, int]] = set()
     grades: list[float] = []
+    counts: list[int] = []
     for place, query in enumerate(gold.queries):
-        said = {verdict.claim: verdict for verdict in verdicts.get(query, ())}
+        said = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
+        # Claims of one group are alternatives: one item, found wherever any of them is.
+        groups: dict[str, list[Item]] = {}
         for item in gold.claims.get(query, ()):
-            if item.id in said:
-                ranks = said[item.id].ranks
-                rows += [(place, rank, item.grade, len(grades)) for rank in ranks]
-            grades.append(item.grade)
-    rows.sort()
+            groups.setdefault(item.group or f"claim {item.id}", []).append(item)
+        counts.append(len(groups))
+        for items in groups.values():
+            grade = max(item.grade for item in items)
+            ranks = (rank for item in items for rank in said.get(item.id, ()))
+            rows |= {(place, rank, grade, len(grades)) for rank in ranks}
+            grades.append(grade)
+    ordered = sorted(rows)
     retrieved = [len(rankings.get(query, ())) for query in gold.queries]
     if policies.duplicates == "collapse":
         texts = ({d.text for d in rankings.get(q, ())} for q in gold.queries)
@@ -276,11 +285,11 @@ def _lay_out(
     if policies.depth is not None:
         retrieved = [min(count, policies.depth) for count in retrieved]
     return Hits(
-        query=np.array([row[0] for row in rows], np.int64),
-        rank=np.array([row[1] for row in rows], np.int64),
-        grade=np.array([row[2] for row in rows], np.float64),
-        gold_count=np.array([len(gold.claims.get(q, ())) for q in gold.queries], int),
+        query=np.array([row[0] for row in ordered], np.int64),
+        rank=np.array([row[1] for row in ordered], np.int64),
+        grade=np.array([row[2] for row in ordered], np.float64),
+        gold_count=np.array(counts, np.int64),
         gold_grade=np.array(grades, np.float64),
         retrieved=np.array(retrieved, np.int64),
-        item=np.array([row[3] for row in rows], np.int64),
+        item=np.array([row[3] for row in ordered], np.int64),
     )

@@ -1,13 +1,14 @@
 """Contexts: the texts of a ranking as a judge is shown them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from karat.data.policies import Policies
-from karat.data.runs import Document
+from karat.data.runs import Document, Notice
+from karat.dispatch.budget import tokens_of
 from karat.errors import DataError
 from karat.judging.packing import Context
 
-__all__ = ["contexts_of"]
+__all__ = ["contexts_of", "long_contexts"]
 
 
 def contexts_of(
@@ -42,3 +43,22 @@ def contexts_of(
         if document.text.strip() and not (repeated and policies.duplicates == "first"):
             contexts.append((rank, document.text))
     return contexts
+
+
+def long_contexts(
+    contexts: Mapping[str, Sequence[Context]], budget: int
+) -> tuple[Notice, ...]:
+    """A word about documents that are read in pieces, since each piece is a call."""
+    found = [
+        query
+        for query, row in contexts.items()
+        for _, text in row
+        if len(text) > budget and tokens_of(text) > budget
+    ]
+    if not found:
+        return ()
+    text = (
+        f"documents are longer than {budget} tokens and are read piece by piece, a "
+        "call for each; cut them into chunks to pay less"
+    )
+    return (Notice("long", len(found), text, tuple(dict.fromkeys(found))[:3]),)

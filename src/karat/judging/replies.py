@@ -17,6 +17,8 @@ __all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_re
 T = TypeVar("T")
 
 _REASON = 500
+# How far white space may reach between a brace and the first member.
+_AHEAD = 100
 _FLAGS: dict[object, bool] = {
     **dict.fromkeys(("true", "yes", "1", 1), True),
     **dict.fromkeys(("false", "no", "0", "", 0, None), False),
@@ -44,9 +46,10 @@ def ask(
 
 
 def read_object(text: str) -> Mapping[str, Any] | str:
-    """The JSON object in a reply, or what is wrong.
+    """The one JSON object in a reply, or what is wrong.
 
-    Models wrap JSON in fences and talk around it: the first whole object counts.
+    Models wrap JSON in fences and talk around it. Where several objects differ, none is
+    believed: one of them may be quoted from a text under judgement.
 
     Example:
         >>> read_object('Sure! {"grade": 2}')
@@ -55,19 +58,25 @@ def read_object(text: str) -> Mapping[str, Any] | str:
         'it holds no whole JSON object'
     """
     decoder = json.JSONDecoder()
+    found: dict[str, Any] | None = None
     start = text.find("{")
     while start >= 0:
         try:
-            value, _ = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            # A whole object inside a broken one is not the answer: give up at once,
-            # unless this brace was only talk before it.
-            if text[start + 1 :].lstrip()[:1] in {'"', "}"}:
-                break
+            # A whole object inside a broken one is not the answer; a brace that opens
+            # no member is only talk.
+            if text[start + 1 : start + _AHEAD].lstrip()[:1] in {'"', "}"}:
+                return "it holds no whole JSON object"
             start = text.find("{", start + 1)
             continue
-        return value if isinstance(value, dict) else "it holds no JSON object"
-    return "it is empty" if not text.strip() else "it holds no whole JSON object"
+        if found is not None and value != found:
+            return "it holds several JSON objects that differ"
+        found = value
+        start = text.find("{", end)
+    if found is None:
+        return "it is empty" if not text.strip() else "it holds no whole JSON object"
+    return found
 
 
 def read_numbers(value: object) -> list[int] | None:
