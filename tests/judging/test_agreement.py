@@ -13,10 +13,9 @@ from karat.judging.agreement import (
     agreement,
     cohen_kappa,
     flips,
-    kendall_tau,
     krippendorff_alpha,
-    order_agreement,
 )
+from karat.judging.ordering import kendall_tau, order_agreement
 
 graded = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60

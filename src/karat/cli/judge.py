@@ -33,12 +33,11 @@ from karat.judging import Bench, Rehearsal, grade_pool, pool, split_references
 from karat.judging.agreement import (
     Agreement,
     Flips,
-    Order,
     agreement,
     flips,
-    order_agreement,
 )
 from karat.judging.injection import Probed, probe
+from karat.judging.ordering import Order, order_agreement
 from karat.judging.prompts import GRADES
 from karat.judging.relevance import Graded
 from karat.reports.terminal import show

@@ -173,6 +173,13 @@ class Evaluation:
             text = f"gold queries are not in the run and {verb}"
             examples = tuple(self.queries[row] for row in rows)
             notices.append(Notice("missing", count, text, examples))
+        failed = {
+            r: why for c in self.columns.values() for r, why in c.failures.items()
+        }
+        if failed:
+            text = "queries could not be judged and are in no mean"
+            whys = tuple(f"{self.queries[r]}: {why}" for r, why in failed.items())
+            notices.append(Notice("failed", len(failed), text, whys[:3]))
         return tuple(notices)
 
     @cached_property

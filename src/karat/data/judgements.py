@@ -18,7 +18,7 @@ class Prompt:
         user: what is to be judged, fenced as data.
         schema: JSON schema of the reply, for servers that enforce one.
         name: which kind of prompt this is, such as `split` or `support`.
-        version: changes whenever the wording changes, so that old answers are not reused.
+        version: changes with the wording, so that old answers are not reused.
     """
 
     system: str

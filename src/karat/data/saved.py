@@ -84,11 +84,11 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
         for row in rows
     )
     queries = [row["id"] for row in rows]
-    # The evaluation itself says which queries are missing, from their flags.
+    # The evaluation itself says which queries are missing or failed.
     notices = tuple(
         Notice(n["kind"], n["count"], n["text"], tuple(n["examples"]))
         for n in saved["warnings"]
-        if n["kind"] != "missing"
+        if n["kind"] not in {"missing", "failed"}
     )
     metrics = saved["metrics"]
     return Evaluation(
