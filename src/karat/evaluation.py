@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
-from karat.data.gold import JUDGES, Gold
+from karat.data.gold import Gold
 from karat.data.policies import Policies, policies_for
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
@@ -144,6 +144,11 @@ def prepare(
             "passages or answers"
         )
     facts = truth.queries or loaded.queries
+    if judge is not None and not isinstance(judge, Matcher):
+        raise UsageError(
+            "judge must be a judge of claims, judge=karat.judging.Claims(client); got "
+            f"{type(judge).__name__}"
+        )
     if judge is None and isinstance(match, Matcher) and match.name == JUDGED:
         match = judge = match.informed(facts)
     elif judge is not None:
@@ -216,7 +221,7 @@ def _carry_out(
         # Queries whose gold is not ids are no strangers to the gold.
         labels = {query: gold.documents.get(query, {}) for query in queries}
         seen = (*run.notices(labels, plan.policies), *outcome.notices)
-        seen = (*_labelled(gold), *seen)
+        seen = (*gold.notices(), *seen)
         return (*read, *{notice.kind: notice for notice in seen}.values())
 
     return Evaluation(
@@ -233,20 +238,6 @@ def _carry_out(
         _notices=notices,
         _traces=partial(_traces, plan, run, gold, facts, outcome),
     )
-
-
-def _labelled(gold: Gold) -> tuple[Notice, ...]:
-    """Who gave the labels, where it was not people alone."""
-    who = gold.labellers()
-    if not (judges := [name for name in who if name.startswith(JUDGES)]):
-        return ()
-    judged = sum(who[name] for name in judges)
-    if len(judges) < len(who):
-        counts = ", ".join(f"{name} {count}" for name, count in who.items())
-        text = f"labels are a judge's, among others ({counts}): sources are mixed"
-        return (Notice("mixed", judged, text),)
-    text = f"labels were given by {', '.join(judges)} alone; karat judge --agreement "
-    return (Notice("uncalibrated", judged, text + "compares a judge with people"),)
 
 
 def _columns(

@@ -229,6 +229,12 @@ def test_without_a_judge_the_sentence_says_how_to_name_one(metric: str) -> None:
         karat.evaluate([SAMPLE], metrics=metric)
 
 
+@pytest.mark.parametrize("judge", ["gpt-4o-mini", support({})])
+def test_a_judge_that_is_none_is_refused(judge: Any) -> None:
+    with pytest.raises(UsageError, match=r"judge=karat\.judging\.Claims\(client\)"):
+        karat.evaluate([SAMPLE], metrics="context_recall", judge=judge)
+
+
 def test_a_judge_may_be_given_as_the_matcher_of_all_metrics() -> None:
     claims = Claims(bench(support({"Rye is a grain": [2]})))
     result = karat.evaluate([SAMPLE], metrics=["hit@2", "context_recall"], match=claims)

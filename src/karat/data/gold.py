@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from karat.data.runs import Labels
+from karat.data.runs import Labels, Notice
 
 __all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span"]
 
@@ -108,6 +108,20 @@ class Gold:
         for item in (item for kind in kinds for row in kind.values() for item in row):
             counts[item.source] = counts.get(item.source, 0) + 1
         return {who: count for who, count in counts.items() if count}
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Who gave the labels, where it was not people alone."""
+        who = self.labellers()
+        if not (judges := [name for name in who if name.startswith(JUDGES)]):
+            return ()
+        judged = sum(who[name] for name in judges)
+        if len(judges) < len(who):
+            counts = ", ".join(f"{name} {count}" for name, count in who.items())
+            text = f"labels are a judge's, among others ({counts}): sources are mixed"
+            return (Notice("mixed", judged, text),)
+        text = f"labels were given by {', '.join(judges)} alone; karat judge "
+        text += "--agreement compares a judge with people"
+        return (Notice("uncalibrated", judged, text),)
 
     def fingerprint(self, query: str) -> str:
         """A short digest of one query's labels, equal only for equal labels.
