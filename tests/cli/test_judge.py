@@ -1,6 +1,8 @@
 """The commands that ask a model, with a model whose replies are written down."""
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,9 @@ from typing import Any
 import pytest
 
 import karat.cli.judges
+from karat.cli.judges import Meter
 from karat.data.judgements import Prompt
+from karat.dispatch import Progress
 from tests.cli.conftest import Karat
 from tests.judging.models import Model, claims_in, support, verdicts
 
@@ -305,3 +309,30 @@ def test_a_missing_key_is_a_sentence_that_says_what_to_set(
     done = karat("evaluate", samples, *JUDGED)
     assert done.code == 2
     assert "no API key: set OPENAI_API_KEY" in done.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_how_far_judging_is_and_is_left_clean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    meter = Meter()
+    meter(Progress(1, 2, calls=1, prompt_tokens=10))
+    assert terminal.getvalue() == "\rjudging: 1/2 rows, 1 calls, 10 tokens"
+    meter(Progress(2, 2, calls=2, prompt_tokens=20))
+    assert terminal.getvalue().endswith(" \r")
+
+
+def test_votes_are_asked_for_on_the_command_line(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--votes", "3")
+    assert done.code == 0
+    assert "votes: 0 claims divided the 3 votes; 0.0% of votes differ" in done.out
+    assert len(model.asked) == 2 + 2 * 3
