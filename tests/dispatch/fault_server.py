@@ -59,7 +59,7 @@ class FaultServer:
         rate: float = 0.0,
         faults: tuple[str, ...] = FAULTS,
         delay: float = 0.0,
-        answer: Callable[[dict[str, Any]], tuple[int, Any]] | None = None,
+        answer: Callable[[dict[str, Any]], tuple[Any, ...]] | None = None,
     ) -> None:
         self.rate = rate
         self.faults = faults

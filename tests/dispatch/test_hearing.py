@@ -1,6 +1,7 @@
 """What hearing many judges promises, with clients that need no server."""
 
 import asyncio
+import itertools
 import sqlite3
 import time
 from collections.abc import Callable
@@ -201,6 +202,16 @@ def test_an_endpoint_that_is_down_is_noticed_and_nothing_is_lost(
     assert again.calls.total() == 280
 
 
+def test_while_an_endpoint_is_down_no_row_fails_for_it(
+    how: Callable[..., Settings],
+) -> None:
+    client = Scripted(failing(99, Transient("connection refused")))
+    with pytest.raises(IncompleteError) as caught:
+        hear_all(jobs(100), client, how(concurrency=8, max_attempts=1, patience=5))
+    # The first four could have been to blame themselves.
+    assert caught.value.done == 4
+
+
 def test_a_short_outage_is_waited_out(how: Callable[..., Settings]) -> None:
     seen: list[str] = []
     honest = Scripted()._answer
@@ -246,6 +257,25 @@ def test_retry_after_is_never_undercut(how: Callable[..., Settings]) -> None:
     began = time.monotonic()
     assert hear_all(jobs(4), client, how()) == right(4)
     assert time.monotonic() - began >= 0.2
+
+
+def test_when_one_call_is_asked_to_wait_no_other_starts(
+    how: Callable[..., Settings],
+) -> None:
+    starts: list[float] = []
+    honest = Scripted()._answer
+
+    def answer(prompt: Prompt) -> str:
+        starts.append(time.monotonic())
+        if len(starts) == 10:
+            raise Transient("busy", 0.2, alive=True)
+        return honest(prompt)
+
+    assert hear_all(jobs(40), Scripted(answer), how(concurrency=2)) == right(40)
+    gaps = [later - start for start, later in itertools.pairwise(starts)]
+    # One call may have been under way already.
+    assert sum(gaps[9:11]) >= 0.2
+    assert len(starts) == 41
 
 
 def test_a_very_long_retry_after_stops_the_hearing(

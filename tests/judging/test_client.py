@@ -83,6 +83,29 @@ def test_a_model_without_temperature_is_asked_without() -> None:
         assert server.requests[-1]["seed"] == 0
 
 
+def test_a_server_may_refuse_one_thing_after_another() -> None:
+    def old(request: dict[str, Any]) -> tuple[int, object]:
+        for name in ("response_format", "temperature", "seed"):
+            if name in request:
+                return 422, error(f"{name}: extra fields not permitted")
+        return 200, completion("fine")
+
+    with FaultServer(answer=old) as server:
+        assert ask(OpenAIClient("tiny", base_url=server.url)).text == "fine"
+        assert len(server.requests) == 4
+
+
+def test_texts_do_not_follow_a_redirect() -> None:
+    with FaultServer(answer=answering(200, completion("got it"))) as thief:
+        location = f"location: {thief.url}/chat/completions\r\n"
+        with (
+            FaultServer(answer=lambda _: (307, {}, location)) as server,
+            pytest.raises(Refused, match="check OPENAI_BASE_URL"),
+        ):
+            ask(OpenAIClient("tiny", base_url=server.url))
+        assert thief.requests == []
+
+
 @pytest.mark.parametrize(
     ("status", "body", "always", "sentence"),
     [
