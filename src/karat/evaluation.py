@@ -18,7 +18,7 @@ from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError, UsageError
 from karat.formats.intake import check_places, take_gold, take_run
 from karat.formats.told import mapping_of
-from karat.matching import AUTO, Matcher, choose, read_matcher
+from karat.matching import AUTO, JUDGED, Matcher, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.metrics.asked import read_asked
 from karat.stats import mean_interval
@@ -40,6 +40,7 @@ def evaluate(  # noqa: PLR0913
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
+    judge: Matcher | None = None,
     k: int | None = None,
     profile: str | None = None,
     undefined: str | None = None,
@@ -61,6 +62,8 @@ def evaluate(  # noqa: PLR0913
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
+        judge: who says which document supports which claim, for `context_recall` and
+            `recall[claims]`: `karat.judging.Claims(client)`.
         k: what the letter in `recall@k` means for samples that do not say (else 5).
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.
@@ -88,6 +91,7 @@ def evaluate(  # noqa: PLR0913
         gold=gold,
         metrics=metrics,
         match=match,
+        judge=judge,
         k=k,
         profile=profile,
         undefined=undefined,
@@ -125,6 +129,7 @@ def prepare(
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
+    judge: Matcher | None = None,
     k: int | None = None,
     profile: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -152,14 +157,30 @@ def prepare(
         )
     if gold is not None:
         check_places((run, loaded), (gold, truth))
-    matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
-    plan = _plan(spellings, matcher, policies)
     facts = truth.queries or loaded.queries
+    if judge is not None and not isinstance(judge, Matcher):
+        raise UsageError(
+            "judge must be a judge of claims, judge=karat.judging.Claims(client); got "
+            f"{type(judge).__name__}"
+        )
+    if judge is None and isinstance(match, Matcher) and match.name == JUDGED:
+        match = judge = match.informed(facts)
+    elif judge is not None:
+        judge = judge.informed(facts)
+    matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
+    # A plan with a judge holds a client, which must not outlive the evaluation.
+    make = _plan if judge is None else _plan.__wrapped__
+    plan = make(spellings, matcher, judge, policies)
     return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
 
 
-def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> Matcher:
-    """The matcher that fits the data; any, where every metric brings its own."""
+def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Matcher:
+    """What `auto` stands for: labels where gold has any, else claims of references.
+
+    Any matcher does where every metric brings its own.
+    """
+    if gold.kinds() in {(), (JUDGED,)} and (gold.references or gold.claims):
+        return JUDGED
     try:
         return choose(gold, run)
     except DataError:
@@ -172,12 +193,14 @@ def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> Matcher:
 
 @lru_cache(maxsize=256)
 def _plan(
-    metrics: tuple[str | Metric, ...], match: str | Matcher, policies: Policies
+    metrics: tuple[str | Metric, ...],
+    match: str | Matcher,
+    judge: Matcher | None,
+    policies: Policies,
 ) -> Plan:
     if not metrics:
         raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
-    default = read_matcher(match)
-    measures = [_measure(metric, default, policies) for metric in metrics]
+    measures = [_measure(metric, match, judge, policies) for metric in metrics]
     return Plan(
         tuple({measure.label: measure for measure in measures}.values()),
         policies,
@@ -185,14 +208,21 @@ def _plan(
     )
 
 
-def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measure:
+def _measure(
+    asked: str | Metric,
+    default: str | Matcher,
+    judge: Matcher | None,
+    policies: Policies,
+) -> Measure:
     if isinstance(asked, Metric):
         metric, written = asked, None
     else:
         metric = read_metric(asked)
         written = parse(asked).matcher if "[" in asked else None
     own = metric.matcher if written is None else None
-    matcher = read_matcher(written or own or default)
+    chosen = written or own or default
+    called = judge is not None and str(chosen) == JUDGED
+    matcher = read_matcher(judge if judge is not None and called else chosen)
     label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
     if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
         metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
@@ -216,6 +246,7 @@ def _carry_out(
         # Queries whose gold is not ids are no strangers to the gold.
         labels = {query: gold.documents.get(query, {}) for query in queries}
         seen = (*run.notices(labels, plan.policies), *outcome.notices)
+        seen = (*gold.notices(), *seen)
         return (*read, *{notice.kind: notice for notice in seen}.values())
 
     return Evaluation(
@@ -230,7 +261,7 @@ def _carry_out(
         facts=facts,
         asked=dict(plan.asked),
         _notices=notices,
-        _traces=partial(_traces, plan, run, gold, facts),
+        _traces=partial(_traces, plan, run, gold, facts, outcome),
     )
 
 
@@ -254,6 +285,12 @@ def _columns(
     policies = plan.policies
     scores = outcome.scores
     empty = np.isnan(scores)
+    if outcome.failures:
+        failed = np.zeros(scores.shape, np.bool_)
+        for measure, whys in outcome.failures.items():
+            failed[measure, list(whys)] = True
+        scores = np.where(failed, np.nan, scores)
+        empty &= ~failed
     if policies.missing == "skip":
         scores = np.where(outcome.missing, np.nan, scores)
         empty &= ~outcome.missing
@@ -278,13 +315,14 @@ def _columns(
             row,
             len(row) - gaps,
             without,
+            outcome.failures.get(index, {}),
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
             cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
             _interval=_interval,
         )
-        for measure, row, gaps, without in zip(
-            plan.measures, scores, left_out, undefined, strict=True
+        for index, (measure, row, gaps, without) in enumerate(
+            zip(plan.measures, scores, left_out, undefined, strict=True)
         )
     }
 
@@ -330,15 +368,23 @@ def _refuse(
 
 
 def _traces(
-    plan: Plan, run: Run, gold: Gold, facts: Mapping[str, Query]
+    plan: Plan,
+    run: Run,
+    gold: Gold,
+    facts: Mapping[str, Query],
+    outcome: Outcome,
 ) -> Sequence[Trace]:
-    first = plan.measures[0].matcher.first_ranks(run, gold, plan.policies)
+    matcher = plan.measures[0].matcher
+    first = outcome.first_ranks.get(matcher)
+    if first is None:
+        first = matcher.first_ranks(run, gold, plan.policies)
     return [
         Trace(
             fingerprint=gold.fingerprint(query),
             first_ranks=ranks.ranks,
             retrieved=ranks.retrieved,
             tags=facts[query].tags if query in facts else (),
+            verdicts=outcome.verdicts.get(place, ()),
         )
-        for query, ranks in zip(gold.queries, first, strict=True)
+        for place, (query, ranks) in enumerate(zip(gold.queries, first, strict=True))
     ]

@@ -64,4 +64,4 @@ def _length(same: Bools) -> int:
 
 def _without_accident(size: int, edge: int) -> int:
     """What is the same, without a few letters beyond the edge of a document."""
-    return edge if 0 < edge and size - edge < WORD else size
+    return edge if edge > 0 and size - edge < WORD else size
