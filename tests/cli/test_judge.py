@@ -173,7 +173,7 @@ def test_a_limit_of_calls_stops_cleanly_and_the_next_run_goes_on(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("-m", "context_recall"), "add --model NAME"),
+        (("-m", "context_recall"), "--model NAME"),
         (("--dry-run",), "no model to ask: add --model NAME"),
         ((*JUDGED, "--prices", "cheap"), "as in 0.15,0.6"),
         ((*JUDGED, "--max-cost", "1"), "needs prices"),

@@ -67,8 +67,9 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
         raise SpellingError(str(spelling), problem)
     if spelling.name == JUDGED:
         raise UsageError(
-            "claims are matched by a language model, and none was named: add "
-            "--model NAME, or judge=karat.judging.Claims(client) in Python"
+            "claims need a judge, and no language model was named: "
+            "judge=karat.judging.Claims(client) in Python, or "
+            "karat evaluate FILE -m context_recall@5 --model NAME"
         )
     return build(MATCHERS[spelling.name], spelling, "matcher")
 
