@@ -81,14 +81,25 @@ class ParameterError(UsageError):
 
 
 class UnknownNameError(UsageError, LookupError):
-    """A name that no catalogue knows, with the closest ones that exist."""
+    """A name that no catalogue knows, with the closest ones that exist.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    Args:
+        kind: what it should name.
+        name: as it was written.
+        known: the names there are.
+        see: where to find those, if they are too many for a sentence.
+    """
+
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], see: str | None = None
+    ) -> None:
         self.kind = kind
         self.name = name
         self.known = tuple(known)
         if (close := _closest(name, self.known)) is not None:
             hint = f"did you mean {close!r}?"
+        elif see is not None:
+            hint = see
         else:
             names = sorted(self.known)
             more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
@@ -101,18 +112,15 @@ class UnknownNameError(UsageError, LookupError):
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that was probably meant: `q01` for `q1`, `recall@5` for `recall5`.
+    """The known name that was probably meant: for `q1` rather `q01` than `q10`.
 
-    >>> _closest("q1", ["q01", "q10"]), _closest("recall5", ["recall"])
-    ('q01', 'recall@5')
+    >>> _closest("q1", ["q10", "q01"]), _closest("ndgc", ["ndcg", "ap"])
+    ('q01', 'ndcg')
     """
     bare = _ZEROS.sub("", name.lower())
     alike = (other for other in known if _ZEROS.sub("", other.lower()) == bare)
     if (same := next(alike, None)) is not None:
         return same
-    stem = name.lower().rstrip("0123456789")
-    if stem in known:
-        return f"{stem}@{name[len(stem) :]}"
     return next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.5)), None)
 
 

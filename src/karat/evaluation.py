@@ -1,8 +1,7 @@
 """The front door: score a run against gold."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -10,28 +9,23 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
 from karat.data.gold import Gold
-from karat.data.policies import Policies, policies_for
+from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
-from karat.data.spelling import LETTER, parse
-from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
-from karat.errors import DataError, MismatchError, ParameterError, UsageError
-from karat.formats.intake import check_places, take_gold, take_run
-from karat.formats.told import mapping_of
-from karat.matching import AUTO, JUDGED, Matcher, choose, read_matcher
-from karat.metrics import Metric, read_metric
-from karat.metrics.asked import read_asked
+from karat.data.spelling import LETTER
+from karat.engines import ENGINES, Engine, Outcome, Plan
+from karat.errors import DataError, MismatchError
+from karat.formats.told import renamed
+from karat.matching import AUTO, Matcher
+from karat.metrics import Metric
+from karat.planning import DEFAULT_METRICS, prepare
 from karat.stats import mean_interval
 from karat.version import __version__
 
-__all__ = ["DEFAULT_K", "DEFAULT_METRICS", "aevaluate", "evaluate", "prepare"]
+__all__ = ["aevaluate", "evaluate"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
-DEFAULT_K = 5
-"""What the letter in `recall@k` means when neither sample nor caller says."""
 
 
 def evaluate(  # noqa: PLR0913
@@ -123,112 +117,6 @@ def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 aevaluate = _in_thread(evaluate)
 
 
-def prepare(
-    run: Any,
-    *,
-    gold: Any = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    match: str | Matcher = AUTO,
-    judge: Matcher | None = None,
-    k: int | None = None,
-    profile: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    **switches: Any,
-) -> tuple[Plan, Loaded, Loaded, Ints | None]:
-    """What an evaluation needs: the plan, both inputs, and each query's own k."""
-    policies = policies_for(profile, **switches)
-    spellings = read_asked(metrics)
-    told = mapping or {}
-    if gold is None:
-        loaded = truth = take_run(run, with_gold=True, mapping=told)
-    else:
-        truth = take_gold(gold, told)
-        loaded = take_run(run, mapping=told, gold=truth)
-    if loaded.run is None:
-        raise DataError(
-            "the input holds nothing retrieved",
-            hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
-            "mapping={'retrieved': ...}, names another one",
-        )
-    if truth.gold is None:
-        raise UsageError(
-            "no gold: pass gold=..., or samples that carry their own relevant ids, "
-            "passages or answers"
-        )
-    if gold is not None:
-        check_places((run, loaded), (gold, truth))
-    facts = truth.queries or loaded.queries
-    if judge is not None and not isinstance(judge, Matcher):
-        raise UsageError(
-            "judge must be a judge of claims, judge=karat.judging.Claims(client); got "
-            f"{type(judge).__name__}"
-        )
-    if judge is None and isinstance(match, Matcher) and match.name == JUDGED:
-        match = judge = match.informed(facts)
-    elif judge is not None:
-        judge = judge.informed(facts)
-    matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
-    # A plan with a judge holds a client, which must not outlive the evaluation.
-    make = _plan if judge is None else _plan.__wrapped__
-    plan = make(spellings, matcher, judge, policies)
-    return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
-
-
-def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Matcher:
-    """What `auto` stands for: labels where gold has any, else claims of references.
-
-    Any matcher does where every metric brings its own.
-    """
-    if gold.kinds() in {(), (JUDGED,)} and (gold.references or gold.claims):
-        return JUDGED
-    try:
-        return choose(gold, run)
-    except DataError:
-        plain = (m for m in metrics if isinstance(m, Metric) or "[" not in m)
-        read = (m if isinstance(m, Metric) else read_metric(m) for m in plain)
-        if not metrics or any(metric.matcher is None for metric in read):
-            raise
-        return read_matcher("id")
-
-
-@lru_cache(maxsize=256)
-def _plan(
-    metrics: tuple[str | Metric, ...],
-    match: str | Matcher,
-    judge: Matcher | None,
-    policies: Policies,
-) -> Plan:
-    if not metrics:
-        raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
-    measures = [_measure(metric, match, judge, policies) for metric in metrics]
-    return Plan(
-        tuple({measure.label: measure for measure in measures}.values()),
-        policies,
-        tuple((str(a), m.label) for a, m in zip(metrics, measures, strict=True)),
-    )
-
-
-def _measure(
-    asked: str | Metric,
-    default: str | Matcher,
-    judge: Matcher | None,
-    policies: Policies,
-) -> Measure:
-    if isinstance(asked, Metric):
-        metric, written = asked, None
-    else:
-        metric = read_metric(asked)
-        written = parse(asked).matcher if "[" in asked else None
-    own = metric.matcher if written is None else None
-    chosen = written or own or default
-    called = judge is not None and str(chosen) == JUDGED
-    matcher = read_matcher(judge if judge is not None and called else chosen)
-    label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
-    if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
-        metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
-    return Measure(label, metric, matcher)
-
-
 def _carry_out(
     plan: Plan, loaded: Loaded, truth: Loaded, own_k: Ints | None, engine: Engine
 ) -> Evaluation:
@@ -257,25 +145,17 @@ def _carry_out(
         missing=outcome.missing,
         policies=plan.policies,
         matchers=plan.matchers,
-        provenance=_provenance(loaded, truth, run.name, gold.name),
+        provenance={
+            "karat": __version__,
+            "run": run.name,
+            "gold": gold.name,
+            **renamed(loaded, truth),
+        },
         facts=facts,
         asked=dict(plan.asked),
         _notices=notices,
         _traces=partial(_traces, plan, run, gold, facts, outcome),
     )
-
-
-def _provenance(loaded: Loaded, truth: Loaded, run: str, gold: str) -> dict[str, Any]:
-    """Where the scores come from, and which fields were read under other names."""
-    facts: dict[str, Any] = {"karat": __version__, "run": run, "gold": gold}
-    own, other = dict(loaded.mapping), dict[str, str]()
-    if truth is not loaded:
-        own = mapping_of("run", own)
-        other = mapping_of("gold", truth.mapping)
-    for name, mapping in (("fields", own), ("gold_fields", other)):
-        if renamed := {o: t for o, t in mapping.items() if o != t}:
-            facts[name] = renamed
-    return facts
 
 
 def _columns(
@@ -329,24 +209,6 @@ def _columns(
 
 def _interval(column: MetricScores) -> Interval | None:
     return mean_interval(column.defined, binary=column.binary, bounds=column.bounds)
-
-
-def _own_k(
-    plan: Plan, gold: Gold, facts: Mapping[str, Query], k: int | None
-) -> Ints | None:
-    """Each query's cutoff for the letter k: its own, else the caller's, else 5."""
-    if k is not None and (type(k) is not int or k < 1):
-        raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
-    if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
-        if k is not None:
-            raise UsageError(
-                f"k = {k} changes nothing: no metric is spelled with the letter, as in "
-                f"recall@k; for all queries alike, recall@{k} does"
-            )
-        return None
-    default = DEFAULT_K if k is None else k
-    own = (facts[q].k if q in facts else None for q in gold.queries)
-    return np.array([default if mine is None else mine for mine in own], np.int64)
 
 
 def _refuse(

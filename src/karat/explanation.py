@@ -14,8 +14,8 @@ from karat.data.runs import Document, Run
 from karat.data.tables import DASH, Table, counted, number
 from karat.data.verdicts import Verdict
 from karat.errors import UnknownNameError
-from karat.evaluation import DEFAULT_METRICS, prepare
 from karat.metrics import Metric
+from karat.planning import DEFAULT_METRICS, prepare
 
 __all__ = ["explain"]
 

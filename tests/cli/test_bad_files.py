@@ -80,3 +80,56 @@ def test_a_byte_order_mark_is_no_problem(karat: Karat, folder: Path) -> None:
     marked = karat("evaluate", "marked.run", "-g", "gold.qrels").out
     assert marked == plain.replace("dense.run", "marked.run")
     assert karat("evaluate", "marked.jsonl").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("", "--gold", "gold.qrels"), "karat: the path is empty"),
+        (("dense.run", "--gold", ""), "karat: the path is empty"),
+        (("dense.run", "--gold", "dense.run"), "is a TREC run, but gold was asked for"),
+        (("gold.qrels",), "gold.qrels: holds TREC qrels, but samples were asked for"),
+        (
+            ("dense.run", "--gold", "gold.qrels", "--queries", "gold.qrels"),
+            "gold.qrels: holds no texts or tags of queries",
+        ),
+        (("dense.run", "--gold", "gold.qrels", "-o", ".json/"), "-o .json/: "),
+        (
+            ("dense.run", "--gold", "gold.qrels", "--threshold", "nan"),
+            "threshold must be a finite number, got nan",
+        ),
+        (
+            ("dense.run", "--gold", "gold.qrels", "--by", "system"),
+            "dense.run: trec_run has no column 'system' to split by",
+        ),
+    ],
+)
+def test_files_in_the_wrong_place_are_named(
+    arguments: tuple[str, ...], sentence: str, karat: Karat
+) -> None:
+    done = karat("evaluate", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+
+
+@pytest.mark.parametrize("extension", ["csv", "parquet"])
+def test_a_table_of_ranks_is_no_gold(
+    karat: Karat, folder: Path, extension: str
+) -> None:
+    (folder / "lists.json").write_text('{"q01": ["b", "a"], "q02": ["c"]}')
+    assert karat("convert", "lists.json", f"run.{extension}", "--role", "run").code == 0
+    done = karat("evaluate", f"run.{extension}", "--gold", f"run.{extension}")
+    assert (done.code, done.out) == (2, "")
+    assert f"run.{extension}: ranks documents (rank) and has no grades" in done.err
+
+
+def test_settings_nested_too_deep_are_no_bug(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text("[" * 3000)
+    done = karat("evaluate", "dense.run", "--gold", "gold.qrels")
+    assert (done.code, done.out) == (2, "")
+    assert "karat.yaml: not readable as YAML" in done.err
+
+
+def test_texts_are_not_compared_with_trec_eval(karat: Karat) -> None:
+    done = karat("evaluate", "dense.run", "-g", "gold.qrels", "-m", "recall[exact]@5")
+    assert "without relevant gold" not in done.out

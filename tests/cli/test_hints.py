@@ -27,6 +27,7 @@ def test_a_run_without_gold_says_where_the_gold_may_be(
     [
         (("-k", "3", "-m", "rr"), "k = 3 changes nothing: no metric is spelled with"),
         (("--map", "retreived=x"), "unknown field 'retreived'; did you mean"),
+        (("-m", "zzzzzz"), "unknown metric 'zzzzzz'; `karat metrics` lists them"),
         (("-m", "recall5"), "unknown metric 'recall5'; did you mean 'recall@5'?"),
         (("--fail-under", "recall@5=80"), "recall@5 lies between 0 and 1; 0.8?"),
         (("--fail-under", "rr=1.5"), "rr lies between 0 and 1"),
@@ -77,6 +78,19 @@ def test_a_table_without_header_is_told_how_to_name_its_columns(
     assert "--map id=1 --map document=2 and --map score=3 or rank=3" in done.err
 
 
+def test_a_row_per_document_is_asked_for_its_document(
+    karat: Karat, folder: Path
+) -> None:
+    (folder / "r.jsonl").write_text('{"qid": "1", "passage_nr": "d1", "score": 1.0}\n')
+    done = karat("evaluate", "r.jsonl", *OPTIONS)
+    assert "--map document=" in done.err
+
+
+def test_swapped_trec_files_are_told(karat: Karat) -> None:
+    done = karat("trec-eval", "dense.run", "gold.qrels")
+    assert "is it a run? then the files are swapped" in done.err
+
+
 def test_two_systems_in_one_table_are_noticed(karat: Karat, folder: Path) -> None:
     rows = [("keyword", "refunds-01", 2), ("dense", "refunds-02", 1)]
     text = "".join(f"{name},q01,{document},{score}\n" for name, document, score in rows)
@@ -94,6 +108,17 @@ def test_two_systems_in_one_table_are_noticed(karat: Karat, folder: Path) -> Non
             "evaluate", name, *OPTIONS, "-m", "rr", "--by", "system", "--force"
         )
         assert "were read as one" not in split.out
+
+
+def test_ids_that_hardly_ever_meet_are_noticed(karat: Karat, folder: Path) -> None:
+    lines = (folder / "gold.qrels").read_text().splitlines(keepends=True)
+    other = [line.replace(" 0 ", " 0 chunk-") for line in lines[5:]]
+    (folder / "alien.qrels").write_text("".join([*lines[:5], *other]))
+    done = karat("evaluate", "dense.run", "-g", "alien.qrels", "-m", "rr")
+    said = " ".join(done.out.split())
+    assert "of 90 relevant items are found; do run and gold name them alike?" in said
+    usual = karat("evaluate", "dense.run", *OPTIONS, "-m", "rr")
+    assert "name them alike" not in usual.out
 
 
 def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:

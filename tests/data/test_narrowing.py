@@ -63,3 +63,7 @@ def test_items_follow_their_rows() -> None:
     kept = narrow(with_items, Policies(depth=2)).item
     assert kept is not None
     assert kept.tolist() == [7]
+
+
+def test_no_depth_is_too_large() -> None:
+    assert (narrow(located(), Policies(depth=10**30)).rank == located().rank).all()

@@ -71,6 +71,15 @@ def test_no_cell_adds_markup_to_a_page() -> None:
     assert set(tags) == {"table", "caption", "thead", "tbody", "tr", "th", "td", "div"}
 
 
+def test_a_notebook_shows_numbers_to_the_right_and_the_title_on_top() -> None:
+    page = Table(["metric", "n"], [["rr", "7"]], title="t", notes=["why"]).as_html()
+    assert '<td style="text-align:left">rr</td>' in page
+    assert '<td style="text-align:right">7</td>' in page
+    assert '<th style="text-align:right">n</th>' in page
+    assert '<caption style="caption-side:top;text-align:left">t</caption>' in page
+    assert '<div style="font-size:85%">why</div>' in page
+
+
 def test_no_cell_adds_columns_to_markdown() -> None:
     page = Table(["a", "b"], [["x", HOSTILE]], notes=[HOSTILE]).as_markdown()
     for line in page.splitlines()[:3]:

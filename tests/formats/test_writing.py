@@ -250,3 +250,35 @@ def test_an_unknown_ending_and_a_missing_part_are_errors(tmp_path: Path) -> None
     with pytest.raises(FormatError, match="there is no gold to write"):
         write(Loaded(run=RankedRun({})), tmp_path / "a.json", role="gold")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_half_a_character_is_written_as_it_can_be_read_or_not_at_all(
+    name: str, tmp_path: Path
+) -> None:
+    half = "\ud83d"
+    gold = Gold({half: {half: 1.0}}, name="gold")
+    role: Role = "run" if name == "trec_run" else "gold"
+    loaded = Loaded(run=ScoredRun({half: {half: 1.0}}), gold=gold)
+    file = tmp_path / "file"
+    if name in {"json", "jsonl"}:
+        write(loaded, file, name, role)
+        back = FORMATS[name].read(Source(str(file), role))
+        assert back.gold is not None
+        assert back.gold.documents == gold.documents
+    else:
+        with pytest.raises(FormatError, match="cannot hold"):
+            write(loaded, file, name, role)
+        assert not file.exists()
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "yaml", "parquet"])
+def test_ids_with_line_ends_are_read_back(name: str, tmp_path: Path) -> None:
+    odd = ["cr\rcr", "lf\nlf", "crlf\r\n.", '"quoted"', "tab\ttab", "a,b", "a\u2028"]
+    scores = {query: dict.fromkeys(odd, 1.5) for query in odd}
+    write(Loaded(run=ScoredRun(scores)), tmp_path / "file", name)
+    back = FORMATS[name].read(Source(str(tmp_path / "file"), "run"))
+    assert back.run is not None
+    assert {q: {d.id for d in r} for q, r in back.run.rankings(Policies())} == {
+        query: {*odd} for query in odd
+    }

@@ -94,6 +94,45 @@ def test_texts_agree_with_the_plain_way(
     assert share(gold, *documents) == pytest.approx(covered(gold, documents))
 
 
+@laws
+@given(
+    queries=st.lists(
+        st.tuples(
+            st.lists(prose | st.sampled_from(WORDS), max_size=3),
+            st.lists(prose | st.sampled_from(["", *WORDS]), max_size=3),
+        ),
+        min_size=2,
+        max_size=4,
+    ),
+    data=st.data(),
+)
+def test_queries_measured_together_do_not_see_each_other(
+    queries: list[tuple[list[str], list[str]]], data: st.DataObject
+) -> None:
+    for golds, documents in queries:
+        for gold in golds:
+            cut = data.draw(st.integers(0, len(gold)))
+            documents[:] = [f"x {gold[:cut]}", *documents, f"{gold[cut:]} y"]
+    passages = {
+        f"q{n}": tuple(Item(f"p{m}", gold) for m, gold in enumerate(golds))
+        for n, (golds, _) in enumerate(queries)
+    }
+    rankings = {
+        f"q{n}": [Document(f"d{m}", text) for m, text in enumerate(documents)]
+        for n, (_, documents) in enumerate(queries)
+    }
+    metrics = ["coverage", "complete", "iou", "recall[span(0.5)]", "rr[span]"]
+
+    def scores(*names: str) -> list[list[float]]:
+        run = DocumentRun({name: rankings[name] for name in names})
+        gold = Gold(passages={name: passages[name] for name in names}, order=names)
+        result = evaluate(run, gold=gold, metrics=metrics, match="span", force=True)
+        return np.array([result[metric].scores for metric in metrics]).T.tolist()
+
+    alone = [scores(name)[0] for name in rankings]
+    np.testing.assert_array_equal(scores(*rankings), alone)
+
+
 def pieces(text: str, cuts: Sequence[int]) -> list[str]:
     edges = [0, *sorted({cut % (len(text) + 1) for cut in cuts}), len(text)]
     return [text[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]

@@ -11,7 +11,7 @@ from karat.data.hits import Hits
 from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
-from karat.errors import DataError, ParameterError
+from karat.errors import DataError, ParameterError, UsageError
 from karat.evaluation import evaluate
 from karat.matching import read_matcher
 from karat.matching.span import Span
@@ -308,6 +308,17 @@ def test_a_share_as_gain_pays_each_part_where_it_comes() -> None:
     expected = first + (1 - first) / np.log2(3)
     assert result.means["ndcg[span(gain=share)]"] == pytest.approx(expected)
     assert result.means["ndcg[span]"] == pytest.approx(1 / np.log2(3))
+
+
+def test_shares_cannot_be_counted() -> None:
+    run, gold = {"q": ["a"]}, {"q": ["a"]}
+    with pytest.raises(UsageError, match=r"recall cannot count: say recall\[span\]"):
+        evaluate(run, gold=gold, metrics=["recall[span(gain=share)]"])
+
+
+def test_coverage_needs_a_matcher_that_measures_it() -> None:
+    with pytest.raises(UsageError, match=r"say coverage\[span\]"):
+        evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics=["coverage[id]"])
 
 
 @pytest.mark.parametrize("tau", [0, -1, 1.5, True, "x"])

@@ -18,7 +18,7 @@ from karat.reports import REPORTS, by_tag, leaderboard, slices, tagged
 from karat.reports.progress import track
 
 Columns = dict[str, list[float | None]]
-HOSTILE = "=HYPERLINK(1)|<b>\x1b[31m"
+HOSTILE = "=HYPERLINK(1)|<b>\r\x1b[31m"
 
 
 def evaluation(run: str = "run", **scores: list[float | None]) -> Evaluation:
@@ -90,8 +90,9 @@ def test_undefined_is_null_in_lines_and_empty_in_cells() -> None:
 
 
 def test_a_cell_is_never_a_formula() -> None:
-    rows = list(csv.DictReader(io.StringIO(REPORTS["csv"](CASES["hostile"], ()))))
-    assert rows[0]["run"].startswith("'=HYPERLINK")
+    text = REPORTS["csv"](CASES["hostile"], ())
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["run"] for row in rows] == [f"'{HOSTILE}", "y"]
 
 
 def test_the_best_run_comes_first_and_one_without_a_mean_last() -> None:

@@ -24,7 +24,7 @@ from karat.data.policies import policies_for
 from karat.data.queries import Loaded, Query
 from karat.data.tables import Table
 from karat.errors import FormatError, ParameterError, UsageError
-from karat.evaluation import DEFAULT_METRICS, evaluate
+from karat.evaluation import evaluate
 from karat.explanation import explain
 from karat.formats.corpus import read_corpus, with_texts
 from karat.formats.loading import load
@@ -32,6 +32,7 @@ from karat.formats.shipped import FORMATS
 from karat.matching import MATCHERS
 from karat.metrics import read_metric
 from karat.metrics.asked import read_asked
+from karat.planning import DEFAULT_METRICS
 from karat.reports import REPORTS, Report, by_tag, leaderboard
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track

@@ -88,7 +88,7 @@ class Evaluation:
         label = self.asked.get(metric, metric)
         if label in self.columns:
             return self.columns[label]
-        raise UnknownNameError("score", metric, self.columns)
+        raise UnknownNameError("score", str(metric), self.columns)
 
     def __contains__(self, metric: object) -> bool:
         return metric in self.columns or metric in self.asked

@@ -20,11 +20,13 @@ def narrow(located: Located, policies: Policies) -> Located:
     so the run must have been asked for them (`judged=True`).
     """
     if policies.depth is not None:
+        # No ranking is longer than what counts its documents can count.
+        depth = min(policies.depth, np.iinfo(np.int64).max)
         located = _keep(
             located,
-            located.rank <= policies.depth,
+            located.rank <= depth,
             located.rank,
-            np.minimum(located.retrieved, policies.depth),
+            np.minimum(located.retrieved, depth),
         )
     if policies.judged_only:
         rows = located.grade >= 0

@@ -11,12 +11,14 @@ from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 from karat.data.verdicts import Verdict
 from karat.engines.engine import Engine, Outcome, Plan
-from karat.matching import Matcher
+from karat.matching import Matched, Matcher
 from karat.matching.matcher import FirstRanks
 
 __all__ = ["Local"]
 
 _NONE: Floats = np.empty(0)
+_FEW = 0.1
+_ENOUGH = 20
 
 
 class Local(Engine):
@@ -43,6 +45,7 @@ class Local(Engine):
                 scores[row] = plan.measures[row].metric.score(hits)
                 failures[row] = matched.failures
             notices += matched.notices
+            notices += _hardly_any(matched)
             verdicts |= matched.verdicts
             if matched.first_ranks is not None:
                 first[stage.matcher] = matched.first_ranks
@@ -55,3 +58,16 @@ class Local(Engine):
             verdicts,
             first,
         )
+
+
+def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
+    """A notice where so little is found that ids may be written in two ways."""
+    hits = matched.hits
+    if len(hits.query) >= _FEW * hits.gold_count.sum():
+        return ()
+    credits = hits.credits()
+    found, total = len(credits.query), int(credits.relevant[~matched.missing].sum())
+    if total < _ENOUGH or found >= _FEW * total:
+        return ()
+    text = f"of {total} relevant items are found; do run and gold name them alike?"
+    return (Notice("found", found, text),)

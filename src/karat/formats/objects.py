@@ -6,6 +6,7 @@ is left to the loaders that read anything.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, islice, repeat
 from math import isfinite
 from numbers import Real
@@ -132,9 +133,11 @@ def _coerce(
 
 
 def _check_grades(labels: dict[Any, Any]) -> None:
-    grades = [*chain.from_iterable(map(dict.values, labels.values()))]
-    if {*map(type, grades)} <= {int, float} and _is_finite(sum(grades)):
-        return
+    # A grade that cannot be in a set is none either, and is named below.
+    with suppress(TypeError):
+        grades = {*chain.from_iterable(map(dict.values, labels.values()))}
+        if {*map(type, grades)} <= {int, float} and _is_finite(sum(grades)):
+            return
     for query, row in labels.items():
         for document, grade in row.items():
             if not (isinstance(grade, Real) and _is_finite(grade)):

@@ -8,7 +8,7 @@ from karat.errors import MissingFieldError
 from karat.formats.records.fields import GOLD, RETRIEVED
 from karat.formats.streams import STDIN
 
-__all__ = ["fitting", "mapping_of", "shared_names"]
+__all__ = ["fitting", "mapping_of", "renamed", "shared_names"]
 
 T = TypeVar("T")
 
@@ -25,6 +25,21 @@ def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
     """
     others = {"run": _OF_GOLD, "gold": _OF_RUNS}.get(role or "", frozenset())
     return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
+
+
+def renamed(run: Loaded, gold: Loaded) -> dict[str, dict[str, str]]:
+    """The fields of run and gold that were read under other names than ours."""
+    if not (run.mapping or gold.mapping):
+        return {}
+    mappings = {"fields": dict(run.mapping)}
+    if gold is not run:
+        mappings["fields"] = mapping_of("run", run.mapping)
+        mappings["gold_fields"] = mapping_of("gold", gold.mapping)
+    others = {
+        name: {ours: theirs for ours, theirs in mapping.items() if ours != theirs}
+        for name, mapping in mappings.items()
+    }
+    return {name: mapping for name, mapping in others.items() if mapping}
 
 
 def shared_names(

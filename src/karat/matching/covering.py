@@ -68,9 +68,16 @@ class Cover:
 
     @cached_property
     def facts_since(self) -> Ints:
-        """From which document on all numbers and negations of a passage are covered."""
-        start, end, passage = self.passages.facts
-        since = np.zeros(self.passages.count, np.int64)
+        """From which document on all numbers and negations of a passage are covered.
+
+        Only for passages of which any word is.
+        """
+        passages, never = self.passages, self.stream.count
+        since = np.zeros(passages.count, np.int64)
+        edges = np.minimum(self.since[passages.start], self.since[passages.end - 1])
+        touched = np.zeros(passages.count, np.bool_)
+        touched[passages.passage[edges < never]] = True
+        start, end, passage = passages.facts(touched)
         if len(start):
             edges = np.stack((start, end), axis=1).ravel()
             fact = np.maximum.reduceat(np.append(self.since, 0), edges)[::2]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.letters import WORD
+from karat.matching.letters import GAP, WORD
 from karat.matching.passages import FOUR_WORDS, TWO_WORDS, Passages
 from karat.matching.stream import Stream
 
@@ -32,17 +32,16 @@ def fragments(
     """
     for head in (True, False):
         passage, length = _lengths(passages, stream, since, head=head)
-        for row, document in (
-            _telling(passages, stream, passage, length, head=head),
-            _going_on(passages, stream, passage, length, head=head),
-        ):
-            low = passages.bounds[passage + (not head)] - (0 if head else length)
+        low = passages.bounds[passage + (not head)] - (0 if head else length)
+        for joins, find in ((False, _telling), (True, _going_on)):
+            row, document = find(passages, stream, passage, length, head=head)
             for start, size, when in zip(
                 low[row].tolist(), length[row].tolist(), document.tolist(), strict=True
             ):
-                # The joint with what goes on is the fragment's own.
-                joint = start - (not head)
-                yield slice(start, start + size), when, slice(joint, joint + size)
+                # What goes on is joined to the fragment, behind it or before it.
+                joint = start - (joins and not head)
+                joints = slice(joint, joint + size - (not joins))
+                yield slice(start, start + size), when, joints
 
 
 def _lengths(
@@ -101,18 +100,19 @@ def _going_on(
 ) -> tuple[Ints, Ints]:
     """Fragments where another document goes on: the row, and the later document."""
     low, high = passages.bounds[passage], passages.bounds[passage + 1]
-    rows = np.flatnonzero(high - low - length >= WORD)
+    rows = np.flatnonzero(high - low - length > WORD)
     edge = stream.bounds[:-1] if head else stream.bounds[1:]
+    joint = _joint(passages, passage[rows], length[rows], head=head)
     row, other = stream.beside(
         edge if head else edge - WORD,
         passages.letters,
-        (low + length if head else high - length - WORD)[rows],
+        joint if head else joint - WORD,
         passages.lane[passage[rows]],
     )
     row = rows[row]
     start, size = _rest(passages, passage[row], length[row], head=head)
     place = edge[other] - (0 if head else size)
-    same = stream.agree(place, passages.letters, start, size)
+    same = _agree(stream, other, place, passages, start, size)
     row, other = row[same], other[same]
     # Beside each such document, every document of its lane may hold the fragment.
     lane = stream.lane[other]
@@ -130,19 +130,30 @@ def _rest(
     """Start and length of what goes on from a fragment: four words, if there are."""
     weighed = passages.weighed
     low, high = passages.bounds[passage], passages.bounds[passage + 1]
+    joint = _joint(passages, passage, length, head=head)
     if head:
-        start = low + length
+        start = joint
         word = np.searchsorted(passages.start, start)
         until = np.searchsorted(weighed, weighed[word] + FOUR_WORDS)
         limit = passages.word_bounds[passage + 1]
         end = np.where(until <= limit, passages.end[np.minimum(until, limit) - 1], high)
     else:
-        end = high - length
+        end = joint
         word = np.searchsorted(passages.end, end, side="right")
         begin = np.searchsorted(weighed, weighed[word] - FOUR_WORDS, side="right") - 1
         limit = passages.word_bounds[passage]
         start = np.where(begin >= limit, passages.start[np.maximum(begin, limit)], low)
     return start, end - start
+
+
+def _joint(passages: Passages, passage: Ints, length: Ints, *, head: bool) -> Ints:
+    """Where what goes on from a fragment begins, or ends: beyond a gap, if any."""
+    letters = passages.letters.bytes
+    if head:
+        joint = passages.bounds[passage] + length
+        return joint + (letters[joint] == GAP)
+    joint = passages.bounds[passage + 1] - length
+    return joint - (letters[joint - 1] == GAP)
 
 
 def _holds(
@@ -159,6 +170,19 @@ def _holds(
         start, place = passages.bounds[passage], stream.bounds[document + 1] - length
     else:
         start, place = passages.bounds[passage + 1] - length, stream.bounds[document]
-    low, high = stream.lane_bounds[stream.lane[document] + np.array([[0], [1]])]
-    within: Bools = (place >= low) & (place + length <= high)
+    return _agree(stream, document, place, passages, start, length)
+
+
+def _agree(
+    stream: Stream,
+    document: Ints,
+    place: Ints,
+    passages: Passages,
+    start: Ints,
+    length: Ints,
+) -> Bools:
+    """Whether a stretch of a passage stands at a place, in the lane of a document."""
+    lane = stream.lane[document]
+    within = place >= stream.lane_bounds[lane]
+    within &= place + length <= stream.lane_bounds[lane + 1]
     return within & stream.agree(place, passages.letters, start, length)

@@ -87,9 +87,8 @@ def _by_letters(lane: Lane) -> Ranges:
     found: dict[tuple[int, int], tuple[list[Range], list[Range]]] = {}
     for passage, start, end, document in _runs(covered):
         gold, text = found.setdefault((items[passage], document), ([], []))
-        gold.append((int(ours[0][start]), int(ours[1][end - 1])))
-        low, high = _copy(covered, start, end, document)
-        if low < high:
+        for piece, until, low, high in _copies(covered, start, end, document):
+            gold.append((int(ours[0][piece]), int(ours[1][until - 1])))
             text.append((int(theirs[0][low]), int(theirs[1][high - 1])))
     return {key: (tuple(gold), tuple(text)) for key, (gold, text) in found.items()}
 
@@ -109,16 +108,29 @@ def _runs(cover: Cover) -> Iterator[tuple[int, int, int, int]]:
             start = place
 
 
-def _copy(cover: Cover, start: int, end: int, document: int) -> tuple[int, int]:
-    """Where in the letters of the document the stretch lies."""
-    letters = cover.passages.letters.data[start:end]
+def _copies(
+    cover: Cover, start: int, end: int, document: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Pieces of a stretch, as long as can be, and where in the document each lies."""
+    data, copy = cover.passages.letters.data, cover.stream.letters.data
     low, high = cover.stream.bounds[document : document + 2].tolist()
-    place = cover.stream.letters.data.find(
-        letters, max(0, low - len(letters) + 1), high
-    )
-    if place < 0:
-        return 0, 0
-    return max(place, low), place + len(letters)
+    while start < end:
+        # The longest piece that has a copy which ends in the document.
+        until, place = start, -1
+        least, most = start + 1, end
+        while least <= most:
+            middle = (least + most) // 2
+            first = max(0, low - (middle - start) + 1)
+            where = copy.find(data[start:middle], first, high)
+            if where >= 0:
+                until, place, least = middle, where, middle + 1
+            else:
+                most = middle - 1
+        if until == start:
+            start += 1
+            continue
+        yield start, until, max(place, low), place + until - start
+        start = until
 
 
 def _origins(letters: Letters, texts: list[str], *, joined: bool) -> tuple[Ints, Ints]:

@@ -1,6 +1,5 @@
 """What keeps a passage partial although its letters are there: a negation put in."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -22,7 +21,6 @@ _NEGATIONS: Final = frozenset(spell(word).strip() for word in NEGATIONS)
 _UNSPACED: Final = frozenset(
     spell(word).strip() for word in (*UNSPACED_NEGATIONS, *NEGATIONS)
 ) - {word for word in _NEGATIONS if word.isascii()}
-_SEEN: Final = re.compile(b"|".join(sorted(_NEGATIONS | _UNSPACED)))
 
 
 def is_contradicted(cover: Cover, passage: int, document: int) -> bool:
@@ -36,25 +34,25 @@ def is_contradicted(cover: Cover, passage: int, document: int) -> bool:
         passage: the passage.
         document: the last document that is read.
     """
-    stream = cover.stream
-    lane = cover.passages.lane[passage]
-    low, high = int(stream.lane_bounds[lane]), int(stream.bounds[document + 1])
-    for before, between, after in _seams(cover, passage, document):
-        place, tries = stream.letters.data.find(before, low, high), 0
+    stream, data = cover.stream, cover.stream.letters.data
+    first = int(stream.lane_bounds[cover.passages.lane[passage]])
+    for before, between, after, where in _seams(cover, passage, document):
+        low, high = stream.bounds[where : where + 2].tolist()
+        place, tries = data.find(before, max(first, low - _CONTEXT), high), 0
         while place >= 0 and tries < _PLACES:
             start = place + len(before)
             limit = min(high, start + len(between) + _APART + len(after))
-            end = stream.letters.data.find(after, start, limit)
-            if end >= 0 and _negates(cover, start, end, between):
+            end = data.find(after, start, limit)
+            if end >= low and _negates(cover, where, start, end, between):
                 return True
-            place, tries = stream.letters.data.find(before, start, high), tries + 1
+            place, tries = data.find(before, start, high), tries + 1
     return False
 
 
 def _seams(
     cover: Cover, passage: int, document: int
-) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """The letters before, between and after two covered stretches."""
+) -> Iterator[tuple[bytes, bytes, bytes, int]]:
+    """The letters before, between and after two stretches; and where the first is."""
     low, high = cover.passages.bounds[passage : passage + 2].tolist()
     data = cover.passages.letters.data
     tied = np.flatnonzero(cover.tied[low : high - 1] <= document) + low
@@ -70,17 +68,16 @@ def _seams(
             data[max(start, end - _CONTEXT) : end],
             data[end:then],
             data[then : min(until, then + _CONTEXT)],
+            int(cover.since[end - 1]),
         )
 
 
-def _negates(cover: Cover, start: int, end: int, between: bytes) -> bool:
-    """Whether a negation stands in a stretch of the documents, and not in the gold."""
+def _negates(cover: Cover, document: int, start: int, end: int, gold: bytes) -> bool:
+    """Whether a negation stands in a stretch of a document, and not in the gold."""
     letters = cover.stream.letters
     added = letters.data[start:end]
-    if not _SEEN.search(added):
-        return False
-    if any(word in added and word not in between for word in _UNSPACED):
+    if not added.isascii() and any(
+        word in added and word not in gold for word in _UNSPACED
+    ):
         return True
-    cuts = np.flatnonzero(letters.starts[start:end]).tolist()
-    words = {added[a:b] for a, b in zip([0, *cuts], [*cuts, len(added)], strict=True)}
-    return bool(words & _NEGATIONS)
+    return not _NEGATIONS.isdisjoint(letters.between(document, start, end))

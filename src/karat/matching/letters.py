@@ -208,6 +208,18 @@ class Letters:
         return starts
 
     @cached_property
+    def parts(self) -> list[bytes]:
+        """The spelled texts, one by one."""
+        return self.spelled.translate(_ONE_EDGE).split(_NEXT)
+
+    def between(self, text: int, start: int, end: int) -> list[bytes]:
+        """The words of a text between the byte before one place and another place."""
+        low, part = int(self.bounds[text]), self.parts[text]
+        place = np.flatnonzero(_flagged(part, _IS_LETTER))
+        last = int(place[start - low - 1]) + 1 if start > low else 0
+        return part[last : int(place[end - low])].translate(None, b".,").split()
+
+    @cached_property
     def digits(self) -> Bools:
         """Which bytes are digits."""
         return _flagged(self.data[:-WORD], _IS_DIGIT)

@@ -95,6 +95,10 @@ class Matcher(ABC):
     ) -> Sequence[FirstRanks]:
         """Where each gold item was first found, query by query, in the gold's order."""
 
+    def check(self, metric: str) -> None:
+        """Refuse a metric that says nothing over this matcher's hits."""
+        del metric
+
     @property
     def spelling(self) -> Spelling:
         """The canonical spelling; parameters at their defaults are left out."""

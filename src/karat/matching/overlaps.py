@@ -26,14 +26,19 @@ def count_fresh(stream: Stream) -> Ints:
     length, lane = np.tile(length[rows], 2), np.tile(stream.lane[rows], 2)
     copies = stream.find(stream.letters, place, length, lane)
     found = np.flatnonzero(copies < place + length)
-    if not len(found):
-        return stream.letters.count()
-    fresh = np.ones(stream.letters.size, np.bool_)
+    fresh = stream.letters.count()
+    known: dict[int, list[slice]] = {}
     for row in found.tolist():
         document, copy = int(rows[row % len(rows)]), int(copies[row])
-        part = (_same_head if row < len(rows) else _same_tail)(stream, document, copy)
-        fresh[part] = False
-    return stream.letters.count(fresh)
+        same = _same_head if row < len(rows) else _same_tail
+        known.setdefault(document, []).append(same(stream, document, copy))
+    for document, parts in known.items():
+        left = np.ones(end[document] - start[document], np.bool_)
+        for part in parts:
+            left[part.start - start[document] : part.stop - start[document]] = False
+        left &= stream.letters.counted[start[document] : end[document]]
+        fresh[document] = left.sum()
+    return fresh
 
 
 def _same_head(stream: Stream, document: int, copy: int) -> slice:

@@ -105,10 +105,10 @@ class Passages:
         """The number of characters of each passage."""
         return self.letters.count()
 
-    @cached_property
-    def facts(self) -> tuple[Ints, Ints, Ints]:
-        """Where numbers and negations start and end, and in which passage."""
-        rows = np.flatnonzero(are_facts(self.letters, self.start, self.end))
+    def facts(self, wanted: Bools) -> tuple[Ints, Ints, Ints]:
+        """Where numbers and negations start and end, and in which wanted passage."""
+        rows = np.flatnonzero(wanted[self.passage])
+        rows = rows[are_facts(self.letters, self.start[rows], self.end[rows])]
         facts = self.start[rows], self.end[rows], self.passage[rows]
         found = [] if self.letters.leads is None else _unspaced(self.letters.data)
         if not found:

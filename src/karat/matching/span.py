@@ -12,7 +12,7 @@ from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run, note_examples
-from karat.errors import DataError, ParameterError
+from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.gathering import gather
 from karat.matching.layout import lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
@@ -55,6 +55,14 @@ class Span(Matcher):
         tau: Any = self.tau
         if type(tau) not in (int, float) or not 0 < tau <= 1:
             raise ParameterError(self.name, "tau", "a number in (0, 1]", tau)
+
+    def check(self, metric: str) -> None:
+        """Shares can be paid, but not counted."""
+        if self.gain == "share" and metric != "ndcg":
+            raise UsageError(
+                f"{self} pays shares of a passage, which ndcg can add up but {metric} "
+                f"cannot count: say {metric}[span]"
+            )
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies

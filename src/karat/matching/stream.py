@@ -119,14 +119,20 @@ class Stream:
     def _find_few(self, wanted: "_Stretches", *, closed: bool) -> Ints:
         """The same, one by one."""
         data, ends = self.letters.data, []
-        low, high = self.lane_bounds[wanted.lane], self.lane_bounds[wanted.lane + 1]
-        for start, length, first, limit in zip(
-            *(x.tolist() for x in (wanted.start, wanted.length, low, high)), strict=True
-        ):
+        rows = zip(
+            wanted.start.tolist(),
+            wanted.length.tolist(),
+            wanted.lane.tolist(),
+            strict=True,
+        )
+        for start, length, lane in rows:
             letters = wanted.letters.data[start : start + length]
-            place = data.find(letters, first, limit)
-            while closed and place >= 0 and not self._closed(place, place + length):
-                place = data.find(letters, place + 1, limit)
+            low, high = self.lane_bounds[lane : lane + 2].tolist()
+            place = data.find(letters, low, high)
+            while (
+                closed and place >= 0 and not self._closed(place, place + length, lane)
+            ):
+                place = data.find(letters, place + 1, high)
             ends.append(place + length if place >= 0 else self.letters.size + 1)
         return np.array(ends)
 
@@ -145,7 +151,7 @@ class Stream:
             found, place, length = found[same], copies.start[same], copies.length[same]
             right = copies.sums[same] == wanted.sums[first[found]]
             if closed:
-                right &= self._closed(place, place + length)
+                right &= self._closed(place, place + length, copies.lane[same])
             # The first of several copies is written last, and stays.
             found, until = found[right][::-1], (place + length)[right][::-1]
             fresh = ends[found] > size
@@ -199,11 +205,13 @@ class Stream:
         rows = np.flatnonzero(place + length <= self.lane_bounds[lane + 1])
         return _Stretches(self.letters, place[rows], length[rows], lane[rows], least)
 
-    def _closed(self, start: Any, end: Any) -> Any:
+    def _closed(self, start: Any, end: Any, lane: Any) -> Any:
         """Whether no number goes on beyond either end."""
         letters = self.letters.bytes
         before = IN_NUMBER[letters[start]] & IN_NUMBER[letters[start - 1]]
+        before &= start > self.lane_bounds[lane]
         after = IN_NUMBER[letters[end - 1]] & IN_NUMBER[letters[end]]
+        after &= end < self.lane_bounds[lane + 1]
         return ~(before | after)
 
     def agree(self, place: Ints, other: Letters, start: Ints, length: Ints) -> Bools:

@@ -6,7 +6,7 @@ To add one: a frozen dataclass in a module of this room, and its name in `SHIPPE
 from karat.catalogue import Catalogue, plain
 from karat.data.parameters import build
 from karat.data.spelling import Spelling, parse
-from karat.errors import UnknownNameError
+from karat.errors import UnknownNameError, UsageError
 from karat.metrics.aliases import NAMES, canonical
 from karat.metrics.counts import (
     NumNonrelJudgedRet,
@@ -117,5 +117,14 @@ def read_metric(text: str | Spelling) -> Metric:
     """
     spelling = read_spelling(str(text))
     if spelling.name not in METRICS:
-        raise UnknownNameError("metric", plain(spelling.name), [*METRICS, *NAMES])
+        raise _unknown(plain(spelling.name))
     return build(METRICS[spelling.name], spelling, METRICS.kind)
+
+
+def _unknown(name: str) -> UsageError:
+    known = [*METRICS, *NAMES]
+    stem = name.rstrip("0123456789")
+    if stem in known and stem != name:
+        cutoff = f"{stem}@{name[len(stem) :]}"
+        return UnknownNameError("metric", name, [cutoff])
+    return UnknownNameError("metric", name, known, see="`karat metrics` lists them")

@@ -22,6 +22,7 @@ from karat.formats.records.values import (
     read_number,
     read_text,
     show,
+    unpack,
 )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "is_pair",
     "read_document",
     "read_offsets",
+    "read_question",
     "read_scored",
 ]
 
@@ -51,6 +53,9 @@ STARTS: Final = ("start", "start_index", "start_char", "start_offset", "begin")
 ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
 METADATA: Final = ("metadata", "meta", "payload")
 WRAPPED: Final = ("node", "document", "doc", "_source")
+QUESTIONS: Final = (
+    *("question", "query", "text", "user_input", "prompt", "input", "content"),
+)
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
 
@@ -208,3 +213,13 @@ def _number(value: object, what: str, key: object) -> float:
     if type(value) is bool and what == "grade":
         return float(value)
     return read_number(value, f"{what} of {str(key)[:60]!r}")
+
+
+def read_question(value: object) -> str | None:
+    """What was asked: a text, an object that holds it, or a conversation."""
+    value = unpack(value) if not isinstance(value, str) else value
+    if isinstance(value, Mapping):
+        value = ask(value, QUESTIONS)
+    if is_list(value):
+        value = "\n".join(str(ask(said, ("content", "text")) or said) for said in value)
+    return None if value is None else str(value)

@@ -8,12 +8,18 @@ from karat.data.queries import Loaded, Query
 from karat.errors import DataError, FormatError
 from karat.formats.format import Role, Source
 from karat.formats.notes import Notes, placed
-from karat.formats.records.documents import ask
-from karat.formats.records.fields import FIELDS, GOLD, RETRIEVED, closest, infer
+from karat.formats.records.documents import read_question
+from karat.formats.records.fields import (
+    FIELDS,
+    GOLD,
+    RETRIEVED,
+    closest,
+    infer,
+    known_as,
+)
 from karat.formats.records.gathering import Gathered
 from karat.formats.records.paths import INSIDE, list_with, rename_inside, value_at
 from karat.formats.records.values import (
-    is_list,
     read_cutoff,
     read_id,
     read_tags,
@@ -23,7 +29,6 @@ from karat.formats.records.values import (
 
 __all__ = ["Samples", "load_records"]
 
-_QUESTIONS = ("question", "query", "text", "user_input", "prompt", "input", "content")
 _NESTED = ("k", "tags")
 _SETTINGS = ("eval_config", "evalConfig")
 _SHOWN = 12
@@ -161,7 +166,8 @@ class Samples:
         else:
             problem = f"no field holds {what}"
             problem += f"; {self._found()}" if self._names else ""
-            hint = closest(usual, self._names)
+            rows = {"score", "rank", "grade"} & {*map(known_as, self._names)}
+            hint = closest(("document",) if rows else usual, self._names)
         source.notes.problem(source.error(problem, hint=hint))
 
     def _found(self) -> str:
@@ -277,7 +283,7 @@ class Samples:
             metadata["response"] = facts["response"]
         return Query(
             query,
-            text=_question(facts.get("query")),
+            text=read_question(facts.get("query")),
             k=read_cutoff(facts["k"]) if "k" in facts else None,
             tags=read_tags(facts["tags"]) if "tags" in facts else (),
             metadata=metadata,
@@ -286,13 +292,3 @@ class Samples:
 
 _RANKING = RETRIEVED | {"retrieved_scores"}
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}
-
-
-def _question(value: object) -> str | None:
-    """What was asked: a text, an object that holds it, or a conversation."""
-    value = unpack(value) if not isinstance(value, str) else value
-    if isinstance(value, Mapping):
-        value = ask(value, _QUESTIONS)
-    if is_list(value):
-        value = "\n".join(str(ask(said, ("content", "text")) or said) for said in value)
-    return None if value is None else str(value)

@@ -231,6 +231,8 @@ def _miscounted(
 ) -> tuple[str, str] | None:
     if found and not layout.count <= len(found) <= layout.most:
         hint = f"a line reads: {' '.join(layout.names)}"
+        if layout is QRELS and len(line.split()) == RUN.count:
+            hint += "; is it a run? then the files are swapped"
         return f"expected {layout.count} columns, found {len(line.split()):,}", hint
     if len(found) > layout.count and _is_several(line):
         return "a carriage return within the line", "save the file with Unix line ends"

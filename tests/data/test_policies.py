@@ -1,0 +1,42 @@
+"""Switches that can change a number: what they may be, and that none is mistaken."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import karat
+from karat.data.policies import Policies, policies_for
+from karat.errors import ParameterError
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+IMPOSSIBLE: dict[str, list[Any]] = {
+    "threshold": [NAN, INFINITE, 10**400, "2", True, [1]],
+    "force": ["no", 1, []],
+    "undefined": ["", 0, [], {}],
+    "profile": [3, []],
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_an_impossible_switch_is_named(name: str) -> None:
+    for value in IMPOSSIBLE[name]:
+        with pytest.raises(ParameterError, match=f"evaluate: {name} must be "):
+            policies_for(**{"profile": None, name: value})
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.int64(1), np.float32(1)])
+def test_a_refused_switch_is_not_taken_for_its_equal(value: Any) -> None:
+    with pytest.raises(ParameterError):
+        policies_for(None, threshold=True)
+    assert repr(policies_for(None, threshold=value)) == repr(Policies(threshold=1))
+
+
+@pytest.mark.parametrize(("threshold", "recall"), [(None, 0.5), (0, 0.25), (-1, 0.2)])
+def test_any_threshold_counts(threshold: float | None, recall: float) -> None:
+    gold = {"q": {"a": 1, "b": 2.5, "c": 0, "d": 0.0, "e": -1}}
+    run = {"q": ["a", "x"]}
+    result = karat.evaluate(run, gold=gold, metrics=["recall@5"], threshold=threshold)
+    assert result.means == {"recall@5": recall}

@@ -1,0 +1,90 @@
+"""Evidence: which characters of a document speak for which gold item."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from karat.data.evidence import Evidence, Range
+from karat.data.gold import Gold, Item, Span as GoldSpan
+from karat.data.rankings import DocumentRun
+from karat.data.runs import Document
+from karat.matching.letters import spell
+from karat.matching.span import Span
+
+FOX = "The quick brown fox jumps over the lazy dog, within 14 days, near the farm."
+
+
+def evidence(gold: str, *texts: str, tau: float = 0.9) -> list[Evidence]:
+    run = DocumentRun({"q": [Document(f"d{n}", text) for n, text in enumerate(texts)]})
+    return Span(tau=tau).evidence(run, Gold(passages={"q": (Item("p", gold),)}), "q")
+
+
+def quoted(text: str, ranges: tuple[Range, ...]) -> list[str]:
+    return [text[start:end] for start, end in ranges]
+
+
+def test_what_matches_is_shown_in_the_original_texts() -> None:
+    text = "See: the QUICK **brown** fox\njumps over the lazy dog “within” 14 days."
+    (found,) = evidence(FOX, text)
+    assert found.item == "p"
+    assert found.rank == 1
+    assert found.document == "d0"
+    assert quoted(FOX, found.gold) == [FOX[: FOX.index(" days") + 5]]
+    assert quoted(text, found.text) == [text[5 : text.index(" days") + 5]]
+    assert not found.satisfied
+    assert found.reason == "81% covered, not enough yet"
+
+
+def test_each_document_is_shown_with_what_it_adds() -> None:
+    first, second = evidence(FOX, FOX[:30], "nothing", FOX[20:])[:2]
+    assert (first.rank, second.rank) == (1, 3)
+    assert quoted(FOX, first.gold) == [FOX[:30]]
+    assert quoted(FOX, second.gold) == [FOX[31:-1]]
+    assert quoted(FOX[20:], second.text) == [FOX[31:-1]]
+    assert (first.satisfied, second.satisfied) == (False, True)
+    assert second.reason == "100% covered"
+
+
+def test_what_is_missing_is_said() -> None:
+    (found,) = evidence(FOX, FOX.replace("14", "15"))
+    assert found.share > 0.9
+    assert not found.satisfied
+    assert "a number or a negation is missing" in found.reason
+    assert quoted(FOX, found.gold) == [FOX[:53], FOX[55:-1]]
+
+
+def test_offsets_are_shown_from_where_each_text_begins() -> None:
+    run = DocumentRun({"q": [Document(source="d", start=90, end=105)]})
+    gold = Gold(spans={"q": (GoldSpan("s", "d", 100, 120),)})
+    (found,) = Span().evidence(run, gold, "q")
+    assert found.gold == ((0, 5),)
+    assert found.text == ((10, 15),)
+    assert found.share == pytest.approx(0.25)
+
+
+def test_nothing_is_shown_where_nothing_matches() -> None:
+    assert evidence(FOX, "other words", "") == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    gold=st.lists(
+        st.sampled_from(
+            ["Größe", "naïve", "don't", "中文文本", "5.5 %", "plain", "*", "x"]
+        ),
+        min_size=4,
+        max_size=20,
+    ).map(" ".join),
+    before=st.sampled_from(["", "see ", "# ", "“"]),
+    cut=st.integers(0, 60),
+)
+def test_both_sides_of_the_evidence_have_the_same_letters(
+    gold: str, before: str, cut: int
+) -> None:
+    texts = [before + gold[:cut], gold[cut:] + " end"]
+    for found in evidence(gold, *texts):
+        ours = quoted(gold, found.gold)
+        theirs = quoted(texts[found.rank - 1], found.text)
+        # What a document before it began may go on, so its side may be shorter.
+        for mine, other in zip(ours, theirs, strict=False):
+            letters, copy = (b"".join(spell(t).split()) for t in (mine, other))
+            assert letters.endswith(copy)
