@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs wheel bench clean
+.PHONY: help demo test check format lint types docs wheel bench model soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,11 @@ $(VENV)/base: pyproject.toml requirements/base.txt
 
 $(VENV)/dev: $(VENV)/base requirements/dev.txt
 	@$(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check) -r requirements/dev.txt
+	@touch $@
+
+# Without their dependencies, which nothing here uses and which would be compiled.
+$(VENV)/llm: $(VENV)/dev requirements/llm.txt
+	@$(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check) --no-deps -r requirements/llm.txt
 	@touch $@
 
 demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
@@ -50,6 +55,12 @@ check: lint types test wheel ## all that must hold before a commit
 
 bench: $(VENV)/dev ## speed side by side with the peers, as ratios
 	$(BIN)/python bench/run.py
+
+model: $(VENV)/llm ## install a small real model, and judge with it
+	$(BIN)/python -m pytest -q -m llm
+
+soak: $(VENV)/dev ## kill a judged run a hundred times; nothing may be lost
+	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/dispatch/test_kills.py
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench

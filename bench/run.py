@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 import dicts
+import judging
 import lists
 import parquet
 import scaling
@@ -19,6 +20,7 @@ _BENCHES: dict[str, ModuleType] = {
     "trec_files": trec_files,
     "parquet": parquet,
     "scaling": scaling,
+    "judging": judging,
 }
 _LONG = ("marco", "large")
 

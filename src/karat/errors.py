@@ -9,7 +9,13 @@
     │   ├── FormatError                    a file or object that cannot be read
     │   │   └── MissingFieldError          a field the user named and the file lacks
     │   └── MismatchError                  run and gold that do not belong together
-    └── MissingExtraError (ImportError)    an optional part that is not installed
+    ├── MissingExtraError (ImportError)    an optional part that is not installed
+    ├── IncompleteError (RuntimeError)     work that stopped early and can go on
+    ├── OfflineMissError (LookupError)     a reply the journal does not hold, offline
+    └── CallError (RuntimeError)           an outside call that brought no answer
+        ├── Transient                      worth another attempt
+        ├── Refused                        will be refused again
+        └── InvalidReply (ValueError)      an answer no judge can use
 
 A sentence names the thing, what it must be, what it was and where; a hint comes last.
 The facts stay on the error as attributes, so that callers need not parse the sentence.
@@ -20,14 +26,20 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
+    "CallError",
     "DataError",
     "FormatError",
+    "IncompleteError",
+    "InvalidReply",
     "KaratError",
     "MismatchError",
     "MissingExtraError",
     "MissingFieldError",
+    "OfflineMissError",
     "ParameterError",
+    "Refused",
     "SpellingError",
+    "Transient",
     "UnknownNameError",
     "UsageError",
 ]
@@ -173,3 +185,84 @@ class MissingExtraError(KaratError, ImportError):
             f"{what} needs {library}: pip install {library}, "
             f"or pip install 'karat[{extra}]' (in a clone '.[{extra}]')"
         )
+
+
+class IncompleteError(KaratError, RuntimeError):
+    """Work that stopped before its end; what was done is kept, and can be continued.
+
+    Attributes:
+        reason: why it stopped.
+        done: how many rows have their result.
+        total: how many rows there are.
+    """
+
+    def __init__(self, reason: str, done: int = 0, total: int = 0) -> None:
+        self.reason = reason
+        self.done = done
+        self.total = total
+        super().__init__(
+            f"{reason}; {done} of {total} rows are done and kept, "
+            "run the same again to continue"
+        )
+
+
+class OfflineMissError(KaratError, LookupError):
+    """A prompt whose reply the journal does not hold, while no call may be made."""
+
+
+class CallError(KaratError, RuntimeError):
+    """An outside call that brought no usable answer.
+
+    Attributes:
+        reason: the sentence, free of any text that was sent or received.
+        detail: what the other side said; it may quote what was sent.
+        attempts: how many calls were made.
+    """
+
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        self.reason = reason
+        self.detail = detail
+        self.attempts = 1
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+class Transient(CallError):  # noqa: N818
+    """A call that may succeed when tried again.
+
+    Attributes:
+        retry_after: seconds the other side asks to wait, if it does.
+        paid: whether the call may have been billed although no answer arrived.
+        alive: whether the endpoint did answer, if only to say that it is busy.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        retry_after: float | None = None,
+        *,
+        detail: str | None = None,
+        paid: bool = False,
+        alive: bool = False,
+    ) -> None:
+        self.retry_after = retry_after
+        self.paid = paid
+        self.alive = alive
+        super().__init__(reason, detail)
+
+
+class Refused(CallError):  # noqa: N818
+    """A call that would be refused again, however often it is made.
+
+    Attributes:
+        always: whether every other call would be refused too, as with a wrong key.
+    """
+
+    def __init__(
+        self, reason: str, *, detail: str | None = None, always: bool = False
+    ) -> None:
+        self.always = always
+        super().__init__(reason, detail)
+
+
+class InvalidReply(CallError, ValueError):  # noqa: N818
+    """A reply that a judge cannot use, raised by the judge after its repair round."""

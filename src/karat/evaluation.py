@@ -1,8 +1,7 @@
 """The front door: score a run against gold."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -10,31 +9,23 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
 from karat.data.gold import Gold
-from karat.data.policies import Policies, policies_for
+from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
-from karat.data.spelling import LETTER, parse
-from karat.engines import ENGINES, Engine, Measure, Outcome, Plan
-from karat.errors import DataError, MismatchError, ParameterError, UsageError
-from karat.formats.intake import check_places, take_gold, take_run
+from karat.data.spelling import LETTER
+from karat.engines import ENGINES, Engine, Outcome, Plan
+from karat.errors import DataError, MismatchError
 from karat.formats.told import renamed
-from karat.matching import AUTO, Matcher, choose, read_matcher
-from karat.metrics import Metric, read_metric
-from karat.metrics.asked import read_asked
+from karat.matching import AUTO, Matcher
+from karat.metrics import Metric
+from karat.planning import DEFAULT_METRICS, prepare
 from karat.stats import mean_interval
 from karat.version import __version__
 
-__all__ = ["DEFAULT_K", "DEFAULT_METRICS", "aevaluate", "evaluate", "prepare"]
+__all__ = ["aevaluate", "evaluate"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
-DEFAULT_K = 5
-"""What the letter in `recall@k` means when neither sample nor caller says."""
-
-# No ranking is so long, and what counts ranks holds no more.
-_TOO_DEEP = 10**9
 
 
 def evaluate(  # noqa: PLR0913
@@ -43,6 +34,7 @@ def evaluate(  # noqa: PLR0913
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
+    judge: Matcher | None = None,
     k: int | None = None,
     profile: str | None = None,
     undefined: str | None = None,
@@ -64,6 +56,8 @@ def evaluate(  # noqa: PLR0913
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
+        judge: who says which document supports which claim, for `context_recall` and
+            `recall[claims]`: `karat.judging.Claims(client)`.
         k: what the letter in `recall@k` means for samples that do not say (else 5).
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.
@@ -91,6 +85,7 @@ def evaluate(  # noqa: PLR0913
         gold=gold,
         metrics=metrics,
         match=match,
+        judge=judge,
         k=k,
         profile=profile,
         undefined=undefined,
@@ -122,87 +117,6 @@ def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 aevaluate = _in_thread(evaluate)
 
 
-def prepare(
-    run: Any,
-    *,
-    gold: Any = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    match: str | Matcher = AUTO,
-    k: int | None = None,
-    profile: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    **switches: Any,
-) -> tuple[Plan, Loaded, Loaded, Ints | None]:
-    """What an evaluation needs: the plan, both inputs, and each query's own k."""
-    policies = policies_for(profile, **switches)
-    spellings = read_asked(metrics)
-    told = mapping or {}
-    if gold is None:
-        loaded = truth = take_run(run, with_gold=True, mapping=told)
-    else:
-        truth = take_gold(gold, told)
-        loaded = take_run(run, mapping=told, gold=truth)
-    if loaded.run is None:
-        raise DataError(
-            "the input holds nothing retrieved",
-            hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
-            "mapping={'retrieved': ...}, names another one",
-        )
-    if truth.gold is None:
-        raise UsageError(
-            "no gold: pass gold=..., or samples that carry their own relevant ids, "
-            "passages or answers"
-        )
-    if gold is not None:
-        check_places((run, loaded), (gold, truth))
-    matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
-    plan = _plan(spellings, matcher, policies)
-    facts = truth.queries or loaded.queries
-    return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
-
-
-def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> Matcher:
-    """The matcher that fits the data; any, where every metric brings its own."""
-    try:
-        return choose(gold, run)
-    except DataError:
-        plain = (m for m in metrics if isinstance(m, Metric) or "[" not in m)
-        read = (m if isinstance(m, Metric) else read_metric(m) for m in plain)
-        if not metrics or any(metric.matcher is None for metric in read):
-            raise
-        return read_matcher("id")
-
-
-@lru_cache(maxsize=256)
-def _plan(
-    metrics: tuple[str | Metric, ...], match: str | Matcher, policies: Policies
-) -> Plan:
-    if not metrics:
-        raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
-    default = read_matcher(match)
-    measures = [_measure(metric, default, policies) for metric in metrics]
-    return Plan(
-        tuple({measure.label: measure for measure in measures}.values()),
-        policies,
-        tuple((str(a), m.label) for a, m in zip(metrics, measures, strict=True)),
-    )
-
-
-def _measure(asked: str | Metric, default: Matcher, policies: Policies) -> Measure:
-    if isinstance(asked, Metric):
-        metric, written = asked, None
-    else:
-        metric = read_metric(asked)
-        written = parse(asked).matcher if "[" in asked else None
-    own = metric.matcher if written is None else None
-    matcher = read_matcher(written or own or default)
-    matcher.check(metric.name)
-    label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
-    if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
-        metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
-    return Measure(label, metric, matcher)
-
-
 def _carry_out(
     plan: Plan, loaded: Loaded, truth: Loaded, own_k: Ints | None, engine: Engine
 ) -> Evaluation:
@@ -220,6 +134,7 @@ def _carry_out(
         # Queries whose gold is not ids are no strangers to the gold.
         labels = {query: gold.documents.get(query, {}) for query in queries}
         seen = (*run.notices(labels, plan.policies), *outcome.notices)
+        seen = (*gold.notices(), *seen)
         return (*read, *{notice.kind: notice for notice in seen}.values())
 
     return Evaluation(
@@ -239,7 +154,7 @@ def _carry_out(
         facts=facts,
         asked=dict(plan.asked),
         _notices=notices,
-        _traces=partial(_traces, plan, run, gold, facts),
+        _traces=partial(_traces, plan, run, gold, facts, outcome),
     )
 
 
@@ -250,6 +165,12 @@ def _columns(
     policies = plan.policies
     scores = outcome.scores
     empty = np.isnan(scores)
+    if outcome.failures:
+        failed = np.zeros(scores.shape, np.bool_)
+        for measure, whys in outcome.failures.items():
+            failed[measure, list(whys)] = True
+        scores = np.where(failed, np.nan, scores)
+        empty &= ~failed
     if policies.missing == "skip":
         scores = np.where(outcome.missing, np.nan, scores)
         empty &= ~outcome.missing
@@ -274,37 +195,20 @@ def _columns(
             row,
             len(row) - gaps,
             without,
+            outcome.failures.get(index, {}),
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
             cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
             _interval=_interval,
         )
-        for measure, row, gaps, without in zip(
-            plan.measures, scores, left_out, undefined, strict=True
+        for index, (measure, row, gaps, without) in enumerate(
+            zip(plan.measures, scores, left_out, undefined, strict=True)
         )
     }
 
 
 def _interval(column: MetricScores) -> Interval | None:
     return mean_interval(column.defined, binary=column.binary, bounds=column.bounds)
-
-
-def _own_k(
-    plan: Plan, gold: Gold, facts: Mapping[str, Query], k: int | None
-) -> Ints | None:
-    """Each query's cutoff for the letter k: its own, else the caller's, else 5."""
-    if k is not None and (type(k) is not int or not 0 < k < _TOO_DEEP):
-        raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
-    if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
-        if k is not None:
-            raise UsageError(
-                f"k = {k} changes nothing: no metric is spelled with the letter, as in "
-                f"recall@k; for all queries alike, recall@{k} does"
-            )
-        return None
-    default = DEFAULT_K if k is None else k
-    own = (facts[q].k if q in facts else None for q in gold.queries)
-    return np.array([default if mine is None else mine for mine in own], np.int64)
 
 
 def _refuse(
@@ -326,15 +230,23 @@ def _refuse(
 
 
 def _traces(
-    plan: Plan, run: Run, gold: Gold, facts: Mapping[str, Query]
+    plan: Plan,
+    run: Run,
+    gold: Gold,
+    facts: Mapping[str, Query],
+    outcome: Outcome,
 ) -> Sequence[Trace]:
-    first = plan.measures[0].matcher.first_ranks(run, gold, plan.policies)
+    matcher = plan.measures[0].matcher
+    first = outcome.first_ranks.get(matcher)
+    if first is None:
+        first = matcher.first_ranks(run, gold, plan.policies)
     return [
         Trace(
             fingerprint=gold.fingerprint(query),
             first_ranks=ranks.ranks,
             retrieved=ranks.retrieved,
             tags=facts[query].tags if query in facts else (),
+            verdicts=outcome.verdicts.get(place, ()),
         )
-        for query, ranks in zip(gold.queries, first, strict=True)
+        for place, (query, ranks) in enumerate(zip(gold.queries, first, strict=True))
     ]

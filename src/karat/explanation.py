@@ -1,6 +1,7 @@
 """Explain: the arithmetic of every metric for one query, rank by rank."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,10 @@ from karat.data.queries import Query
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document, Run
 from karat.data.tables import DASH, Table, counted, number
+from karat.data.verdicts import Verdict
 from karat.errors import UnknownNameError
-from karat.evaluation import DEFAULT_METRICS, prepare
 from karat.metrics import Metric
+from karat.planning import DEFAULT_METRICS, prepare
 
 __all__ = ["explain"]
 
@@ -27,8 +29,10 @@ def explain(
     *,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     **options: Any,
-) -> tuple[Table, Table]:
+) -> tuple[Table, ...]:
     """The ranking of one query with its grades, and each metric worked out on it.
+
+    Where a judge matched claims, its verdicts with their reasons come last.
 
     Takes the arguments of `evaluate`; the id of the query comes second.
     """
@@ -41,29 +45,62 @@ def explain(
     documents = _ranking(loaded.run, query, plan.policies)
     one_gold = _only(gold, query)
     one_run = DocumentRun({query: documents}, loaded.run.name)
-    policies = replace(plan.policies, force=True)
+    texts = getattr(options.get("judge"), "texts", True)
     place = gold.queries.index(query)
     rows = []
+    verdicts: tuple[Verdict, ...] = ()
     ranking: Table | None = None
     for stage in plan.stages:
+        policies = replace(plan.policies_of(stage, own_k), force=True)
         matched = stage.matcher.match(one_run, one_gold, judged=True, policies=policies)
         hits = matched.hits
+        verdicts += matched.verdicts.get(0, ())
         if own_k is not None:
             hits = replace(hits, own_k=own_k[place : place + 1])
         if ranking is None:
-            (first,) = stage.matcher.first_ranks(one_run, one_gold, policies)
-            missed = _missed(first.ranks, one_gold, hits)
-            ranking = _ranked(documents, missed, hits, policies.threshold)
+            first = matched.first_ranks or stage.matcher.first_ranks(
+                one_run, one_gold, policies
+            )
+            missed = _missed(first[0].ranks, one_gold, hits, texts=texts)
+            names = [_name(document, texts=texts) for document in documents]
+            ranking = _ranked(documents, names, hits, policies.threshold)
+            ranking = replace(ranking, rows=[*ranking.rows, *missed])
         for measure in (plan.measures[row] for row in stage.rows):
             score = float(measure.metric.score(hits)[0])
             undefined = score != score  # noqa: PLR0124
             explained = _reason if undefined else type(measure.metric).workings
-            rows.append([measure.label, number(score), explained(measure.metric, hits)])
+            why = explained(measure.metric, hits)
+            if failed := matched.failures.get(0):
+                score, why = math.nan, f"failed: {failed}"
+            rows.append([measure.label, number(score), why])
     assert ranking is not None  # noqa: S101
     fact = (truth.queries or loaded.queries).get(query)
     asked = f"query {query}{_asked(fact)}: {ranking.title}"
     worked = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
-    return replace(ranking, title=asked), worked
+    ranking = replace(ranking, title=asked)
+    return (ranking, worked, _reasoned(verdicts)) if verdicts else (ranking, worked)
+
+
+def _reasoned(verdicts: Sequence[Verdict]) -> Table:
+    """Each claim with its verdict, the ranks that support it, and the reason."""
+    rows = [
+        [
+            verdict.text or verdict.claim,
+            "failed" if verdict.failure else "yes" if verdict.supported else "no",
+            " + ".join(map(str, verdict.together))
+            if verdict.together and verdict.rank == max(verdict.together)
+            else ", ".join(map(str, verdict.alone)) or DASH,
+            verdict.failure or verdict.reason,
+        ]
+        for verdict in verdicts
+    ]
+    return Table(["claim", "supported", "by ranks", "reason"], rows, texts=(0, 1, 2, 3))
+
+
+def _name(document: Document, *, texts: bool) -> str:
+    if document.id is not None:
+        return document.id
+    return _short(document.text or "") if texts else "(text)"
 
 
 def _asked(fact: Query | None) -> str:
@@ -97,6 +134,7 @@ def _only(gold: Gold, query: str) -> Gold:
     kinds = {kind: getattr(gold, kind) for kind in KINDS}
     return Gold(
         **{kind: {query: rows.get(query, {})} for kind, rows in kinds.items()},
+        references={q: text for q, text in gold.references.items() if q == query},
         order=(query,),
         name=gold.name,
     )
@@ -104,20 +142,20 @@ def _only(gold: Gold, query: str) -> Gold:
 
 def _ranked(
     documents: list[Document],
-    missed: list[list[str]],
+    names: list[str],
     hits: Hits,
     threshold: float | None,
 ) -> Table:
-    """The documents by rank, and below them what should have been among them."""
+    """The documents by rank, each with its grade if it has one."""
     grades = dict(zip(hits.rank.tolist(), hits.grade.tolist(), strict=True))
     rows = [
         [
-            document.id if document.id is not None else _short(document.text or ""),
+            name,
             str(rank),
             DASH if document.score is None else f"{document.score:g}",
             f"{grades[rank]:g}" if rank in grades else DASH,
         ]
-        for rank, document in enumerate(documents, 1)
+        for rank, (document, name) in enumerate(zip(documents, names, strict=True), 1)
         if rank <= _ROWS or rank in grades
     ]
     notes = []
@@ -128,18 +166,20 @@ def _ranked(
     graded = "" if threshold is None else f" (grade {threshold:g} or more)"
     return Table(
         ["document", "rank", "score", "grade"],
-        rows + missed,
+        rows,
         title=f"{len(documents)} retrieved, {total} relevant in gold{graded}",
         notes=notes,
     )
 
 
-def _missed(ranks: Mapping[str, int | None], gold: Gold, hits: Hits) -> list[list[str]]:
+def _missed(
+    ranks: Mapping[str, int | None], gold: Gold, hits: Hits, *, texts: bool
+) -> list[list[str]]:
     """A row for each relevant gold item that was not found, without a rank."""
     rows = (row for kind in KINDS[1:] for row in getattr(gold, kind).values())
-    texts = {item.id: item.text for row in rows for item in row}
+    said = {item.id: item.text for row in rows for item in row} if texts else {}
     return [
-        [_short(texts.get(name) or name), DASH, DASH, f"{grade:g}"]
+        [_short(said.get(name) or name), DASH, DASH, f"{grade:g}"]
         for (name, rank), grade in zip(
             ranks.items(), hits.gold_grade.tolist(), strict=False
         )

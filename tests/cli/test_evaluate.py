@@ -410,7 +410,7 @@ def test_policies_change_the_mean_and_are_printed(karat: Karat) -> None:
         (["--fail-under", "recall@5"], "--fail-under takes METRIC=VALUE"),
         (["--fail-under", "recal@5=0.5"], "did you mean 'recall'?"),
         (["--map", "query"], "expected OURS=THEIRS, got 'query'"),
-        (["--glod", "x"], "Did you mean '--gold'?"),
+        (["--glod", "x"], "'--gold'"),
         (["--slice", "colour"], "'colour' is not 'tag'"),
         (["--format", "trek"], "unknown format 'trek'"),
     ],

@@ -14,6 +14,7 @@ from karat.data.policies import CHOICES, PROFILES, Policies
 from karat.evaluation import evaluate
 from karat.formats.records.fields import ALIASES, FIELDS
 from karat.formats.shipped import FORMATS
+from karat.judging import Claims
 from karat.matching import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
@@ -116,7 +117,8 @@ def metrics() -> Iterator[str]:
         yield "\n".join(f"- {what}: {code(text)}" for what, text in about(metric))
     yield "## Matchers"
     yield MATCHING
-    kinds = [(f"`{n}`", ", ".join(m.reads), first_line(m)) for n, m in MATCHERS.items()]
+    matchers = {**MATCHERS, Claims.name: Claims}
+    kinds = [(f"`{n}`", ", ".join(m.reads), first_line(m)) for n, m in matchers.items()]
     yield table(("matcher", "reads", "what it does"), kinds)
     yield "## Names of other tools"
     yield ELSEWHERE

@@ -7,9 +7,9 @@ import pytest
 import karat
 from karat.data.gold import Gold
 from karat.data.rankings import RankedRun
-from karat.errors import DataError
+from karat.errors import DataError, UsageError
 from karat.matching import MATCHERS, choose
-from tests.matching.text_runs import gold_of, run_of
+from tests.matching.text_runs import run_of
 
 DOCUMENT = {"id": "d1", "text": "Paris is the capital of France."}
 FOR_PASSAGES = "span" if "span" in MATCHERS else "chunk"
@@ -43,12 +43,12 @@ def test_strange_ids_alone_are_refused_not_scored() -> None:
 
 
 def test_a_reference_answer_alone_names_the_command_that_would_do() -> None:
-    with pytest.raises(DataError, match="needs a judge") as caught:
+    with pytest.raises(UsageError, match="need a judge") as caught:
         chosen(reference="The capital is Paris.")
     command = "karat evaluate FILE -m context_recall@5 --model NAME"
     assert str(caught.value).endswith(command)
-    with pytest.raises(DataError, match="holds claims only"):
-        choose(gold_of("claims", q=["Paris is a capital."]), run_of(q=["x"]))
+    with pytest.raises(UsageError, match="need a judge"):
+        chosen(claims=["Paris is a capital."])
 
 
 def test_gold_without_labels_is_an_error() -> None:
@@ -75,5 +75,5 @@ def test_nothing_is_chosen_where_every_metric_brings_its_matcher() -> None:
     sample = {"id": "q", "retrieved": [DOCUMENT], "reference": "It is Paris."}
     result = karat.evaluate([sample], metrics=["containment@5", "recall[chunk]"])
     assert [column.undefined for column in result.columns.values()] == [1, 1]
-    with pytest.raises(DataError, match="needs a judge"):
+    with pytest.raises(UsageError, match="need a judge"):
         karat.evaluate([sample], metrics=["containment@5", "recall"])

@@ -16,21 +16,24 @@ import click
 
 from karat.cli.saying import say
 from karat.cli.settings import log, speak
-from karat.errors import KaratError
+from karat.errors import IncompleteError, KaratError
 from karat.version import __version__
 
 __all__ = ["ALIASES", "COMMANDS", "karat", "main"]
 
 _USAGE = 2
+_INCOMPLETE = 3
 _INTERRUPTED = 130
 
 # The command, and what `karat --help` says of it without importing its module.
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
+    "judge": "Have a language model label what runs retrieved.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
     "validate": "Check files and say what is wrong, and where.",
     "convert": "Turn a run or gold of any format into any other.",
+    "cache": "Show or clear the kept replies of language models.",
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
@@ -102,6 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as mistake:
         mistake.show()
         sys.exit(_USAGE)
+    except IncompleteError as error:
+        _complain(str(error), _INCOMPLETE)
     except KaratError as error:
         _complain(str(error))
     except (click.Abort, KeyboardInterrupt):
@@ -141,6 +146,6 @@ def _forgive_encodings() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _complain(sentence: str) -> None:
+def _complain(sentence: str, code: int = _USAGE) -> None:
     say(f"karat: {sentence}", err=True)
-    sys.exit(_USAGE)
+    sys.exit(code)

@@ -10,7 +10,13 @@ import click
 
 from karat.cli.gates import failures, read_gate
 from karat.cli.inputs import read_gold, read_runs
-from karat.cli.options import existing, mapping_option, policy_options, writable
+from karat.cli.options import (
+    existing,
+    judge_options,
+    mapping_option,
+    policy_options,
+    writable,
+)
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
@@ -18,13 +24,15 @@ from karat.data.policies import policies_for
 from karat.data.queries import Loaded, Query
 from karat.data.tables import Table
 from karat.errors import FormatError, ParameterError, UsageError
-from karat.evaluation import DEFAULT_METRICS, evaluate
+from karat.evaluation import evaluate
 from karat.explanation import explain
+from karat.formats.corpus import read_corpus, with_texts
 from karat.formats.loading import load
 from karat.formats.shipped import FORMATS
 from karat.matching import MATCHERS
 from karat.metrics import read_metric
 from karat.metrics.asked import read_asked
+from karat.planning import DEFAULT_METRICS
 from karat.reports import REPORTS, Report, by_tag, leaderboard
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track
@@ -95,6 +103,7 @@ _SCORING = (
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--force", is_flag=True, default=None, help="Score without common ids.")
+@judge_options
 def command(**options: Any) -> None:
     """Score RUN... against gold: means with intervals, and all that was left out.
 
@@ -106,19 +115,51 @@ def command(**options: Any) -> None:
     \b
     karat evaluate run.trec --gold qrels.trec -m ndcg@10 -m recall@100
     karat evaluate samples.jsonl --fail-under recall@5=0.8
+    karat evaluate samples.jsonl -m context_recall@5 --model NAME
     """  # noqa: D301
     paths = existing(options["runs"])
     outputs = _reports(options, paths)
     gates = [read_gate(text) for text in options["fail_under"]]
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
+    judge = _judge(options)
     gold = read_gold(options, paths)
-    inputs = read_runs(paths, options, gold)
+    inputs = _readable(read_runs(paths, options, gold), options)
+    scoring = {**{name: options[name] for name in _SCORING}, "judge": judge}
     if options["explain"] is not None:
-        _explain(inputs, gold, metrics, options)
+        _explain(inputs, gold, metrics, {**options, "scoring": scoring})
         return
-    evaluations, notes = _score(inputs, len(paths), gold, metrics, options)
+    evaluations, notes = _score(
+        inputs, len(paths), gold, metrics, {**options, "scoring": scoring}
+    )
+    if options["dry_run"]:
+        click.echo(f"judging would take: {judge.bench.total}")
+        return
     _report(evaluations, notes, outputs, options)
-    _conclude(evaluations, failures(gates, evaluations), len(gates))
+    allowed = options["max_failures"] or 0
+    _conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
+
+
+def _judge(options: Mapping[str, Any]) -> Any:
+    """The judge of claims, if a model is named."""
+    if options["model"] is None and not options["dry_run"]:
+        return None
+    # Only who asks a model pays for importing what asks it.
+    from karat.cli.judges import judge_of  # noqa: PLC0415
+
+    return judge_of(options)
+
+
+def _readable(
+    inputs: Iterator[tuple[str, Loaded]], options: Mapping[str, Any]
+) -> Iterator[tuple[str, Loaded]]:
+    """The runs with the texts of their documents, where a corpus gives them."""
+    if options["corpus"] is None:
+        return inputs
+    corpus = read_corpus(options["corpus"])
+    return (
+        (name, replace(loaded, run=loaded.run and with_texts(loaded.run, corpus)))
+        for name, loaded in inputs
+    )
 
 
 def _asked(options: Mapping[str, Any]) -> list[str]:
@@ -162,7 +203,6 @@ def _score(
     options: Mapping[str, Any],
 ) -> tuple[list[Evaluation], list[str]]:
     """The evaluations, and what a reader should know about how files were read."""
-    scoring = {name: options[name] for name in _SCORING}
     facts = _facts(options)
     evaluations, notes = [], []
     for name, loaded in track(inputs, total, "scoring"):
@@ -171,7 +211,7 @@ def _score(
             _informed(loaded, facts),
             gold=gold and _informed(gold, facts),
             metrics=asked,
-            **scoring,
+            **options["scoring"],
         )
         evaluations.append(replace(evaluation, run=name))
         if loaded.format.startswith("trec"):
@@ -211,21 +251,21 @@ def _explain(
     metrics: Sequence[str],
     options: Mapping[str, Any],
 ) -> None:
-    scoring = {name: options[name] for name in _SCORING}
     facts = _facts(options)
     for place, (name, loaded) in enumerate(inputs):
-        ranking, worked = explain(
+        ranking, *others = explain(
             _informed(loaded, facts),
             options["explain"],
             gold=gold and _informed(gold, facts),
             metrics=metrics,
-            **scoring,
+            **options["scoring"],
         )
         if place:
             click.echo()
         show(replace(ranking, title=f"{name}, {ranking.title}"))
-        click.echo()
-        show(worked)
+        for table in others:
+            click.echo()
+            show(table)
 
 
 def _report(
@@ -267,7 +307,10 @@ def _tables(
 
 
 def _conclude(
-    evaluations: Sequence[Evaluation], broken: Sequence[str], gates: int
+    evaluations: Sequence[Evaluation],
+    broken: Sequence[str],
+    gates: int,
+    allowed: int = 0,
 ) -> None:
     for sentence in broken:
         say(f"karat: gate failed: {sentence}", err=True, alarm=True)
@@ -275,7 +318,7 @@ def _conclude(
         sys.exit(_GATE_FAILED)
     if gates:
         click.echo(f"karat: {gates} gate{'s' * (gates > 1)} passed", err=True)
-    if any(
-        evaluation[name].failed for evaluation in evaluations for name in evaluation
-    ):
+    failed = [max((e[name].failed for name in e), default=0) for e in evaluations]
+    if sum(failed) > allowed:
+        click.echo(f"karat: {sum(failed)} queries could not be judged", err=True)
         sys.exit(_INCOMPLETE)

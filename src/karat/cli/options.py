@@ -12,7 +12,7 @@ from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.formats.records.fields import FIELDS
 
-__all__ = ["existing", "mapping_option", "policy_options", "writable"]
+__all__ = ["existing", "judge_options", "mapping_option", "policy_options", "writable"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +41,39 @@ def policy_options(command: F) -> F:
         metavar="PROFILE",
         help=f"Policies by name, {' or '.join(_PROFILES)}; single switches beat it.",
     )(command)
+
+
+_JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("--model", {"metavar": "NAME", "help": "The model that judges."}),
+    (
+        "--base-url",
+        {"metavar": "URL", "help": "Its OpenAI-compatible server, if not by env."},
+    ),
+    ("--votes", {"type": int, "help": "Ask so often; most votes win."}),
+    ("--concurrency", {"type": int, "help": "Calls at once; 8 unless told."}),
+    ("--corpus", {"metavar": "FILE", "help": "Texts of documents, for runs of ids."}),
+    (
+        "--prices",
+        {"metavar": "IN,OUT", "help": "What a million tokens cost, as in 0.15,0.6."},
+    ),
+    ("--max-calls", {"type": int, "help": "Stop before more calls; resumable."}),
+    ("--max-cost", {"type": float, "help": "Stop before it costs more; resumable."}),
+    (
+        "--max-failures",
+        {"type": int, "help": "Exit 3 if more judgements fail; or any."},
+    ),
+    ("--dry-run", {"is_flag": True, "help": "Only say what judging would take."}),
+    ("--offline", {"is_flag": True, "help": "Make no call: use kept replies only."}),
+    ("--retry-errors", {"is_flag": True, "help": "Ask again what failed before."}),
+    ("--no-text", {"is_flag": True, "help": "Keep texts out of journal and reports."}),
+)
+
+
+def judge_options(command: F) -> F:
+    """Add everything about the model that is asked, and what it may cost."""
+    for name, about in reversed(_JUDGE):
+        command = click.option(name, **about)(command)
+    return command
 
 
 def mapping_option(command: F) -> F:

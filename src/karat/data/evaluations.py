@@ -14,6 +14,7 @@ from karat.data.queries import Query
 from karat.data.runs import Notice
 from karat.data.scores import Interval, MetricScores
 from karat.data.tables import Table, counted, number
+from karat.data.verdicts import Verdict
 from karat.errors import MissingExtraError, UnknownNameError
 
 __all__ = ["SCHEMA_VERSION", "Evaluation", "Interval", "MetricScores", "Trace"]
@@ -31,12 +32,26 @@ class Trace:
         first_ranks: gold item -> first rank, or None when it was not found.
         retrieved: number of documents retrieved.
         tags: slices the query belongs to.
+        verdicts: what a judge said of each gold item, and why.
     """
 
     fingerprint: str = ""
     first_ranks: Mapping[str, int | None] = field(default_factory=dict)
     retrieved: int = 0
     tags: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a saved evaluation keeps, in plain values."""
+        saved: dict[str, Any] = {
+            "gold_fingerprint": self.fingerprint,
+            "first_ranks": dict(self.first_ranks),
+            "retrieved": self.retrieved,
+            "tags": list(self.tags),
+        }
+        if self.verdicts:
+            saved["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
+        return saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +114,13 @@ class Evaluation:
             text = f"gold queries are not in the run and {verb}"
             examples = tuple(self.queries[row] for row in rows)
             notices.append(Notice("missing", count, text, examples))
+        failed = {
+            r: why for c in self.columns.values() for r, why in c.failures.items()
+        }
+        if failed:
+            text = "queries could not be judged and are in no mean"
+            whys = tuple(f"{self.queries[r]}: {why}" for r, why in failed.items())
+            notices.append(Notice("failed", len(failed), text, whys[:3]))
         return tuple(notices)
 
     @cached_property
@@ -207,10 +229,7 @@ class Evaluation:
                     "id": row.pop("query"),
                     "missing": row.pop("missing"),
                     "scores": row,
-                    "gold_fingerprint": trace.fingerprint,
-                    "first_ranks": dict(trace.first_ranks),
-                    "retrieved": trace.retrieved,
-                    "tags": list(trace.tags),
+                    **trace.to_dict(),
                 }
                 for row, trace in zip(
                     (dict(row) for row in self.per_query), traces, strict=True

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from karat.data.runs import Labels
+from karat.data.runs import Labels, Notice
 
-__all__ = ["KINDS", "Gold", "Item", "Span"]
+__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span"]
+
+JUDGES = "judge:"
+"""How the source of a label begins that a model gave."""
 
 KINDS = ("documents", "passages", "spans", "answers", "claims")
 """The kinds of gold a matcher may read."""
@@ -55,6 +58,7 @@ class Gold:
         answers: acceptable short answers; all answers of a query are alternatives.
         claims: statements that the retrieved documents should support.
         references: the reference answer in prose.
+        sources: who labelled each document, by query, where it was not people.
         order: ids of all queries, in input order.
         name: how messages call this gold, such as its file name.
     """
@@ -65,6 +69,7 @@ class Gold:
     answers: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     claims: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     order: tuple[str, ...] | None = None
     name: str = "gold"
 
@@ -81,6 +86,42 @@ class Gold:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of label this gold holds for any query."""
         return tuple(kind for kind in KINDS if any(getattr(self, kind).values()))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is nothing but documents and grades, all by people."""
+        ids = self.kinds() in {(), ("documents",)}
+        return ids and not self.references and not self.sources
+
+    def labellers(self) -> dict[str, int]:
+        """Who labelled how many of the documents and texts; most people first."""
+        if not self.sources and not (self.passages or self.answers or self.claims):
+            # By far the most common gold: ids that people labelled.
+            return {"human": sum(map(len, self.documents.values()))}
+        counts: dict[str, int] = {"human": 0}
+        for query, labels in self.documents.items():
+            told = self.sources.get(query, {})
+            for name in labels:
+                who = told.get(name, "human")
+                counts[who] = counts.get(who, 0) + 1
+        kinds = (self.passages, self.spans, self.answers, self.claims)
+        for item in (item for kind in kinds for row in kind.values() for item in row):
+            counts[item.source] = counts.get(item.source, 0) + 1
+        return {who: count for who, count in counts.items() if count}
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Who gave the labels, where it was not people alone."""
+        who = self.labellers()
+        if not (judges := [name for name in who if name.startswith(JUDGES)]):
+            return ()
+        judged = sum(who[name] for name in judges)
+        if len(judges) < len(who):
+            counts = ", ".join(f"{name} {count}" for name, count in who.items())
+            text = f"labels are a judge's, among others ({counts}): sources are mixed"
+            return (Notice("mixed", judged, text),)
+        text = f"labels were given by {', '.join(judges)} alone; karat judge "
+        text += "--agreement compares a judge with people"
+        return (Notice("uncalibrated", judged, text),)
 
     def fingerprint(self, query: str) -> str:
         """A short digest of one query's labels, equal only for equal labels.

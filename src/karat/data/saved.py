@@ -16,6 +16,7 @@ from karat.data.evaluations import (
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
+from karat.data.verdicts import Verdict
 from karat.errors import FormatError
 
 __all__ = ["from_dict"]
@@ -78,15 +79,16 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             dict(row["first_ranks"]),
             row["retrieved"],
             tuple(row["tags"]),
+            tuple(_verdict(verdict) for verdict in row.get("verdicts", ())),
         )
         for row in rows
     )
     queries = [row["id"] for row in rows]
-    # The evaluation itself says which queries are missing, from their flags.
+    # The evaluation itself says which queries are missing or failed.
     notices = tuple(
         Notice(n["kind"], n["count"], n["text"], tuple(n["examples"]))
         for n in saved["warnings"]
-        if n["kind"] != "missing"
+        if n["kind"] not in {"missing", "failed"}
     )
     metrics = saved["metrics"]
     return Evaluation(
@@ -112,6 +114,11 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
         _notices=lambda: notices,
         _traces=lambda: traces,
     )
+
+
+def _verdict(saved: Mapping[str, Any]) -> Verdict:
+    ranks = {name: tuple(saved[name]) for name in ("alone", "together")}
+    return Verdict(**{**saved, **ranks})
 
 
 def _column(

@@ -1,7 +1,8 @@
 """What an engine is: where the work is done. The plan says what."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -9,7 +10,10 @@ from karat.data.arrays import Bools, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
+from karat.data.spelling import LETTER
+from karat.data.verdicts import Verdict
 from karat.matching import Matcher
+from karat.matching.matcher import FirstRanks
 from karat.metrics import Metric
 
 __all__ = ["Engine", "Measure", "Outcome", "Plan", "Stage"]
@@ -79,6 +83,20 @@ class Plan:
             for matcher, rows in groups.items()
         )
 
+    def policies_of(self, stage: Stage, own_k: Ints | None) -> Policies:
+        """The rules of a stage: a costly matcher reads no deeper than is asked for."""
+        if not stage.matcher.costly:
+            return self.policies
+        own = 1 if own_k is None else int(own_k.max(initial=1))
+        metrics = (self.measures[row].metric for row in stage.rows)
+        cutoffs = [getattr(metric, LETTER, None) for metric in metrics]
+        if None in cutoffs:
+            return self.policies
+        deepest = max(own if k == LETTER else int(k or 1) for k in cutoffs)
+        return replace(
+            self.policies, depth=min(deepest, self.policies.depth or deepest)
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -89,12 +107,18 @@ class Outcome:
         missing: which queries the run does not have.
         extra: how many queries of the run have no gold.
         notices: what was seen on the way.
+        failures: row of the measure -> query index -> why it has no score.
+        verdicts: query index -> what a judge said of its items, and why.
+        first_ranks: by matcher, where each item was found, when it was told.
     """
 
     scores: Floats
     missing: Bools
     extra: int = 0
     notices: tuple[Notice, ...] = ()
+    failures: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
+    first_ranks: Mapping[Matcher, Sequence[FirstRanks]] = field(default_factory=dict)
 
 
 class Engine(ABC):

@@ -1,5 +1,6 @@
 """The local engine: this process, one pass."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -8,8 +9,10 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
+from karat.data.verdicts import Verdict
 from karat.engines.engine import Engine, Outcome, Plan
-from karat.matching import Matched
+from karat.matching import Matched, Matcher
+from karat.matching.matcher import FirstRanks
 
 __all__ = ["Local"]
 
@@ -27,19 +30,34 @@ class Local(Engine):
         """Match once per matcher, then score every measure."""
         scores: list[Floats] = [_NONE] * len(plan.measures)
         notices: list[Notice] = []
+        failures: dict[int, Mapping[int, str]] = {}
+        verdicts: dict[int, tuple[Verdict, ...]] = {}
+        first: dict[Matcher, Sequence[FirstRanks]] = {}
         for stage in plan.stages:
+            policies = plan.policies_of(stage, own_k)
             matched = stage.matcher.match(
-                run, gold, judged=stage.judged, policies=plan.policies
+                run, gold, judged=stage.judged, policies=policies
             )
             hits = matched.hits
             if own_k is not None:
                 hits = replace(hits, own_k=own_k)
             for row in stage.rows:
                 scores[row] = plan.measures[row].metric.score(hits)
+                failures[row] = matched.failures
             notices += matched.notices
             notices += _hardly_any(matched)
-        table = np.array(scores)
-        return Outcome(table, matched.missing, matched.extra, tuple(notices))
+            verdicts |= matched.verdicts
+            if matched.first_ranks is not None:
+                first[stage.matcher] = matched.first_ranks
+        return Outcome(
+            np.array(scores),
+            matched.missing,
+            matched.extra,
+            tuple(notices),
+            {row: whys for row, whys in failures.items() if whys},
+            verdicts,
+            first,
+        )
 
 
 def _hardly_any(matched: Matched) -> tuple[Notice, ...]:

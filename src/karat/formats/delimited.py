@@ -143,7 +143,7 @@ class Delimited(Format):
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """One row per relevant document, or samples where gold is more than ids."""
-        only_ids = gold.kinds() in {(), ("documents",)} and not gold.references
+        only_ids = gold.is_plain
         if not only_ids or not all(map(gold.documents.get, gold.queries)):
             self.write_samples(Loaded(gold=gold), stream)
             return

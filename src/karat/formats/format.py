@@ -84,11 +84,13 @@ class Format(ABC):
         name: how `--format` calls it.
         extensions: file endings it is known by, lower case, with the dot.
         binary: whether its files are not text.
+        holds_sources: whether it says who labelled a document, if it has no samples.
     """
 
     name: str
     extensions: tuple[str, ...] = ()
     binary: bool = False
+    holds_sources: bool = False
 
     @property
     def holds(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from karat.errors import FormatError, UsageError
 from karat.formats.format import Format, Role
 from karat.formats.shipped import FORMATS
 
-__all__ = ["write"]
+__all__ = ["format_named", "write"]
 
 
 def write(
@@ -37,7 +37,7 @@ def write(
         What the format had no room for.
     """
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else None
-    chosen = FORMATS[format] if format is not None else _by_ending(path)
+    chosen = FORMATS[format] if format is not None else format_named(path)
     part = _part(loaded, role)
     data = io.BytesIO()
     try:
@@ -57,7 +57,8 @@ def write(
     return notices
 
 
-def _by_ending(path: str | None) -> Format:
+def format_named(path: str | None) -> Format:
+    """The format that the ending of a path means."""
     name = (path or "").lower().removesuffix(".gz")
     for known in FORMATS.values():
         if known.extensions and name.endswith(known.extensions):
@@ -116,6 +117,9 @@ def _lost_of_run(run: Run, chosen: Format) -> Iterator[Notice]:
 
 
 def _lost_of_gold(gold: Gold, chosen: Format) -> Iterator[Notice]:
+    if gold.sources and not chosen.holds_sources:
+        judged = sum(map(len, gold.sources.values()))
+        yield Notice("dropped", judged, f"{chosen.name} does not say who labelled")
     empty = [query for query in gold.queries if not gold.documents.get(query)]
     if empty:
         text = f"{chosen.name} holds no queries without relevant documents"

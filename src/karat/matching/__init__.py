@@ -10,7 +10,7 @@ from karat.data.gold import Gold
 from karat.data.parameters import build
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, parse
-from karat.errors import DataError
+from karat.errors import DataError, SpellingError, UsageError
 from karat.matching.chunk import Chunk
 from karat.matching.contains import Contains
 from karat.matching.equality import Exact, Id, Normalized
@@ -20,6 +20,7 @@ from karat.matching.span import Span
 
 __all__ = [
     "AUTO",
+    "JUDGED",
     "MATCHERS",
     "SHIPPED",
     "Matched",
@@ -52,12 +53,24 @@ _BY_KIND = {
     "answers": ("contains",),
 }
 
+JUDGED = "claims"
+"""The matcher that asks a model: it lives in a room above, and is passed in."""
+
 
 def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     """The matcher a spelling names."""
     if isinstance(text, Matcher):
         return text
     spelling = parse(text) if isinstance(text, str) else text
+    if spelling.name == JUDGED and spelling.params:
+        problem = "claims takes no values here; --votes or Claims(votes=...) sets them"
+        raise SpellingError(str(spelling), problem)
+    if spelling.name == JUDGED:
+        raise UsageError(
+            "claims need a judge, and no language model was named: "
+            "judge=karat.judging.Claims(client) in Python, or "
+            "karat evaluate FILE -m context_recall@5 --model NAME"
+        )
     return build(MATCHERS[spelling.name], spelling, "matcher")
 
 
@@ -77,14 +90,6 @@ def choose(gold: Gold, run: Run) -> Matcher:
             return MATCHERS[name]()
     if "documents" in kinds:
         return Id()
-    if "claims" in kinds or gold.references:
-        what = "claims" if "claims" in kinds else "reference answers"
-        raise DataError(
-            f"the gold holds {what} only, and which document supports them needs a "
-            "judge",
-            path=gold.name,
-            hint="karat evaluate FILE -m context_recall@5 --model NAME",
-        )
     raise DataError(
         "the gold holds no labels: no relevant ids, passages or answers", path=gold.name
     )

@@ -1,8 +1,8 @@
 """What a matcher is: it says which retrieved document satisfies which gold item."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
 from karat.data.arrays import Bools
@@ -10,10 +10,19 @@ from karat.data.gold import Gold
 from karat.data.hits import Hits
 from karat.data.parameters import require_choices
 from karat.data.policies import Policies
+from karat.data.queries import Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import Spelling
+from karat.data.verdicts import Verdict
 
 __all__ = ["FirstRanks", "Matched", "Matcher"]
+
+
+class FirstRanks(NamedTuple):
+    """First rank of each gold item of one query, None where it was not found."""
+
+    ranks: dict[str, int | None]
+    retrieved: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,19 +34,18 @@ class Matched:
         missing: which queries the run does not have at all.
         extra: how many queries of the run have no gold.
         notices: what was seen on the way.
+        failures: query index -> reason, for queries that could not be matched.
+        verdicts: query index -> what a judge said of each of its items, and why.
+        first_ranks: where each item was first found, when looking again would cost.
     """
 
     hits: Hits
     missing: Bools
     extra: int = 0
     notices: tuple[Notice, ...] = ()
-
-
-class FirstRanks(NamedTuple):
-    """First rank of each gold item of one query, None where it was not found."""
-
-    ranks: dict[str, int | None]
-    retrieved: int
+    failures: Mapping[int, str] = field(default_factory=dict)
+    verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
+    first_ranks: Sequence[FirstRanks] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,14 +59,22 @@ class Matcher(ABC):
         name: the spelling without parameters.
         reads: the kinds of gold it can read, best first.
         choices: for parameters with a fixed set of values, that set.
+        costly: whether looking at a document costs money, so that none is looked at
+            below the deepest cutoff asked for.
     """
 
     name: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+    costly: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_choices(self, self.choices)
+
+    def informed(self, queries: Mapping[str, Query]) -> "Matcher":
+        """The matcher, knowing what the queries ask; most need not know."""
+        del queries
+        return self
 
     @abstractmethod
     def match(

@@ -26,6 +26,7 @@ from karat.metrics.first_found import ReciprocalRank
 from karat.metrics.found_items import (
     F1,
     Containment,
+    ContextRecall,
     Hit,
     Precision,
     Recall,
@@ -70,6 +71,7 @@ SHIPPED: tuple[type[Metric], ...] = (
     NDCG,
     NDCGAny,
     ContextPrecision,
+    ContextRecall,
     RPrecision,
     BPref,
     InferredAP,

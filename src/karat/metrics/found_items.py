@@ -12,6 +12,7 @@ from karat.metrics.metric import BinaryMetric
 __all__ = [
     "F1",
     "Containment",
+    "ContextRecall",
     "Hit",
     "Precision",
     "Recall",
@@ -75,6 +76,18 @@ class Recall(BinaryMetric):
         """Found / R."""
         items, relevant = found(self, hits)
         return f"{items[0]} found / {relevant[0]} relevant"
+
+
+class ContextRecall(Recall):
+    """The share of the reference answer's claims that the top k supports.
+
+    A judge decides which document supports which claim. Undefined for a query whose
+    reference makes no claim.
+    """
+
+    name: ClassVar[str] = "context_recall"
+    formula: ClassVar[str] = "claims supported by the top k / claims"
+    matcher: ClassVar[str | None] = "claims"
 
 
 class RecallAll(BinaryMetric):

@@ -21,7 +21,8 @@ class Metric(ABC):
     """One number per query, computed from hits and nothing else.
 
     A subclass with parameters of its own is a frozen dataclass: its fields are the
-    parameters of its spelling, in order. Its docstring's first line is its row in the catalogue.
+    parameters of its spelling, in order. The first line of its docstring is its row in
+    the catalogue.
 
     Attributes:
         name: the spelling without parameters.

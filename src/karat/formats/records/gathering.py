@@ -60,6 +60,7 @@ class Gathered:
         self._answers: dict[str, tuple[Item, ...]] = {}
         self._claims: dict[str, tuple[Item, ...]] = {}
         self._references: dict[str, str] = {}
+        self._sources: dict[str, dict[str, str]] = {}
         self._undecided: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
@@ -178,6 +179,8 @@ class Gathered:
             self._found("passages", theirs)
         if labels.documents or not (labels.spans or labels.passages or labels.bare):
             self._documents.setdefault(query, {}).update(labels.documents)
+            if labels.sources:
+                self._sources.setdefault(query, {}).update(labels.sources)
             self._found("relevant", theirs)
 
     def _found(self, ours: str, theirs: str) -> None:
@@ -196,7 +199,7 @@ class Gathered:
         texts = (self._claims, self._references)
         gold = None
         if any((*kinds, *texts)):
-            gold = Gold(*kinds, *texts, order=tuple(order), name=name)
+            gold = Gold(*kinds, *texts, self._sources, tuple(order), name)
         return self._run(name, gold), gold
 
     def _decide_gold(self) -> None:

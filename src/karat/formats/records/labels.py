@@ -40,12 +40,14 @@ class Labels:
         documents: relevant ids and their grades.
         passages: gold texts.
         spans: gold stretches.
+        sources: who labelled a document, where it was not people.
         bare: strings that may be ids or texts; decided when the whole input is known.
     """
 
     documents: dict[str, float] = field(default_factory=dict)
     passages: tuple[Item, ...] = ()
     spans: tuple[Span, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
     bare: list[str] = field(default_factory=list)
 
 
@@ -93,7 +95,9 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
         identity, text = ask(value, IDS), ask(value, TEXTS)
         located = read_offsets(value)[0] is not None and ask(value, SOURCES) is not None
         if identity is not None:
-            _label(labels, identity, ask(value, GRADES), notes)
+            name = _label(labels, identity, ask(value, GRADES), notes)
+            if (source := ask(value, ("labelled_by",))) is not None:
+                labels.sources[name] = str(source)
         if text is not None:
             texts.append(value)
         if located:
@@ -105,11 +109,12 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
     return labels
 
 
-def _label(labels: Labels, identity: object, grade: object, notes: Notes) -> None:
+def _label(labels: Labels, identity: object, grade: object, notes: Notes) -> str:
     name = read_id(identity, "relevant id", notes)
     given = 1.0 if grade is None else read_grade(grade)
     if labels.documents.setdefault(name, given) != given:
         raise FormatError(f"relevant id {name[:60]!r} has two grades")
+    return name
 
 
 def read_items(

@@ -37,7 +37,7 @@ def run_value(run: Run) -> dict[str, Any]:
 
 def gold_value(gold: Gold) -> dict[str, Any]:
     """Gold by query: grades where it is nothing but documents, else samples."""
-    only_ids = gold.kinds() in {(), ("documents",)} and not gold.references
+    only_ids = gold.is_plain
     if only_ids and not _are_field_names(gold.queries):
         return {
             query: {d: whole(g) for d, g in gold.documents.get(query, {}).items()}
@@ -137,6 +137,12 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
         binary = all(grade == 1 for grade in documents.values())
         graded = {name: whole(grade) for name, grade in documents.items()}
         labels["relevant"] = list(documents) if binary else graded
+        if sources := gold.sources.get(query):
+            labels["relevant"] = [
+                {"id": name, "grade": grade}
+                | ({"labelled_by": sources[name]} if name in sources else {})
+                for name, grade in graded.items()
+            ]
     for kind in ("passages", "claims"):
         if items := getattr(gold, kind).get(query):
             labels[kind] = _texts(items, kind)

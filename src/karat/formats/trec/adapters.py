@@ -10,7 +10,13 @@ from karat.data.runs import Run
 from karat.formats.format import Format, Source
 from karat.formats.records.fields import known_as
 from karat.formats.records.native import scores_say_the_order
-from karat.formats.trec.files import TrecRun, read_qrels, write_qrels, write_run
+from karat.formats.trec.files import (
+    TrecRun,
+    read_qrels,
+    read_sources,
+    write_qrels,
+    write_run,
+)
 
 __all__ = ["TrecQrels", "TrecRuns"]
 
@@ -51,6 +57,7 @@ class TrecQrels(Format):
     """TREC qrels: query, iteration, document and grade on each line."""
 
     name = "trec_qrels"
+    holds_sources = True
     extensions = (".qrels", ".qrel")
 
     def sniff(self, head: bytes, name: str) -> bool:
@@ -63,12 +70,14 @@ class TrecQrels(Format):
         if source.role in {"run", "samples"}:
             raise source.mistaken("holds TREC qrels")
         with source.open() as stream:
-            labels = read_qrels(stream, source.path)
-        return Loaded(gold=Gold(labels, name=source.name), format=self.name)
+            data = stream.read()
+        labels = read_qrels(data, source.path)
+        gold = Gold(labels, sources=read_sources(data), name=source.name)
+        return Loaded(gold=gold, format=self.name)
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """The grades."""
-        write_qrels(gold.documents, stream)
+        write_qrels(gold.documents, stream, gold.sources)
 
 
 def _lines_have(head: bytes, words: int, number: int) -> bool:

@@ -6,8 +6,10 @@ A line of qrels is `query iteration document grade`, one of a run is
 
 import io
 import os
+from collections.abc import Mapping
 from typing import BinaryIO
 
+from karat.data.gold import JUDGES
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import FormatError
@@ -17,10 +19,11 @@ from karat.formats.trec.chunks import BOM, Chunk
 from karat.formats.trec.lines import QRELS, checked_lines, is_even, nothing_in
 from karat.formats.trec.run import TrecRun
 
-__all__ = ["TrecRun", "read_qrels", "write_qrels", "write_run"]
+__all__ = ["TrecRun", "read_qrels", "read_sources", "write_qrels", "write_run"]
 
 # Control characters at which str.split would cut a word, and trec_eval would not.
 _SEPARATORS = "\x1c\x1d\x1e\x1f"
+JUDGE = JUDGES.encode()
 
 
 def read_qrels(
@@ -112,8 +115,28 @@ def write_run(run: Run, stream: BinaryIO) -> None:
             stream.write(b"%b Q0 %b %d %a %b\n" % (*ids, rank, score, tag))
 
 
-def write_qrels(labels: Labels, stream: BinaryIO) -> None:
-    """Write judgements as qrels.
+def read_sources(data: bytes) -> dict[str, dict[str, str]]:
+    r"""Who labelled what: judges sign in the column that is called iteration.
+
+    Example:
+        >>> read_sources(b"q1 judge:small d7 2\nq1 0 d3 0\n")
+        {'q1': {'d7': 'judge:small'}}
+    """
+    sources: dict[str, dict[str, str]] = {}
+    for line in data.splitlines() if JUDGE in data else ():
+        words = line.split()
+        if len(words) == QRELS.count and words[1].startswith(JUDGE):
+            query, who, document, _ = (word.decode() for word in words)
+            sources.setdefault(query, {})[document] = who
+    return sources
+
+
+def write_qrels(
+    labels: Labels,
+    stream: BinaryIO,
+    sources: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Write judgements as qrels; a judge signs in the column called iteration.
 
     Raises:
         FormatError: an id is such that a TREC file cannot hold it.
@@ -122,7 +145,8 @@ def write_qrels(labels: Labels, stream: BinaryIO) -> None:
         for document, grade in grades.items():
             value = int(grade) if float(grade).is_integer() else float(grade)
             ids = _word(query, query), _word(document, query)
-            stream.write(b"%b 0 %b %a\n" % (*ids, value))
+            who = _word((sources or {}).get(query, {}).get(document, "0"), query)
+            stream.write(b"%b %b %b %a\n" % (ids[0], who, ids[1], value))
 
 
 def _word(name: str | None, query: str) -> bytes:

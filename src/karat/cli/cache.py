@@ -1,0 +1,69 @@
+"""`karat cache`: what the journal of replies holds, and how to forget it."""
+
+from pathlib import Path
+
+import click
+
+from karat.cli.settings import Command
+from karat.data.tables import Table
+from karat.dispatch.journal import Journal
+from karat.dispatch.settings import JOURNAL
+from karat.errors import UsageError
+from karat.reports.terminal import show
+
+__all__ = ["command"]
+
+_KILO = 1024
+
+
+@click.command("cache", cls=Command)
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path),
+    default=JOURNAL,
+    show_default=True,
+    help="The journal to look at.",
+)
+@click.option("--clear", is_flag=True, help="Forget what it holds.")
+@click.option("--model", metavar="NAME", help="With --clear: only this model's.")
+@click.option("--errors", is_flag=True, help="With --clear: only what failed.")
+def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> None:
+    """Show which replies of which models are kept, or forget them.
+
+    Every reply of a model is kept in a journal, so that none is paid for twice.
+
+    \b
+    karat cache
+    karat cache --clear --errors
+    """  # noqa: D301
+    if (model is not None or errors) and not clear:
+        raise UsageError("--model and --errors say what to --clear; add it")
+    if not journal.exists():
+        click.echo(f"{journal}: nothing is kept yet")
+        return
+    with Journal(journal) as kept:
+        if clear:
+            click.echo(
+                f"{journal}: {kept.clear(model, errors=errors)} entries forgotten"
+            )
+            return
+        contents = kept.contents()
+    count = sum(part.entries for part in contents)
+    click.echo(f"{journal}: {count} entries, {_size(journal)}")
+    if contents:
+        rows = [
+            [part.model, part.endpoint, *map(str, part.counts)] for part in contents
+        ]
+        columns = ["model", "endpoint", "entries", "errors", "tokens"]
+        show(Table(columns, rows, texts=(0, 1)))
+
+
+def _size(journal: Path) -> str:
+    """The room the file takes, with what SQLite keeps beside it."""
+    parts = (journal, journal.with_name(f"{journal.name}-wal"))
+    size = float(sum(part.stat().st_size for part in parts if part.exists()))
+    for unit in ("B", "KiB", "MiB"):
+        if size < _KILO:
+            return f"{size:.0f} {unit}"
+        size /= _KILO
+    return f"{size:.1f} GiB"

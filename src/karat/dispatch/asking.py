@@ -1,0 +1,241 @@
+"""Asking one prompt: by the journal, by a call under way, or by calls of its own."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from karat.data.judgements import Prompt, Reply, Usage
+from karat.dispatch.budget import Budget, usage_ahead
+from karat.dispatch.journal import Entry, Journal, Keys, storable
+from karat.dispatch.limits import Backoff, Breaker, Pace
+from karat.dispatch.protocol import Client
+from karat.dispatch.recording import Recorder
+from karat.dispatch.secrecy import scrub
+from karat.dispatch.settings import Settings
+from karat.errors import (
+    CallError,
+    IncompleteError,
+    KaratError,
+    OfflineMissError,
+    Refused,
+    Transient,
+)
+
+__all__ = ["Asking", "Stopped"]
+
+log = logging.getLogger("karat")
+_LONGEST_RETRY_AFTER = 600
+_EXCERPT = 60
+
+
+class Stopped(Exception):  # noqa: N818
+    """The hearing ends; whoever is under way finishes, and nothing new begins."""
+
+
+class Asking:
+    """Gets each prompt its reply, within the limits, and keeps it before giving it.
+
+    Attributes:
+        problem: why the hearing ends early, once it does.
+        cached: replies that came from the journal.
+        budget: what has been called and spent.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        journal: Journal,
+        recorder: Recorder,
+        keys: Keys,
+    ) -> None:
+        self.settings = settings
+        self.problem: KaratError | None = None
+        self.cached = 0
+        self.budget = settings.budget or Budget(
+            settings.prices, settings.max_calls, settings.max_cost
+        )
+        self._client = client
+        self._journal = journal
+        self._recorder = recorder
+        self._keys = keys
+        self._over = asyncio.Event()
+        self._pace = Pace(settings.requests_per_minute)
+        self._backoff = Backoff(settings.first_wait, settings.longest_wait)
+        self._breaker = Breaker(settings.patience, self._backoff, self._rest)
+        self._flights: dict[bytes, asyncio.Future[Entry]] = {}
+        self._settled: set[bytes] = set()
+        self._useless: set[bytes] = set()
+
+    async def reply_to(self, prompt: Prompt) -> tuple[bytes, Reply]:
+        """The name of the prompt and its reply; a `CallError` when there is none."""
+        key = self._keys.of(prompt)
+        kept = self._journal.get(key)
+        if kept is not None and self._final(key, kept):
+            self.cached += 1
+            return key, self._given(key, kept)
+        if self.settings.offline:
+            self.stop(self._miss(key, prompt))
+            raise Stopped
+        if (flight := self._flights.get(key)) is not None:
+            # Shielded: who waits must not take the call from the one who makes it.
+            return key, self._given(key, await asyncio.shield(flight))
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        try:
+            entry = await self._call(key, prompt)
+            await self._keep(key, prompt, entry)
+            flight.set_result(entry)
+        finally:
+            del self._flights[key]
+            if not flight.done():
+                flight.set_exception(Stopped())
+                # Perhaps nobody waits for it; that is no reason to complain.
+                flight.exception()
+        return key, self._given(key, entry, fresh=True)
+
+    async def condemn(self, keys: list[bytes]) -> None:
+        """Remember that these replies were of no use."""
+        if new := [key for key in keys if key not in self._useless]:
+            self._useless.update(new)
+            if not self.settings.offline:
+                try:
+                    await self._recorder.condemn(new)
+                except IncompleteError as error:
+                    self.stop(error)
+                    raise Stopped from None
+
+    def sentence(self, error: CallError) -> str:
+        """Why there is no answer, without secrets and, on request, without texts."""
+        return scrub(error.reason if self.settings.no_text else str(error))
+
+    def stop(self, problem: KaratError) -> None:
+        """End the hearing: calls under way finish, nothing new begins."""
+        if self.problem is None:
+            self.problem = problem
+        self._over.set()
+        self._breaker.let_go()
+
+    def _final(self, key: bytes, kept: Entry) -> bool:
+        """Whether what the journal holds is to be used, rather than asked for again."""
+        if kept.status == "ok" or self.settings.offline or key in self._settled:
+            return True
+        return kept.status != "transient" and not self.settings.retry_errors
+
+    def _given(self, key: bytes, entry: Entry, *, fresh: bool = False) -> Reply:
+        if entry.status in ("ok", "invalid"):
+            if entry.status == "invalid":
+                self._useless.add(key)
+            return entry.reply(cached=not fresh)
+        kind = Refused if entry.status == "refused" else Transient
+        error = kind(entry.text)
+        error.attempts = entry.attempts
+        raise error
+
+    async def _keep(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
+        try:
+            await self._recorder.keep(key, prompt, entry)
+        except IncompleteError as error:
+            self.stop(error)
+            raise Stopped from None
+        self._settled.add(key)
+        self._useless.discard(key)
+
+    async def _call(self, key: bytes, prompt: Prompt) -> Entry:
+        """Call until there is an answer, or none to be expected."""
+        attempts = 0
+        while True:
+            probe = await self._begin(prompt)
+            attempts += 1
+            try:
+                reply = await self._once(prompt)
+            except Refused as error:
+                self._breaker.succeeded()
+                if error.always:
+                    self.stop(error)
+                    raise Stopped from None
+                return Entry("refused", self.sentence(error), attempts)
+            except Transient as error:
+                problem = error
+            else:
+                self._breaker.succeeded()
+                text = storable(reply.text)
+                return Entry("ok", text, attempts, reply.usage, reply.id, reply.model)
+            self._note(key, problem, probe=probe)
+            if self._breaker.open:
+                continue
+            if attempts >= self.settings.max_attempts:
+                return Entry("transient", self.sentence(problem), attempts)
+            await self._rest(self._backoff.wait(attempts, problem.retry_after))
+
+    async def _begin(self, prompt: Prompt) -> bool:
+        """Wait for leave to make a call; whether it is a probe."""
+        probe = await self._breaker.admit()
+        await self._rest(self._pace.reserve())
+        ahead = usage_ahead(prompt, self.settings.reply_tokens)
+        if self.problem is None and (refusal := self.budget.refusal(ahead)):
+            self.stop(IncompleteError(refusal))
+        if self.problem is not None:
+            raise Stopped
+        return probe
+
+    async def _once(self, prompt: Prompt) -> Reply:
+        ahead = usage_ahead(prompt, self.settings.reply_tokens)
+        used: Usage | None = None
+        self.budget.begin(ahead)
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                reply = await self._client.complete(prompt)
+            # A server that does not count is taken at our estimate.
+            used = reply.usage if reply.usage != Usage() else ahead
+        except TimeoutError:
+            used = ahead
+            raise Transient(
+                f"{self._client.endpoint} gave no answer within "
+                f"{self.settings.timeout:g} s",
+                paid=True,
+            ) from None
+        except Transient as error:
+            used = ahead if error.paid else None
+            raise
+        finally:
+            self.budget.settle(ahead, used)
+        return reply
+
+    def _note(self, key: bytes, problem: Transient, *, probe: bool) -> None:
+        """Draw the conclusions from a failed attempt that concern all calls."""
+        log.info("a call failed: %s", self.sentence(problem))
+        if problem.alive:
+            self._breaker.succeeded()
+        else:
+            self._breaker.failed(key, probe=probe)
+        wait = problem.retry_after
+        if wait is not None and wait > _LONGEST_RETRY_AFTER:
+            reason = f"{self._client.endpoint} asks to come back in {wait / 60:.0f} min"
+            self.stop(IncompleteError(reason))
+        elif wait is not None:
+            self._pace.hold(wait)
+        if self._breaker.broken:
+            self.stop(
+                IncompleteError(
+                    f"{self._client.endpoint} seems to be down, "
+                    f"the last attempt says: {self.sentence(problem)}"
+                )
+            )
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, unless the hearing ends before."""
+        if seconds > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._over.wait()
+
+    def _miss(self, key: bytes, prompt: Prompt) -> OfflineMissError:
+        words = " ".join(prompt.user.split())
+        excerpt = f"{words[:_EXCERPT]}…" if len(words) > _EXCERPT else words
+        shown = "" if self.settings.no_text else f": {scrub(excerpt)!r}"
+        return OfflineMissError(
+            f"the journal {self.settings.journal} holds no reply of "
+            f"{self._client.model!r} at {self._client.endpoint} to prompt "
+            f"{prompt.name!r} (version {prompt.version}, {key.hex()[:12]}){shown}; "
+            "run once without offline to get it"
+        )

@@ -1,0 +1,219 @@
+"""The one driver: it hears many judges at once, and every reply is kept."""
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Generic, TypeAlias, TypeVar
+
+from karat.data.judgements import Deliberation, Failure
+from karat.dispatch.asking import Asking, Stopped
+from karat.dispatch.journal import Journal, Keys
+from karat.dispatch.progress import Progress
+from karat.dispatch.protocol import Client
+from karat.dispatch.recording import Recorder
+from karat.dispatch.secrecy import check_endpoint
+from karat.dispatch.settings import Settings
+from karat.errors import CallError, IncompleteError, InvalidReply, Refused
+
+__all__ = ["Job", "hear", "hear_all"]
+
+T = TypeVar("T")
+Job: TypeAlias = Callable[[], Deliberation[T]]
+_BREATH = 256
+"""Rows after which others on the event loop get their turn."""
+
+
+async def hear(
+    jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
+) -> list[T | Failure]:
+    """The verdict of each judge, in order; a `Failure` where one could not be had.
+
+    A judge yields prompts and receives replies. One that cannot use a reply may ask
+    again by itself, once, and then raises `InvalidReply`. Equal prompts are sent once.
+    Every reply is in the journal before a judge sees it, so whatever stops this, the
+    same call goes on from there.
+
+    Raises:
+        IncompleteError: a limit was reached or the endpoint is down; call again.
+        OfflineMissError: a reply is not in the journal and no call may be made.
+        Refused: no call would be answered, as with a wrong key.
+    """
+    settings = settings or Settings()
+    check_endpoint(client.endpoint)
+    async with AsyncExitStack() as stack:
+        journal = stack.enter_context(
+            Journal(settings.journal, no_text=settings.no_text)
+        )
+        if (session := getattr(client, "session", None)) is not None:
+            await stack.enter_async_context(session())
+        keys = Keys(client)
+        recorder = await stack.enter_async_context(Recorder(journal, keys))
+        asking = Asking(client, settings, journal, recorder, keys)
+        return await _Hearing(jobs, asking).run()
+
+
+def hear_all(
+    jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
+) -> list[T | Failure]:
+    """`hear` for those who do not await: in scripts, and in notebooks too.
+
+    Where an event loop is already running, as in a notebook, the hearing gets a thread
+    of its own; the running loop is left alone.
+
+    Example:
+        >>> from karat.data.judgements import Prompt, Reply
+        >>> class Echo:
+        ...     endpoint, model, parameters = "python:echo", "echo", {}
+        ...     async def complete(self, prompt):
+        ...         return Reply(prompt.user.upper())
+        >>> def judge(text):
+        ...     reply = yield Prompt("Repeat.", text)
+        ...     return reply.text
+        >>> hear_all([lambda: judge("a"), lambda: judge("b")], Echo(),
+        ...          Settings(journal=None))
+        ['A', 'B']
+    """
+    if _loop_is_running():
+        return _in_a_thread(jobs, client, settings)
+    return asyncio.run(hear(jobs, client, settings))
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _in_a_thread(
+    jobs: Sequence[Job[T]], client: Client, settings: Settings | None
+) -> list[T | Failure]:
+    outcome: list[asyncio.Task[list[T | Failure]]] = []
+    loop = asyncio.new_event_loop()
+
+    async def begin() -> None:
+        outcome.append(asyncio.create_task(hear(jobs, client, settings)))
+        await asyncio.wait(outcome)
+
+    def work() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(begin())
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in outcome])
+        thread.join()
+        raise
+    return outcome[0].result()
+
+
+class _Hearing(Generic[T]):
+    """Hears the judges of all rows, as many at a time as there may be calls."""
+
+    def __init__(self, jobs: Sequence[Job[T]], asking: Asking) -> None:
+        self._jobs = jobs
+        self._asking = asking
+        self._settings = asking.settings
+        self._results: dict[int, T | Failure] = {}
+        self._failed = 0
+        self._fresh = 0
+        self._began = time.monotonic()
+
+    async def run(self) -> list[T | Failure]:
+        rows = iter(range(len(self._jobs)))
+        count = min(self._settings.concurrency, len(self._jobs))
+        workers = [asyncio.create_task(self._work(rows)) for _ in range(count)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        problem = self._asking.problem
+        if isinstance(problem, IncompleteError):
+            done = len(self._results)
+            raise IncompleteError(problem.reason, done, len(self._jobs))
+        if problem is not None:
+            raise problem
+        return [self._results[row] for row in range(len(self._jobs))]
+
+    async def _work(self, rows: Iterator[int]) -> None:
+        for row in rows:
+            if self._asking.problem is not None:
+                return
+            calls = self._asking.budget.calls
+            try:
+                result = await self._deliberate(self._jobs[row])
+            except Stopped:
+                return
+            self._fresh += self._asking.budget.calls > calls
+            self._results[row] = result
+            if isinstance(result, Failure):
+                self._count(result)
+            if self._settings.progress is not None:
+                self._settings.progress(self._progress())
+            if row % _BREATH == 0:
+                await asyncio.sleep(0)
+
+    async def _deliberate(self, job: Job[T]) -> T | Failure:
+        judge = job()
+        asked: list[tuple[str, bytes]] = []
+        try:
+            prompt = next(judge)
+            while True:
+                try:
+                    key, reply = await self._asking.reply_to(prompt)
+                except CallError as error:
+                    prompt = judge.throw(error)
+                else:
+                    asked.append((prompt.name, key))
+                    prompt = judge.send(reply)
+        except StopIteration as end:
+            verdict: T = end.value
+            return verdict
+        except InvalidReply as error:
+            # A repair round keeps the name of the prompt it repairs; what other prompts
+            # of this judge brought stays good.
+            useless = [key for name, key in asked if name == asked[-1][0]]
+            await self._asking.condemn(useless)
+            reason = self._asking.sentence(error)
+            return Failure(reason, "invalid", max(1, len(useless)))
+        except CallError as error:
+            kind = "refused" if isinstance(error, Refused) else "transient"
+            return Failure(self._asking.sentence(error), kind, error.attempts)
+        finally:
+            judge.close()
+
+    def _count(self, failure: Failure) -> None:
+        self._failed += 1
+        most = self._settings.max_failures
+        if most is not None and self._failed > most:
+            self._asking.stop(
+                IncompleteError(
+                    f"{self._failed} rows failed, and {most} may "
+                    f"(the last one: {failure.reason})"
+                )
+            )
+
+    def _progress(self) -> Progress:
+        budget, done, total = self._asking.budget, len(self._results), len(self._jobs)
+        elapsed = time.monotonic() - self._began
+        return Progress(
+            done,
+            total,
+            self._failed,
+            budget.calls,
+            self._asking.cached,
+            budget.prompt_tokens,
+            budget.completion_tokens,
+            budget.cost,
+            elapsed,
+            elapsed / self._fresh * (total - done) if self._fresh else None,
+        )

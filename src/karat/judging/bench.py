@@ -1,0 +1,131 @@
+"""The bench: a model, how it is asked, and a rehearsal that asks nobody."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from karat.data.gold import JUDGES
+from karat.data.judgements import Deliberation, Failure, Prompt
+from karat.dispatch import Client, Estimate, Settings, estimate, hear_all
+from karat.dispatch.budget import Budget
+from karat.judging.client import as_client
+
+__all__ = ["Bench", "Rehearsal"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A model and how it is asked.
+
+    Attributes:
+        client: who answers prompts.
+        settings: how fast, how long and for how much.
+    """
+
+    client: Client
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        told = self.settings
+        if told.budget is None:
+            # Splitting and judging are two hearings, and their limits are one.
+            budget = Budget(told.prices, told.max_calls, told.max_cost)
+            object.__setattr__(self, "settings", replace(told, budget=budget))
+
+    @staticmethod
+    def of(judge: Any, settings: Settings | None = None) -> "Bench":
+        """A bench from one, a client, the name of a model, or a function.
+
+        A function is given the prompt's text and returns the reply's.
+        """
+        if isinstance(judge, Bench):
+            return judge
+        return Bench(as_client(judge), settings or Settings())
+
+    @property
+    def source(self) -> str:
+        """How labels name this judge: by its model, or by the function that it is."""
+        name = self.client.model
+        return JUDGES + (self.client.endpoint if " " in name else name)
+
+    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> list[T | Failure]:
+        """The verdict of each judge, in order; a failure is a value with a reason."""
+        return hear_all(jobs, self.client, self.settings) if jobs else []
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal(Bench):
+    """A bench that asks nobody and counts what asking would take.
+
+    Replies in the journal are used. Beyond them a reference is taken for one claim per
+    sentence, and nothing is found to be supported or relevant.
+
+    Attributes:
+        parts: what each round of questions would take.
+    """
+
+    parts: list[Estimate] = field(default_factory=list)
+
+    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> list[T | Failure]:
+        """Carry every deliberation through with kept or made-up replies."""
+        heard: list[T | Failure] = [Failure("not asked")] * len(jobs)
+
+        def follow(place: int) -> Deliberation[None]:
+            heard[place] = yield from jobs[place]()
+
+        walks = [partial(follow, place) for place in range(len(jobs))]
+        self.parts.append(estimate(walks, self.client, self.settings, _assume))
+        return heard
+
+    @property
+    def total(self) -> Estimate:
+        """What all rounds together would take."""
+        costs = [part.cost for part in self.parts if part.cost is not None]
+        return Estimate(
+            rows=sum(part.rows for part in self.parts),
+            calls=sum(part.calls for part in self.parts),
+            cached=sum(part.cached for part in self.parts),
+            prompt_tokens=sum(part.prompt_tokens for part in self.parts),
+            completion_tokens=sum(part.completion_tokens for part in self.parts),
+            cost=sum(costs) if costs else None,
+            unseen=sum(part.unseen for part in self.parts),
+        )
+
+
+_ANSWER = re.compile(r"\[begin answer \| \w+\]\n(.*)\n\[end answer", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+_REASON = "The context says in other words about what the claim says, or it does not."
+
+
+def _split(prompt: Prompt) -> str:
+    found = _ANSWER.search(prompt.user)
+    sentences = _SENTENCE.split(found[1] if found else "")
+    return json.dumps({"claims": [s for s in sentences if s.strip()]})
+
+
+def _support(prompt: Prompt) -> str:
+    verdicts: Any = (prompt.schema or {})["properties"]["verdicts"]
+    numbers = verdicts["items"]["properties"]["claim"]["enum"]
+    blank = {"alone": [], "parts": [], "complete": False, "reason": _REASON}
+    return json.dumps({"verdicts": [{"claim": n, **blank} for n in numbers]})
+
+
+def _grade(prompt: Prompt) -> str:
+    del prompt
+    return json.dumps({"reason": _REASON, "grade": 0})
+
+
+_REPLIES: Mapping[str, Callable[[Prompt], str]] = {
+    "split": _split,
+    "support": _support,
+    "grade": _grade,
+}
+
+
+def _assume(prompt: Prompt) -> str:
+    return _REPLIES[prompt.name](prompt)

@@ -1,0 +1,295 @@
+"""Claims: a reference answer becomes gold items, and a judge their matcher."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from karat.data.gold import Gold, Item
+from karat.data.hits import Hits
+from karat.data.judgements import Deliberation, Failure
+from karat.data.policies import Policies
+from karat.data.queries import Query
+from karat.data.runs import Document, Notice, Run
+from karat.data.spelling import Spelling
+from karat.data.verdicts import Verdict
+from karat.dispatch import Settings
+from karat.errors import DataError, InvalidReply, ParameterError
+from karat.judging import prompts
+from karat.judging.bench import Bench
+from karat.judging.contexts import contexts_of, long_contexts
+from karat.judging.packing import Context
+from karat.judging.replies import Answer, ask, read_object
+from karat.judging.support import BUDGET, majority, support
+from karat.matching import Matched, Matcher
+from karat.matching.matcher import FirstRanks
+
+__all__ = ["Claims", "split", "split_references"]
+
+
+def split(question: str | None, reference: str) -> Deliberation[list[str]]:
+    """The claims of a reference answer; none when it states nothing."""
+    answers = yield from ask(prompts.split(question, reference), _read_claims)
+    if problem := answers[-1].problem:
+        raise InvalidReply(problem)
+    return answers[-1].value
+
+
+def _read_claims(text: str) -> Answer[list[str]]:
+    reply = read_object(text)
+    if isinstance(reply, str):
+        return Answer([], reply)
+    claims = reply.get("claims")
+    if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
+        return Answer([], "it has no list of claims")
+    said = (" ".join(claim.split()) for claim in claims)
+    return Answer(list(dict.fromkeys(claim for claim in said if claim)))
+
+
+def split_references(
+    gold: Gold, bench: Bench, questions: Mapping[str, str] | None = None
+) -> tuple[Gold, dict[str, str]]:
+    """The gold with claims for every reference answer, and why some have none.
+
+    Claims that the gold brings are kept as they are and cost no call. New ones name
+    their source, so that a saved and corrected file still says who wrote what.
+    """
+    asked = questions or {}
+    todo = {
+        query: text
+        for query, text in gold.references.items()
+        if text.strip() and not gold.claims.get(query)
+    }
+    jobs = [partial(split, asked.get(query), text) for query, text in todo.items()]
+    claims = dict(gold.claims)
+    failures: dict[str, str] = {}
+    for query, found in zip(todo, bench.hear(jobs), strict=True):
+        if isinstance(found, Failure):
+            failures[query] = f"the reference could not be split: {found.reason}"
+            continue
+        claims[query] = tuple(
+            Item(f"claim-{number}", text, source=bench.source)
+            for number, text in enumerate(found, 1)
+        )
+    return replace(gold, claims=claims, order=tuple(gold.queries)), failures
+
+
+@dataclass(frozen=True, eq=False)
+class Claims(Matcher):
+    """A document satisfies a claim when a judge says that it supports it.
+
+    Support by several documents together counts at the rank that completes them.
+    Claims are those of the gold, else the judge splits the reference answer.
+
+    Attributes:
+        client: who answers: a client, the name of a model, a function from prompt to
+            reply, or a bench.
+        settings: how fast, how long and for how much it is asked.
+        votes: how many independent assessors decide, by majority.
+        budget: tokens of contexts in one question.
+        texts: whether claims and reasons may be shown in results.
+        questions: what the queries ask, which helps to split references.
+    """
+
+    name: ClassVar[str] = "claims"
+    reads: ClassVar[tuple[str, ...]] = ("claims",)
+    costly: ClassVar[bool] = True
+
+    client: Any
+    settings: Settings | None = None
+    votes: int = 1
+    budget: int = BUDGET
+    texts: bool = True
+    questions: Mapping[str, str] = field(default_factory=dict)
+
+    # Two judges are never the same: each has its own client.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "client", Bench.of(self.client, self.settings))
+        for name in ("votes", "budget"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ParameterError(self.name, name, "an integer >= 1", value)
+
+    @property
+    def bench(self) -> Bench:
+        """The model and how it is asked."""
+        return Bench.of(self.client)
+
+    @property
+    def spelling(self) -> Spelling:
+        """The name alone: what the judge is made of is told in the notes."""
+        return Spelling(self.name)
+
+    def informed(self, queries: Mapping[str, Query]) -> "Claims":
+        """The judge, knowing what was asked."""
+        texts = {name: query.text for name, query in queries.items() if query.text}
+        return replace(self, questions={**texts, **self.questions})
+
+    def match(
+        self, run: Run, gold: Gold, *, judged: bool, policies: Policies
+    ) -> Matched:
+        """Have every claim of every query judged."""
+        del judged
+        _refuse_nothing_to_judge(gold)
+        gold, unsplit = split_references(gold, self.bench, self.questions)
+        queries = gold.queries
+        rankings = dict(run.rankings(policies))
+        contexts = {
+            query: contexts_of(rankings.get(query, []), query, policies)
+            for query in queries
+        }
+        verdicts = self._verdicts(gold, contexts)
+        failures: dict[int, str] = {}
+        for place, query in enumerate(queries):
+            failed = (v.failure for v in verdicts.get(query, ()) if v.failure)
+            if reason := unsplit.get(query) or next(failed, None):
+                failures[place] = reason
+        return Matched(
+            hits=_lay_out(gold, rankings, verdicts, policies),
+            missing=np.array([query not in rankings for query in queries], bool),
+            extra=len(rankings.keys() - {*queries}),
+            notices=(
+                *self._notices(gold, verdicts, unsplit),
+                *long_contexts(contexts, self.budget),
+            ),
+            failures=failures,
+            verdicts={
+                place: self._shown(verdicts[query])
+                for place, query in enumerate(queries)
+                if query in verdicts
+            },
+            first_ranks=[
+                FirstRanks(
+                    {v.claim: v.rank for v in verdicts.get(query, ())},
+                    len(rankings.get(query, ())),
+                )
+                for query in queries
+            ],
+        )
+
+    def first_ranks(
+        self, run: Run, gold: Gold, policies: Policies
+    ) -> Sequence[FirstRanks]:
+        """Where each claim was first supported."""
+        return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
+
+    def _verdicts(
+        self, gold: Gold, contexts: Mapping[str, Sequence[Context]]
+    ) -> dict[str, tuple[Verdict, ...]]:
+        todo = [query for query in gold.queries if gold.claims.get(query)]
+        jobs: list[Callable[[], Deliberation[tuple[Verdict, ...]]]] = [
+            partial(
+                support,
+                gold.claims[query],
+                contexts[query],
+                budget=self.budget,
+                assessor=assessor,
+            )
+            for query in todo
+            for assessor in range(1, self.votes + 1)
+        ]
+        heard = self.bench.hear(jobs)
+        verdicts = {}
+        for place, query in enumerate(todo):
+            said = heard[place * self.votes : (place + 1) * self.votes]
+            votes = [
+                tuple(
+                    Verdict(item.id, item.text, failure=vote.reason)
+                    for item in gold.claims[query]
+                )
+                if isinstance(vote, Failure)
+                else vote
+                for vote in said
+            ]
+            verdicts[query] = majority(votes)
+        return verdicts
+
+    def _shown(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        if self.texts:
+            return tuple(verdicts)
+        return tuple(replace(verdict, text="", reason="") for verdict in verdicts)
+
+    def _notices(
+        self,
+        gold: Gold,
+        verdicts: Mapping[str, Sequence[Verdict]],
+        unsplit: Mapping[str, str],
+    ) -> tuple[Notice, ...]:
+        said = [verdict for row in verdicts.values() for verdict in row]
+        notices = [
+            Notice(
+                "uncalibrated",
+                len(said),
+                f"claims were judged by {self.bench.source} alone; karat judge "
+                "--agreement compares a judge with people",
+            )
+        ]
+        silent = [
+            query
+            for query in gold.queries
+            if not gold.claims.get(query) and query not in unsplit
+        ]
+        if silent:
+            text = "queries have no claims: no reference, an empty one, or no statement"
+            notices.append(Notice("claims", len(silent), text, tuple(silent[:3])))
+        if self.votes > 1:
+            split_votes = [verdict for verdict in said if verdict.disagreement]
+            share = sum(v.disagreement for v in said) / max(1, len(said))
+            text = f"claims divided the {self.votes} votes; {share:.1%} of votes differ"
+            notices.append(Notice("votes", len(split_votes), text))
+        return tuple(notices)
+
+
+def _refuse_nothing_to_judge(gold: Gold) -> None:
+    if any(gold.claims.values()) or any(map(str.strip, gold.references.values())):
+        return
+    empty = " (all are empty)" if gold.references else ""
+    raise DataError(
+        f"there is nothing to judge: no query has claims or a reference answer{empty}",
+        path=gold.name,
+        hint="a sample needs a field such as reference or claims; --map names another",
+    )
+
+
+def _lay_out(
+    gold: Gold,
+    rankings: Mapping[str, Sequence[Document]],
+    verdicts: Mapping[str, Sequence[Verdict]],
+    policies: Policies,
+) -> Hits:
+    rows: set[tuple[int, int, float, int]] = set()
+    grades: list[float] = []
+    counts: list[int] = []
+    for place, query in enumerate(gold.queries):
+        said = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
+        # Claims of one group are alternatives: one item, found wherever any of them is.
+        groups: dict[str, list[Item]] = {}
+        for item in gold.claims.get(query, ()):
+            groups.setdefault(item.group or f"claim {item.id}", []).append(item)
+        counts.append(len(groups))
+        for items in groups.values():
+            grade = max(item.grade for item in items)
+            ranks = (rank for item in items for rank in said.get(item.id, ()))
+            rows |= {(place, rank, grade, len(grades)) for rank in ranks}
+            grades.append(grade)
+    ordered = sorted(rows)
+    retrieved = [len(rankings.get(query, ())) for query in gold.queries]
+    if policies.duplicates == "collapse":
+        texts = ({d.text for d in rankings.get(q, ())} for q in gold.queries)
+        retrieved = [*map(len, texts)]
+    if policies.depth is not None:
+        retrieved = [min(count, policies.depth) for count in retrieved]
+    return Hits(
+        query=np.array([row[0] for row in ordered], np.int64),
+        rank=np.array([row[1] for row in ordered], np.int64),
+        grade=np.array([row[2] for row in ordered], np.float64),
+        gold_count=np.array(counts, np.int64),
+        gold_grade=np.array(grades, np.float64),
+        retrieved=np.array(retrieved, np.int64),
+        item=np.array([row[3] for row in ordered], np.int64),
+    )

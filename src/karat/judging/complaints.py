@@ -1,0 +1,148 @@
+"""What a server's complaint means, in a sentence that says what to do."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from karat.errors import CallError, Refused, Transient
+
+__all__ = ["complaint", "retry_after", "unsupported"]
+
+_LONGEST_DETAIL = 300
+_OVERLOADED = 529
+_PASSING = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.TOO_EARLY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+_KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
+_LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
+_QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
+
+
+def complaint(
+    status: int,
+    body: object,
+    endpoint: str,
+    model: str,
+    clean: Callable[[str], str] = str,
+    wait: float | None = None,
+) -> CallError:
+    """The error that a status and the body with it stand for.
+
+    Example:
+        >>> print(complaint(404, {"message": "no such model"}, "http://a/v1", "x"))
+        http://a/v1 does not know model 'x'; check its name: no such model
+    """
+    said = message_of(body)
+    words = said.lower()
+    detail = clean(said)[:_LONGEST_DETAIL] or None
+    hopeless = _hopeless(status, words, endpoint, model)
+    if hopeless is not None:
+        # What a server says about a key may quote it, in part or whole.
+        return Refused(hopeless, detail=None if status in _KEY else detail, always=True)
+    if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Transient(
+            f"{endpoint} answered {_name(status)}",
+            wait,
+            detail=detail,
+            alive=status == HTTPStatus.TOO_MANY_REQUESTS,
+        )
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _any(_LENGTH_WORDS, words):
+        reason = (
+            f"the prompt is too long for model {model!r}; shorten the documents or "
+            "take a model with a longer context"
+        )
+    else:
+        reason = f"{endpoint} refused the prompt ({_name(status)})"
+    return Refused(reason, detail=detail)
+
+
+def _hopeless(status: int, words: str, endpoint: str, model: str) -> str | None:
+    """Why no call at all would be answered, if that is so."""
+    if status == HTTPStatus.PAYMENT_REQUIRED or _any(_QUOTA_WORDS, words):
+        return f"the account at {endpoint} has no credit left"
+    if status in _KEY:
+        return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
+    if status == HTTPStatus.NOT_FOUND and "model" in words:
+        return f"{endpoint} does not know model {model!r}; check its name"
+    if status == HTTPStatus.NOT_FOUND or status < HTTPStatus.BAD_REQUEST:
+        return (
+            f"nothing takes prompts at {endpoint} ({_name(status)}); check "
+            "OPENAI_BASE_URL, which mostly ends in /v1"
+        )
+    return None
+
+
+def unsupported(status: int, body: object, optional: Iterable[str]) -> str | None:
+    """Which of the optional parts of a request the server does not know, if any.
+
+    Example:
+        >>> unsupported(400, {"message": "'json_schema' is unknown"},
+        ...             ["response_format", "temperature"])
+        'response_format'
+    """
+    if status not in (400, 404, 415, 422, 500, 501):
+        return None
+    words = f"{message_of(body)} {_field(body, 'param')}".lower()
+    if _any(_LENGTH_WORDS, words):
+        return None
+    for name in optional:
+        known_as = _SCHEMA_WORDS if name == "response_format" else (name.lower(),)
+        if _any(known_as, words):
+            return name
+    return None
+
+
+def message_of(body: object) -> str:
+    """What a server said, wherever it put it."""
+    if isinstance(body, bytes):
+        body = body.decode("utf-8", "replace")
+    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
+        body = body["error"]
+    if isinstance(body, Mapping):
+        parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
+        body = " ".join(part for part in parts if part)
+    return " ".join(body.split()) if isinstance(body, str) else ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, as the server asks for in any of three ways.
+
+    Example:
+        >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"})
+        (2.0, 0.25)
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if seconds >= 0:
+            return seconds
+    try:
+        when = parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, when.timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _any(words: Iterable[str], text: str) -> bool:
+    return any(word in text for word in words)
+
+
+def _field(body: object, name: str) -> str:
+    value = body.get(name) if isinstance(body, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _name(status: int) -> str:
+    if status == _OVERLOADED:
+        return "529 Overloaded"
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

@@ -1,0 +1,186 @@
+"""Relevance: a judge grades pooled documents, and its grades become gold."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from karat.data.gold import Gold
+from karat.data.judgements import Deliberation, Failure
+from karat.data.policies import Policies
+from karat.data.runs import Run
+from karat.errors import DataError, InvalidReply
+from karat.judging import prompts
+from karat.judging.bench import Bench
+from karat.judging.packing import pieces
+from karat.judging.replies import (
+    Answer,
+    ask,
+    read_numbers,
+    read_object,
+    read_reason,
+)
+from karat.judging.support import BUDGET
+
+__all__ = ["Grade", "Graded", "grade", "grade_pool", "pool"]
+
+Pool = Mapping[str, Mapping[str, str]]
+"""What is to be graded: query -> document -> its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How well one document answers one query, and why.
+
+    Attributes:
+        grade: 0 to 3.
+        reason: the judge's own sentence.
+        disagreement: share of the votes that gave another grade.
+    """
+
+    grade: int
+    reason: str = ""
+    disagreement: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """What came of grading a pool.
+
+    Attributes:
+        gold: the grades, each with its source.
+        grades: query -> document -> grade with its reason.
+        failures: (query, document) -> why there is no grade; never a 0.
+    """
+
+    gold: Gold
+    grades: Mapping[str, Mapping[str, Grade]] = field(default_factory=dict)
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def pool(
+    runs: Iterable[Run],
+    k: int,
+    corpus: Mapping[str, str] | None = None,
+    policies: Policies | None = None,
+) -> dict[str, dict[str, str]]:
+    """The top k documents of every run, each once, with their texts.
+
+    Args:
+        runs: what systems retrieved for the same queries.
+        k: how deep.
+        corpus: texts by document id, for runs that hold ids only.
+        policies: how ties are ordered.
+    """
+    texts = corpus or {}
+    pooled: dict[str, dict[str, str]] = {}
+    for run in runs:
+        for query, documents in run.rankings(policies or Policies()):
+            row = pooled.setdefault(query, {})
+            for document in documents[:k]:
+                name = document.id or document.text or ""
+                text = texts.get(name) if document.text is None else document.text
+                if text is None:
+                    raise DataError(
+                        f"document {name!r} has no text, and a judge must read it",
+                        path=run.name,
+                        query=query,
+                        hint="--corpus FILE gives texts by document id",
+                    )
+                row.setdefault(name, text)
+    return pooled
+
+
+def grade(
+    question: str, text: str, *, budget: int = BUDGET, assessor: int = 1
+) -> Deliberation[Grade]:
+    """The grade of one document; the best piece counts where it is long."""
+    best: Grade | None = None
+    for piece in pieces(text, budget) if text.strip() else ():
+        answers = yield from ask(prompts.grade(question, piece, assessor), _read)
+        found = answers[-1]
+        if found.value is None:
+            raise InvalidReply(found.problem or "")
+        best = found.value if best is None or found.value.grade > best.grade else best
+    return best or Grade(0, "the document holds no words")
+
+
+def _read(text: str) -> Answer[Grade | None]:
+    reply = read_object(text)
+    if isinstance(reply, str):
+        return Answer(None, reply)
+    said = read_numbers(reply.get("grade"))
+    if not said or len(said) != 1 or said[0] not in prompts.GRADES:
+        return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
+    return Answer(Grade(said[0], read_reason(reply.get("reason"))))
+
+
+def grade_pool(
+    pooled: Pool,
+    questions: Mapping[str, str],
+    bench: Bench,
+    *,
+    votes: int = 1,
+    budget: int = BUDGET,
+    first: int = 1,
+) -> Graded:
+    """Grade every document of a pool.
+
+    Args:
+        pooled: query -> document -> its text.
+        questions: what each query asks.
+        bench: the model and how it is asked.
+        votes: how many independent assessors decide, by their median.
+        budget: tokens of a document in one question.
+        first: the number of the first assessor; another one is asked anew.
+    """
+    for query in pooled:
+        if not questions.get(query, "").strip():
+            raise DataError(
+                "has no text, and a judge must know what was asked",
+                query=query,
+                hint="--queries FILE gives the texts of queries by id",
+            )
+    pairs = [(query, name) for query, row in pooled.items() for name in row]
+    jobs = [
+        partial(
+            grade,
+            questions[query],
+            pooled[query][name],
+            budget=budget,
+            assessor=assessor,
+        )
+        for query, name in pairs
+        for assessor in range(first, first + votes)
+    ]
+    heard = bench.hear(jobs)
+    grades: dict[str, dict[str, Grade]] = {query: {} for query in pooled}
+    failures: dict[tuple[str, str], str] = {}
+    for place, (query, name) in enumerate(pairs):
+        found = _median(heard[place * votes : (place + 1) * votes])
+        if isinstance(found, Failure):
+            failures[query, name] = found.reason
+        else:
+            grades[query][name] = found
+    gold = Gold(
+        documents={
+            query: {name: float(said.grade) for name, said in row.items()}
+            for query, row in grades.items()
+        },
+        sources={
+            query: dict.fromkeys(row, bench.source) for query, row in grades.items()
+        },
+        name=bench.source,
+    )
+    return Graded(gold, grades, failures)
+
+
+def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
+    """The grade in the middle (the lower of two), with the share that differs."""
+    valid = sorted(
+        (vote for vote in votes if isinstance(vote, Grade)), key=lambda v: v.grade
+    )
+    if not valid:
+        return votes[0]
+    middle = valid[(len(valid) - 1) // 2]
+    same = sum(vote.grade == middle.grade for vote in valid)
+    return Grade(middle.grade, middle.reason, 1 - same / len(valid))

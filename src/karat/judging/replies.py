@@ -1,0 +1,122 @@
+"""Reading replies: what a model said becomes a value, or a sentence on what is wrong.
+
+Nothing a model says is taken on trust: numbers must be among those shown, nothing may
+be missing, said twice or made up. A reply that cannot be used is asked for once more.
+"""
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from karat.data.judgements import Prompt, Reply
+from karat.judging import prompts
+
+__all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_reason"]
+
+T = TypeVar("T")
+
+_REASON = 500
+# How far white space may reach between a brace and the first member.
+_AHEAD = 100
+_FLAGS: dict[object, bool] = {
+    **dict.fromkeys(("true", "yes", "1", 1), True),
+    **dict.fromkeys(("false", "no", "0", "", 0, None), False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What could be read of a reply, and what is wrong with it, if anything is."""
+
+    value: T
+    problem: str | None = None
+
+
+def ask(
+    prompt: Prompt, read: Callable[[str], Answer[T]]
+) -> Generator[Prompt, Reply, list[Answer[T]]]:
+    """Put a question, and once more if the reply cannot be used; the last counts."""
+    reply = yield prompt
+    answers = [read(reply.text)]
+    if problem := answers[0].problem:
+        reply = yield prompts.repair(prompt, problem)
+        answers.append(read(reply.text))
+    return answers
+
+
+def read_object(text: str) -> Mapping[str, Any] | str:
+    """The one JSON object in a reply, or what is wrong.
+
+    Models wrap JSON in fences and talk around it. Where several objects differ, none is
+    believed: one of them may be quoted from a text under judgement.
+
+    Example:
+        >>> read_object('Sure! {"grade": 2}')
+        {'grade': 2}
+        >>> read_object('{"grade": ')
+        'it holds no whole JSON object'
+    """
+    decoder = json.JSONDecoder()
+    found: dict[str, Any] | None = None
+    start = text.find("{")
+    while start >= 0:
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            # A whole object inside a broken one is not the answer; a brace that opens
+            # no member is only talk.
+            if text[start + 1 : start + _AHEAD].lstrip()[:1] in {'"', "}"}:
+                return "it holds no whole JSON object"
+            start = text.find("{", start + 1)
+            continue
+        if found is not None and value != found:
+            return "it holds several JSON objects that differ"
+        found = value
+        start = text.find("{", end)
+    if found is None:
+        return "it is empty" if not text.strip() else "it holds no whole JSON object"
+    return found
+
+
+def read_numbers(value: object) -> list[int] | None:
+    """A list of whole numbers, however the model wrote them; None if it is not one.
+
+    Example:
+        >>> read_numbers([1, "2", 3.0]), read_numbers(4), read_numbers(["a"])
+        ([1, 2, 3], [4], None)
+    """
+    if value is None:
+        return []
+    values = value if isinstance(value, list) else [value]
+    if {*map(type, values)} <= {int}:
+        return list(values)
+    numbers = [_number(entry) for entry in values]
+    return None if None in numbers else [n for n in numbers if n is not None]
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.strip().isascii():
+        value = int(value) if value.strip().isdigit() else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) else None
+
+
+def read_flag(value: object) -> bool | None:
+    """Yes or no, however the model wrote it; None if it is neither.
+
+    Example:
+        >>> read_flag("true"), read_flag(0), read_flag("maybe")
+        (True, False, None)
+    """
+    if isinstance(value, str):
+        value = value.strip().lower()
+    return _FLAGS.get(value) if isinstance(value, str | int | float | None) else None
+
+
+def read_reason(value: object) -> str:
+    """The judge's sentence on one line, and no longer than a sentence may be."""
+    return " ".join(str(value or "").split())[:_REASON]

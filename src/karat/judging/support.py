@@ -1,0 +1,215 @@
+"""Support: which documents bear out which claims, asked of a model and checked."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from karat.data.gold import Item
+from karat.data.judgements import Deliberation, Prompt, Reply
+from karat.data.verdicts import Verdict
+from karat.dispatch.budget import tokens_of
+from karat.errors import InvalidReply
+from karat.judging import prompts
+from karat.judging.packing import Context, pack
+from karat.judging.replies import (
+    Answer,
+    ask,
+    read_flag,
+    read_numbers,
+    read_object,
+    read_reason,
+)
+
+__all__ = ["BUDGET", "majority", "support"]
+
+BUDGET = 6000
+"""How many tokens of contexts one question may hold, unless told."""
+
+# So many claims in one question that the reply is not cut off.
+_CLAIMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What one reply says of one claim."""
+
+    alone: frozenset[int] = frozenset()
+    parts: frozenset[int] = frozenset()
+    complete: bool = False
+    reason: str = ""
+
+    @property
+    def rank(self) -> float:
+        """Where the claim is found, by this reply."""
+        completed = max(self.parts) if self.complete else float("inf")
+        return min([*self.alone, completed])
+
+
+_Findings = dict[int, _Finding]
+
+
+def support(
+    claims: Sequence[Item],
+    contexts: Sequence[Context],
+    *,
+    budget: int = BUDGET,
+    assessor: int = 1,
+) -> Deliberation[tuple[Verdict, ...]]:
+    """One verdict for each claim, or `InvalidReply` if one cannot be had.
+
+    Contexts that do not fit into one question come in several. Claims whose parts then
+    lie in different questions are asked once more, with those parts side by side.
+
+    Args:
+        claims: what should be supported.
+        contexts: rank and text of each document.
+        budget: tokens of contexts in one question.
+        assessor: which of several independent votes this is.
+    """
+    verdicts: list[Verdict] = []
+    for start in range(0, len(claims), _CLAIMS):
+        batch = claims[start : start + _CLAIMS]
+        verdicts += yield from _judge(batch, contexts, budget, assessor)
+    return tuple(verdicts)
+
+
+def _judge(
+    claims: Sequence[Item], contexts: Sequence[Context], budget: int, assessor: int
+) -> Generator[Prompt, Reply, list[Verdict]]:
+    numbered = [(number, item.text) for number, item in enumerate(claims, 1)]
+    findings: list[_Findings] = []
+    for group in pack(contexts, budget):
+        findings += [(yield from _question(numbered, group, assessor))]
+    for number, text in numbered:
+        if apart := _apart(number, findings):
+            side_by_side = _shortest(contexts, apart, budget)
+            question = _question([(number, text)], side_by_side, assessor)
+            findings += [(yield from question)]
+    return [
+        _merge(item, [found[number] for found in findings if number in found])
+        for number, item in enumerate(claims, 1)
+    ]
+
+
+def _question(
+    claims: Sequence[tuple[int, str]], contexts: Sequence[Context], assessor: int
+) -> Generator[Prompt, Reply, _Findings]:
+    """What the model says of these claims: one valid finding for each of them."""
+    numbers = [number for number, _ in claims]
+    read = partial(_read, numbers=numbers, shown={rank for rank, _ in contexts})
+    answers = yield from ask(prompts.support(claims, contexts, assessor), read)
+    valid: _Findings = {}
+    for answer in answers:
+        valid |= answer.value
+    if len(valid) < len(claims):
+        raise InvalidReply(answers[-1].problem or "")
+    return valid
+
+
+def _read(text: str, numbers: Sequence[int], shown: set[int]) -> Answer[_Findings]:
+    """The valid findings of a reply; one made-up claim and none of it counts."""
+    reply = read_object(text)
+    if isinstance(reply, str):
+        return Answer({}, reply)
+    entries = reply.get("verdicts")
+    if not isinstance(entries, list):
+        return Answer({}, "it has no list of verdicts")
+    findings: _Findings = {}
+    problems: list[str] = []
+    seen: set[int] = set()
+    for entry in entries:
+        named = read_numbers(entry.get("claim")) if isinstance(entry, Mapping) else None
+        if not named or len(named) != 1 or named[0] not in numbers:
+            return Answer({}, "it judges a claim that was not asked about")
+        number = named[0]
+        finding = _read_finding(entry, shown)
+        if number in seen:
+            findings.pop(number, None)
+            problems.append(f"claim {number} has two verdicts")
+        elif isinstance(finding, str):
+            problems.append(f"claim {number} {finding}")
+        else:
+            findings[number] = finding
+        seen.add(number)
+    problems += [f"claim {n} has no verdict" for n in numbers if n not in seen]
+    return Answer(findings, "; ".join(problems) or None)
+
+
+def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
+    alone, parts = read_numbers(entry.get("alone")), read_numbers(entry.get("parts"))
+    complete = read_flag(entry.get("complete"))
+    if alone is None or parts is None or complete is None:
+        return "has a verdict of another form"
+    if made_up := sorted({*alone, *parts} - shown):
+        return f"names context {made_up[0]}, which was not shown"
+    if complete and not parts:
+        # Complete without parts is how some models say that one is enough.
+        complete = False
+    reason = read_reason(entry.get("reason"))
+    return _Finding(frozenset(alone), frozenset(parts), complete, reason)
+
+
+def _apart(number: int, findings: Sequence[_Findings]) -> set[int]:
+    """The parts of a claim that no question showed together, if they could help."""
+    found = [group[number] for group in findings if number in group]
+    groups = [set(finding.parts) for finding in found if finding.parts]
+    parts = set().union(*groups)
+    if len(groups) < 2 or len(parts) < 2:  # noqa: PLR2004
+        return set()
+    earliest = sorted(min(group) for group in groups)[1]
+    return parts if min(finding.rank for finding in found) > earliest else set()
+
+
+def _shortest(
+    contexts: Sequence[Context], ranks: set[int], budget: int
+) -> list[Context]:
+    """Those contexts, best rank first, each cut so that all fit into one question."""
+    chosen = [(rank, text) for rank, text in contexts if rank in ranks]
+    share = max(1, budget // len(chosen))
+    return [
+        (rank, text[: max(1, len(text) * share // max(1, tokens_of(text)))])
+        if tokens_of(text) > share
+        else (rank, text)
+        for rank, text in chosen
+    ]
+
+
+def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
+    """What several replies say of one claim; the reason is that of the best rank."""
+    alone = {rank for finding in found for rank in finding.alone}
+    complete = [finding.parts for finding in found if finding.complete]
+    together = min(complete, key=max, default=frozenset[int]())
+    best = min(found, key=lambda finding: finding.rank, default=_Finding())
+    return Verdict(
+        item.id,
+        item.text,
+        tuple(sorted(alone)),
+        tuple(sorted(together)),
+        best.reason,
+    )
+
+
+def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
+    """The verdict of most assessors on each claim, with the share that disagrees.
+
+    Without a majority a claim is not supported. The ranks are those of the assessor in
+    the middle of the majority. Assessors without a valid verdict do not vote.
+    """
+    if len(votes) == 1:
+        return tuple(votes[0])
+    return tuple(_elect(list(ballots)) for ballots in zip(*votes, strict=True))
+
+
+def _elect(ballots: list[Verdict]) -> Verdict:
+    valid = [verdict for verdict in ballots if verdict.failure is None]
+    if not valid:
+        return ballots[0]
+    ayes = sum(verdict.supported for verdict in valid)
+    won = ayes * 2 > len(valid)
+    winners = [verdict for verdict in valid if verdict.supported == won]
+    if not winners:
+        return ballots[0]
+    winners.sort(key=lambda verdict: verdict.rank or 0)
+    middle = winners[(len(winners) - 1) // 2]
+    return replace(middle, disagreement=1 - len(winners) / len(valid))

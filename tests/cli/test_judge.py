@@ -1,0 +1,338 @@
+"""The commands that ask a model, with a model whose replies are written down."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import karat.cli.judges
+from karat.cli.judges import Meter
+from karat.data.judgements import Prompt
+from karat.dispatch import Progress
+from tests.cli.conftest import Karat
+from tests.judging.models import Model, claims_in, support, verdicts
+
+Teach = Callable[[Callable[[Prompt], str]], Model]
+
+SAMPLES = [
+    {
+        "id": "q1",
+        "query": "How is bread made?",
+        "contexts": ["Dough rises.", "Ovens are hot.", "Rye is a grain."],
+        "reference": "Dough rises. Salt comes last.",
+    },
+    {
+        "id": "q2",
+        "query": "What is rye?",
+        "contexts": ["Cats sleep.", "Rye is a grain."],
+        "reference": "Rye is a grain.",
+    },
+]
+RUN_OPTIONS = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--model", "m")
+
+
+@pytest.fixture
+def teach(monkeypatch: pytest.MonkeyPatch) -> Teach:
+    """Puts a scripted model where the endpoint would be."""
+
+    def put(answer: Callable[[Prompt], str]) -> Model:
+        model = Model(answer)
+
+        def connect(name: str, base_url: str | None = None) -> Model:
+            del base_url
+            model.model = name
+            return model
+
+        monkeypatch.setattr(karat.cli.judges, "OpenAIClient", connect)
+        return model
+
+    return put
+
+
+@pytest.fixture
+def samples(folder: Path) -> str:
+    lines = (json.dumps(sample) + "\n" for sample in SAMPLES)
+    (folder / "bread.jsonl").write_text("".join(lines), "utf-8")
+    return "bread.jsonl"
+
+
+KNOWS = support({"Dough rises": [1], "Rye is a grain": [2]})
+JUDGED = ("-m", "context_recall,context_recall@1", "--model", "m")
+
+
+def test_context_recall_from_references_alone(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED)
+    assert done.code == 0
+    assert "context_recall    0.7500" in done.out
+    assert "context_recall@1  0.2500" in done.out
+    assert "uncalibrated: 3 claims were judged by judge:m alone" in done.out
+    calls = len(model.asked)
+    assert calls == 4
+    again = karat("evaluate", samples, *JUDGED)
+    assert again.out == done.out
+    assert len(model.asked) == calls
+    assert karat("evaluate", samples, *JUDGED, "--offline").out == done.out
+
+
+def test_offline_without_kept_replies_is_an_error(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--offline")
+    assert done.code == 2
+    assert "journal" in done.err
+
+
+def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--dry-run", "--prices", "1,2")
+    assert done.code == 0
+    assert done.out.startswith("judging would take: 4 rows, 4 calls")
+    assert model.asked == []
+    karat("evaluate", samples, *JUDGED)
+    spent = karat("evaluate", samples, *JUDGED, "--dry-run")
+    assert "0 calls (4 replies are kept already)" in spent.out
+
+
+def test_explaining_shows_each_claim_with_ranks_and_reason(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--explain", "q1")
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["Dough", "rises", "yes", "1", "so", "it", "is"] in lines
+    assert ["Salt", "comes", "last", "no", "\N{EN DASH}", "so", "it", "is"] in lines
+    silent = karat("evaluate", samples, *JUDGED, "--explain", "q1", "--no-text")
+    assert "Salt" not in silent.out
+    assert "Dough" not in silent.out
+    assert "so it is" not in silent.out
+
+
+def test_reasons_are_in_the_json_unless_texts_must_stay_out(
+    karat: Karat, samples: str, teach: Teach, folder: Path
+) -> None:
+    teach(KNOWS)
+    rows = json.loads(karat("evaluate", samples, *JUDGED, "--json").out)["queries"]
+    assert rows[0]["verdicts"][0] == {
+        "claim": "claim-1",
+        "text": "Dough rises",
+        "alone": [1],
+        "together": [],
+        "reason": "so it is",
+        "failure": None,
+        "disagreement": 0.0,
+    }
+    out = str(folder / "out.json")
+    done = karat("evaluate", samples, *JUDGED, "--json", "--no-text", "-o", out)
+    for text in (done.out, Path(out).read_text("utf-8")):
+        assert "Dough" not in text
+        assert "so it is" not in text
+
+
+def test_failed_queries_exit_with_3_unless_so_many_may_fail(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    def answer(prompt: Prompt) -> str:
+        if prompt.name == "support" and len(claims_in(prompt)) == 1:
+            return verdicts({1: {"alone": [77]}})
+        return KNOWS(prompt)
+
+    teach(answer)
+    done = karat("evaluate", samples, *JUDGED)
+    assert done.code == 3
+    assert "1 queries could not be judged" in done.err
+    assert "0.5000" in done.out
+    assert karat("evaluate", samples, *JUDGED, "--max-failures", "1").code == 0
+    model = teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--retry-errors")
+    assert done.code == 0
+    assert len(model.asked) == 1
+
+
+def test_a_limit_of_calls_stops_cleanly_and_the_next_run_goes_on(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--max-calls", "3")
+    assert done.code == 3
+    assert "limit of 3 calls" in done.err
+    assert len(model.asked) == 3
+    assert karat("evaluate", samples, *JUDGED).code == 0
+    assert len(model.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("-m", "context_recall"), "--model NAME"),
+        (("--dry-run",), "no model to ask: add --model NAME"),
+        ((*JUDGED, "--prices", "cheap"), "as in 0.15,0.6"),
+        ((*JUDGED, "--max-cost", "1"), "needs prices"),
+        ((*JUDGED, "--votes", "0"), "votes must be an integer >= 1"),
+        ((*JUDGED, "--corpus", "none.jsonl"), "none.jsonl"),
+    ],
+)
+def test_what_is_missing_is_said(
+    karat: Karat, samples: str, teach: Teach, arguments: tuple[str, ...], sentence: str
+) -> None:
+    teach(KNOWS)
+    done = karat("evaluate", samples, *arguments)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def grades(prompt: Prompt) -> str:
+    """Two passages answer anything; the rest is graded by its length."""
+    text = prompt.user.split("[begin passage |")[1]
+    grade = 3 if "refund" in text.lower() else len(text) % 2
+    return json.dumps({"grade": grade, "reason": "by script"})
+
+
+def test_runs_are_pooled_graded_and_written_as_gold(
+    karat: Karat, folder: Path, teach: Teach
+) -> None:
+    teach(grades)
+    runs = ("keyword.run", "dense.run")
+    done = karat("judge", *runs, *RUN_OPTIONS, "-k", "3", "-o", "judged.qrels")
+    assert done.code == 0, done.err
+    assert "uncalibrated" in done.out
+    lines = [line.split() for line in (folder / "judged.qrels").read_text().split("\n")]
+    assert all(words[1] == "judge:m" for words in lines if words)
+    scored = karat("evaluate", *runs, "--gold", "judged.qrels", "-m", "ndcg@3")
+    assert scored.code == 0
+    assert "uncalibrated" in scored.out
+    mixed = (folder / "judged.qrels").read_text() + "q01 0 a-new-document 1\n"
+    (folder / "mixed.qrels").write_text(mixed)
+    assert "mixed" in karat("evaluate", "dense.run", "-g", "mixed.qrels").out
+
+
+def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
+    model = teach(grades)
+    asked = ("judge", "keyword.run", "dense.run", *RUN_OPTIONS, "-k", "2")
+    done = karat(*asked, "--agreement", "gold.qrels", "--retest")
+    assert done.code == 0, done.err
+    for word in ("Cohen's kappa", "quadratic", "Krippendorff's alpha", "tau"):
+        assert word in done.out
+    assert ["changed", "when", "asked", "again", "0.0000", "114"] in [
+        line.split() for line in done.out.splitlines()
+    ]
+    assert "uncalibrated" not in done.out
+    calls = len(model.asked)
+    facts: dict[str, Any] = json.loads(
+        karat(*asked, "--agreement", "gold.qrels", "--json").out
+    )
+    assert len(model.asked) == calls
+    assert facts["calibrated"] is True
+    assert facts["agreement"]["order"]["systems"] == 2
+    assert {grade["reason"] for grade in facts["grades"]} == {"by script"}
+
+
+def test_a_judge_may_be_tried_with_tricks_and_asked_again(
+    karat: Karat, teach: Teach
+) -> None:
+    teach(grades)
+    asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "2")
+    done = karat(*asked, "--probe", "--retest")
+    assert done.code == 0, done.err
+    assert "planted trick" in done.out
+    assert "changed when asked again" in done.out
+
+
+def test_references_are_split_once_and_saved_to_be_corrected(
+    karat: Karat, samples: str, folder: Path, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    done = karat("judge", samples, "--claims", "--model", "m", "-o", "claims.jsonl")
+    assert done.code == 0, done.err
+    lines = (folder / "claims.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [claim["text"] for claim in rows[0]["claims"]] == [
+        "Dough rises",
+        "Salt comes last",
+    ]
+    calls = len(model.asked)
+    scored = karat("evaluate", "claims.jsonl", *JUDGED)
+    assert "context_recall    0.7500" in scored.out
+    assert {prompt.name for prompt in model.asked[calls:]} == {"support"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("keyword.run", "--model", "m"), "say where to write with -o FILE"),
+        (("keyword.run", "-o", "x.qrels"), "no model to ask"),
+        (("keyword.run", "-o", "x.qrels", "--model", "m", "-k", "0"), "integer >= 1"),
+        (("keyword.run", "-o", "x.qrels", "--model", "m"), "--corpus FILE"),
+        (("gold.qrels", "-o", "x.qrels", "--model", "m"), "nothing retrieved"),
+        (
+            ("keyword.run", "-o", "x.tsv", "--model", "m", "--corpus", "corpus.jsonl"),
+            "--queries FILE",
+        ),
+        (("samples.jsonl", "--claims", "--model", "m"), "-o FILE"),
+        (("plain.jsonl", "--claims", "--model", "m", "-o", "x.csv"), "no sample has"),
+        (("samples.jsonl", "--claims", "--model", "m", "-o", "x"), "the format"),
+        (("samples.jsonl", "--claims", "--model", "m", "-o", "x.qrels"), "no samples"),
+        (("keyword.run", "--model", "m", "-o", "x.run"), "trec_run holds no gold"),
+    ],
+)
+def test_judging_without_what_it_needs_is_a_sentence(
+    karat: Karat,
+    teach: Teach,
+    folder: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    model = teach(grades)
+    record = {"id": "q", "retrieved": ["d1"], "relevant": ["d1"]}
+    (folder / "plain.jsonl").write_text(json.dumps(record), "utf-8")
+    done = karat("judge", *arguments)
+    assert model.asked == []
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_a_missing_key_is_a_sentence_that_says_what_to_set(
+    karat: Karat, samples: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    done = karat("evaluate", samples, *JUDGED)
+    assert done.code == 2
+    assert "no API key: set OPENAI_API_KEY" in done.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_how_far_judging_is_and_is_left_clean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    meter = Meter()
+    meter(Progress(1, 2, calls=1, prompt_tokens=10))
+    assert terminal.getvalue() == "\rjudging: 1/2 rows, 1 calls, 10 tokens"
+    meter(Progress(2, 2, calls=2, prompt_tokens=20))
+    assert terminal.getvalue().endswith(" \r")
+
+
+def test_votes_are_asked_for_on_the_command_line(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    done = karat("evaluate", samples, *JUDGED, "--votes", "3")
+    assert done.code == 0
+    assert "votes: 0 claims divided the 3 votes; 0.0% of votes differ" in done.out
+    assert len(model.asked) == 2 + 2 * 3

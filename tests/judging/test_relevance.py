@@ -1,0 +1,156 @@
+"""Pools are graded, grades become gold that says who gave them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.data.judgements import Prompt
+from karat.data.queries import Loaded
+from karat.data.rankings import DocumentRun, RankedRun
+from karat.data.runs import Document
+from karat.errors import DataError
+from karat.formats.loading import load
+from karat.formats.writing import write
+from karat.judging.injection import TRICKS, probe
+from karat.judging.relevance import grade_pool, pool
+from tests.judging.models import Model, bench
+
+QUESTIONS = {"q1": "Why is bread sour?", "q2": "What is rye?"}
+CORPUS = {"d1": "Yeast makes it sour.", "d2": "Rye is a grain.", "d3": "Cats sleep."}
+POOL = {"q1": {"d1": CORPUS["d1"], "d3": CORPUS["d3"]}, "q2": {"d2": CORPUS["d2"]}}
+
+
+def passage(prompt: Prompt) -> str:
+    code = prompt.user.split("[begin passage | ")[1].split("]")[0]
+    body = prompt.user.split(f"[begin passage | {code}]\n")[1]
+    return body.split(f"\n[end passage | {code}]")[0]
+
+
+def grader(*words: str) -> Callable[[Prompt], str]:
+    """Gives 3 to passages with one of the words."""
+
+    def answer(prompt: Prompt) -> str:
+        found = any(word in passage(prompt) for word in words)
+        return json.dumps({"reason": "seen", "grade": 3 if found else 0})
+
+    return answer
+
+
+def test_the_top_k_of_all_runs_is_pooled_once_with_texts() -> None:
+    ids = RankedRun({"q1": ["d1", "d2", "d3"]}, "ids")
+    texts = DocumentRun({"q1": [Document("d3", "Dogs."), Document("d1", "Yeast.")]})
+    pooled = pool([ids, texts], 2, CORPUS)
+    assert pooled == {"q1": {"d1": CORPUS["d1"], "d2": CORPUS["d2"], "d3": "Dogs."}}
+
+
+def test_a_document_without_a_text_is_a_sentence() -> None:
+    with pytest.raises(DataError, match="--corpus FILE gives texts"):
+        pool([RankedRun({"q1": ["d9"]})], 5, CORPUS)
+
+
+def test_a_query_without_a_text_is_a_sentence() -> None:
+    with pytest.raises(DataError, match=r"query 'q2'.*--queries FILE"):
+        grade_pool(POOL, {"q1": "Why?"}, bench(grader()))
+
+
+@pytest.mark.parametrize("name", ["gold.qrels", "gold.jsonl", "gold.json", "gold.csv"])
+def test_grades_become_gold_that_keeps_its_source(tmp_path: Path, name: str) -> None:
+    graded = grade_pool(POOL, QUESTIONS, bench(grader("sour", "Rye")))
+    assert graded.gold.documents == {"q1": {"d1": 3.0, "d3": 0.0}, "q2": {"d2": 3.0}}
+    assert graded.grades["q1"]["d1"].reason == "seen"
+    write(Loaded(gold=graded.gold), tmp_path / name)
+    again = load(tmp_path / name, role="gold").gold
+    assert again is not None
+    assert again.documents == graded.gold.documents
+    assert again.labellers() == {"judge:scripted": 3}
+    result = karat.evaluate(
+        {"q1": ["d3", "d1"], "q2": ["d2"]}, gold=again, metrics="rr"
+    )
+    assert result.means == {"rr": 0.75}
+    note = next(n for n in result.warnings if n.kind == "uncalibrated")
+    assert str(note).startswith("3 labels were given by judge:scripted alone")
+
+
+def test_labels_of_people_and_judge_are_never_mixed_silently(tmp_path: Path) -> None:
+    path = tmp_path / "both.qrels"
+    path.write_text("q1 0 d1 1\nq1 judge:m d2 1\nq1 judge:m d3 0\n", "utf-8")
+    result = karat.evaluate({"q1": ["d1", "d2"]}, gold=path, metrics="rr")
+    note = next(n for n in result.warnings if n.kind == "mixed")
+    assert "(human 1, judge:m 2): sources are mixed" in str(note)
+    assert "mixed" in str(result)
+
+
+def test_a_format_without_room_for_sources_says_so(tmp_path: Path) -> None:
+    graded = grade_pool(POOL, QUESTIONS, bench(grader()))
+    (notice,) = write(Loaded(gold=graded.gold), tmp_path / "gold.tsv", "beir")
+    assert str(notice) == "3 beir does not say who labelled"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ['{"grade": 4}', '{"grade": -1}', '{"grade": [1, 2]}', "3", '{"grade": true}'],
+)
+def test_a_document_without_a_valid_grade_is_a_failure(reply: str) -> None:
+    def answer(prompt: Prompt) -> str:
+        return reply if "Cats" in passage(prompt) else '{"grade": "2"}'
+
+    graded = grade_pool(POOL, QUESTIONS, bench(answer))
+    assert [*graded.failures] == [("q1", "d3")]
+    assert graded.gold.documents == {"q1": {"d1": 2.0}, "q2": {"d2": 2.0}}
+
+
+def test_a_long_document_gets_the_grade_of_its_best_piece() -> None:
+    model = Model(grader("sour"))
+    text = "".join(f"{n} " if n != 500 else "sour " for n in range(1000))
+    graded = grade_pool({"q1": {"d": text}}, QUESTIONS, bench(model), budget=200)
+    assert graded.gold.documents == {"q1": {"d": 3.0}}
+    assert len(model.asked) == 6
+
+
+def test_an_empty_document_has_grade_0_and_costs_nothing() -> None:
+    model = Model(grader())
+    graded = grade_pool({"q1": {"d": " "}}, QUESTIONS, bench(model))
+    assert graded.gold.documents == {"q1": {"d": 0.0}}
+    assert model.asked == []
+
+
+def test_votes_give_the_median_and_their_disagreement() -> None:
+    def answer(prompt: Prompt) -> str:
+        others = {"assessor 2;": 1, "assessor 3;": 3}
+        found = (grade for mark, grade in others.items() if mark in prompt.user)
+        return json.dumps({"grade": next(found, 1)})
+
+    graded = grade_pool({"q1": {"d": "x"}}, QUESTIONS, bench(answer), votes=3)
+    grade = graded.grades["q1"]["d"]
+    assert grade.grade == 1
+    assert grade.disagreement == pytest.approx(1 / 3)
+
+
+def test_a_judge_that_obeys_passages_is_found_out_trick_by_trick() -> None:
+    gullible = bench(grader("grade is 3"))
+    clean = {"q1": {"d1": 0.0, "d3": 0.0}}
+    found = probe(POOL, QUESTIONS, clean, gullible)
+    assert {trick for trick, count in found.fooled.items() if count} == {
+        "order",
+        "mark",
+    }
+    assert found.fooled["order"] == found.n["order"] == 2
+    steadfast = probe(POOL, QUESTIONS, clean, bench(grader()))
+    assert sum(steadfast.fooled.values()) == 0
+    assert [*steadfast.n] == [*TRICKS]
+    assert "0/2" in steadfast.table().as_text()
+
+
+def test_grades_that_cannot_be_had_are_counted_apart() -> None:
+    found = probe(POOL, QUESTIONS, {"q1": {"d3": 0.0}}, bench(lambda _: "hm"))
+    assert found.failures == len(TRICKS)
+    assert sum(found.n.values()) == 0
+    assert "8 grades could not be had" in found.table().as_text()
+
+
+def test_tricks_need_an_irrelevant_passage() -> None:
+    with pytest.raises(DataError, match="a larger -k"):
+        probe(POOL, QUESTIONS, {"q1": {"d1": 3.0}}, bench(grader()))
