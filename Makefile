@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs wheel bench model soak clean
+.PHONY: help demo test check format lint types docs wheel bench bench-matching model soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ check: lint types test wheel ## all that must hold before a commit
 
 bench: $(VENV)/dev ## speed side by side with the peers, as ratios
 	$(BIN)/python bench/run.py
+
+bench-matching: $(VENV)/dev ## how right and how fast text matching is
+	$(BIN)/python bench/matching.py
 
 model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm
