@@ -14,7 +14,7 @@ from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.engines import ENGINES, Engine, Outcome, Plan
-from karat.errors import DataError, MismatchError
+from karat.errors import DataError, MismatchError, ParameterError
 from karat.formats.told import renamed
 from karat.matching import AUTO, Matcher
 from karat.metrics import Metric
@@ -98,6 +98,8 @@ def evaluate(  # noqa: PLR0913
         mapping=mapping,
     )
     runner = ENGINES[engine]() if isinstance(engine, str) else engine
+    if not isinstance(runner, Engine):
+        raise ParameterError("evaluate", "engine", "a name or an engine", engine)
     return _carry_out(plan, loaded, truth, own_k, runner)
 
 

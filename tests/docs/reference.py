@@ -15,7 +15,7 @@ from karat.evaluation import evaluate
 from karat.formats.records.fields import ALIASES, FIELDS
 from karat.formats.shipped import FORMATS
 from karat.judging import Claims
-from karat.matching import MATCHERS
+from karat.matching import MATCHERS, Matcher
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
 from karat.reports import REPORTS
@@ -117,7 +117,7 @@ def metrics() -> Iterator[str]:
         yield "\n".join(f"- {what}: {code(text)}" for what, text in about(metric))
     yield "## Matchers"
     yield MATCHING
-    matchers = {**MATCHERS, Claims.name: Claims}
+    matchers: dict[str, type[Matcher]] = {**MATCHERS, Claims.name: Claims}
     kinds = [(f"`{n}`", ", ".join(m.reads), first_line(m)) for n, m in matchers.items()]
     yield table(("matcher", "reads", "what it does"), kinds)
     yield "## Names of other tools"

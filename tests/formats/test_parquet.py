@@ -222,7 +222,8 @@ def test_scoring_a_file_does_not_wake_pandas(tmp_path: Path) -> None:
     file = written(RUN, tmp_path / "run.parquet")
     code = (
         "import sys; from karat.formats.arrow.parquet import *;"
-        "from karat.formats.format import Source; from karat.data.policies import Policies;"
+        "from karat.formats.format import Source;"
+        "from karat.data.policies import Policies;"
         f"run = Parquet().read(Source({str(file)!r}, 'run')).run;"
         "run.locate({'q1': {'a': 1.0}}, judged=True, policies=Policies());"
         "print({'pandas', 'pyarrow.compute'} & {*sys.modules})"

@@ -46,6 +46,7 @@ class Local(Engine):
                 failures[row] = matched.failures
             notices += matched.notices
             notices += _hardly_any(matched)
+            notices += _without_gold(stage.matcher, matched)
             verdicts |= matched.verdicts
             if matched.first_ranks is not None:
                 first[stage.matcher] = matched.first_ranks
@@ -71,3 +72,13 @@ def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
         return ()
     text = f"of {total} relevant items are found; do run and gold name them alike?"
     return (Notice("found", found, text),)
+
+
+def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
+    """A notice where a matcher has nothing to match: why its metrics say nothing."""
+    if matched.hits.gold_count.all():
+        return ()
+    count = int((matched.hits.gold_count == 0).sum())
+    kinds = " or ".join(matcher.reads)
+    text = f"queries have no {kinds} in gold: no score by {matcher.name}"
+    return (Notice(f"no {kinds}", count, text),)

@@ -10,7 +10,7 @@ from karat.data.gold import Gold
 from karat.data.parameters import build
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, parse
-from karat.errors import DataError, SpellingError, UsageError
+from karat.errors import DataError, ParameterError, SpellingError, UsageError
 from karat.matching.chunk import Chunk
 from karat.matching.contains import Contains
 from karat.matching.equality import Exact, Id, Normalized
@@ -61,6 +61,8 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     """The matcher a spelling names."""
     if isinstance(text, Matcher):
         return text
+    if not isinstance(text, str | Spelling):
+        raise ParameterError("evaluate", "match", "a spelling or a matcher", text)
     spelling = parse(text) if isinstance(text, str) else text
     if spelling.name == JUDGED and spelling.params:
         problem = "claims takes no values here; --votes or Claims(votes=...) sets them"
