@@ -16,7 +16,8 @@ from karat.data.spelling import LETTER
 from karat.engines import ENGINES, Engine, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError
 from karat.formats.told import renamed
-from karat.matching import AUTO, Matcher
+from karat.matching.matcher import Matcher
+from karat.matching.shipped import AUTO
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
 from karat.stats import mean_interval

@@ -16,7 +16,8 @@ from karat.data.spelling import LETTER, parse
 from karat.engines import Measure, Plan
 from karat.errors import DataError, ParameterError, UsageError
 from karat.formats.intake import check_places, take_gold, take_run
-from karat.matching import AUTO, JUDGED, Matcher, choose, read_matcher
+from karat.matching.matcher import Matcher
+from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.metrics.asked import read_asked
 

@@ -12,7 +12,8 @@ from karat.data.hits import Hits
 from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
-from karat.matching import MATCHERS, Matcher, read_matcher
+from karat.matching.matcher import Matcher
+from karat.matching.shipped import MATCHERS, read_matcher
 from karat.metrics import METRICS
 from karat.metrics.metric import CutoffMetric
 

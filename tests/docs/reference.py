@@ -15,7 +15,8 @@ from karat.evaluation import evaluate
 from karat.formats.records.fields import ALIASES, FIELDS
 from karat.formats.shipped import FORMATS
 from karat.judging import Claims
-from karat.matching import MATCHERS, Matcher
+from karat.matching.matcher import Matcher
+from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
 from karat.reports import REPORTS

@@ -8,7 +8,7 @@ import karat
 from karat.data.gold import Gold
 from karat.data.rankings import RankedRun
 from karat.errors import DataError, UsageError
-from karat.matching import MATCHERS, choose
+from karat.matching.shipped import MATCHERS, choose
 from tests.matching.text_runs import run_of
 
 DOCUMENT = {"id": "d1", "text": "Paris is the capital of France."}

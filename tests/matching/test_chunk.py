@@ -5,7 +5,7 @@ import json
 import pytest
 
 from karat.errors import ParameterError
-from karat.matching import read_matcher
+from karat.matching.shipped import read_matcher
 from tests.conftest import ROOT
 from tests.matching.text_runs import satisfies
 

@@ -4,8 +4,8 @@ import pytest
 
 import karat
 from karat.errors import ParameterError
-from karat.matching import read_matcher
 from karat.matching.boundaries import splits_number, splits_word
+from karat.matching.shipped import read_matcher
 from tests.matching.text_runs import satisfies
 
 HELD = {

@@ -9,8 +9,8 @@ from karat.data.policies import Policies
 from karat.data.rankings import RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError, MismatchError
-from karat.matching import read_matcher
 from karat.matching.pairwise import _BLOCK
+from karat.matching.shipped import read_matcher
 from tests.matching.text_runs import gold_of, matched, rows_of, run_of
 
 FOX, DOG = "The quick brown fox.", "The lazy dog sleeps."

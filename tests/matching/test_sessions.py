@@ -12,7 +12,7 @@ from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.data.sessions import roll_up, roll_up_labels, session_of
 from karat.errors import DataError, MismatchError, ParameterError
-from karat.matching import read_matcher
+from karat.matching.shipped import read_matcher
 from tests.conftest import ROOT
 
 CASES = json.loads((ROOT / "tests/golden/longmemeval.json").read_text("utf-8"))["cases"]

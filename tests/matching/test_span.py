@@ -15,7 +15,7 @@ from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.errors import DataError, ParameterError, UsageError
 from karat.evaluation import evaluate
-from karat.matching import read_matcher
+from karat.matching.shipped import read_matcher
 from karat.matching.span import Span
 
 FOX = (

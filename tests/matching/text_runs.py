@@ -8,7 +8,8 @@ from karat.data.hits import Hits
 from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
-from karat.matching import Matched, read_matcher
+from karat.matching.matcher import Matched
+from karat.matching.shipped import read_matcher
 
 
 def run_of(**rankings: Sequence[str | Document]) -> DocumentRun:

@@ -11,7 +11,7 @@ from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.policies import Policies
 from karat.data.rankings import RankedRun
-from karat.matching.equality import match_labels
+from karat.matching.labels import match_labels
 
 Rankings = Mapping[str, Sequence[str]]
 Grades = Mapping[str, Mapping[str, float]]

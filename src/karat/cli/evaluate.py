@@ -29,7 +29,7 @@ from karat.explanation import explain
 from karat.formats.corpus import read_corpus, with_texts
 from karat.formats.loading import load
 from karat.formats.shipped import FORMATS
-from karat.matching import MATCHERS
+from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric
 from karat.metrics.asked import read_asked
 from karat.planning import DEFAULT_METRICS

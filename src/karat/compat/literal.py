@@ -18,9 +18,9 @@ from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document, Located, Run
 from karat.errors import DataError
-from karat.matching import Matched, Matcher, read_matcher
 from karat.matching.layout import lay_out
-from karat.matching.matcher import FirstRanks
+from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.shipped import read_matcher
 
 __all__ = ["LiteralMatcher", "found_ids", "found_texts"]
 

@@ -12,8 +12,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.data.verdicts import Verdict
-from karat.matching import Matcher
-from karat.matching.matcher import FirstRanks
+from karat.matching.matcher import FirstRanks, Matcher
 from karat.metrics import Metric
 
 __all__ = ["Engine", "Measure", "Outcome", "Plan", "Stage"]

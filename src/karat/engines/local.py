@@ -11,8 +11,7 @@ from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 from karat.data.verdicts import Verdict
 from karat.engines.engine import Engine, Outcome, Plan
-from karat.matching import Matched, Matcher
-from karat.matching.matcher import FirstRanks
+from karat.matching.matcher import FirstRanks, Matched, Matcher
 
 __all__ = ["Local"]
 

@@ -23,8 +23,7 @@ from karat.judging.contexts import contexts_of, long_contexts
 from karat.judging.packing import Context
 from karat.judging.replies import Answer, ask, read_object
 from karat.judging.support import BUDGET, majority, support
-from karat.matching import Matched, Matcher
-from karat.matching.matcher import FirstRanks
+from karat.matching.matcher import FirstRanks, Matched, Matcher
 
 __all__ = ["Claims", "split", "split_references"]
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from operator import eq
 from typing import ClassVar
 
@@ -14,15 +13,14 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.data.sessions import roll_up, roll_up_labels, session_of, source_of
-from karat.errors import MismatchError, ParameterError
-from karat.matching.layout import examples, lay_out
+from karat.errors import ParameterError
+from karat.matching.labels import STRANGE_IDS, match_labels
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Exact", "Id", "Normalized", "match_labels"]
+__all__ = ["Exact", "Id", "Normalized"]
 
-_HINT = "ids of another scheme, or re-chunked documents? match texts (match='chunk')"
 _HINTS = {
     "session": "does the gold list sessions already? say id(level=session, "
     "gold=session); what separates session and turn in an id is sep",
@@ -66,7 +64,7 @@ class Id(Matcher):
     ) -> Matched:
         """Look up the gold's ids in the run."""
         run, labels = self._keys(run, gold, policies)
-        hint = _HINTS.get(self.level, _HINT)
+        hint = _HINTS.get(self.level, STRANGE_IDS)
         return match_labels(run, labels, judged=judged, policies=policies, hint=hint)
 
     def first_ranks(
@@ -136,35 +134,6 @@ class Normalized(Exact):
         return (fold(text),)
 
 
-def match_labels(
-    run: Run, labels: Labels, *, judged: bool, policies: Policies, hint: str = _HINT
-) -> Matched:
-    """Look up labels in a run and lay the rows out as hits.
-
-    Args:
-        run: what was retrieved.
-        labels: what to look up.
-        judged: also lay out rows of judged non-relevant documents.
-        policies: how ties, duplicates and the like are treated.
-        hint: what to do when none of the labels occurs in the run.
-    """
-    count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-    grade = np.fromiter(
-        chain.from_iterable(map(dict.values, labels.values())),  # type: ignore[arg-type]
-        np.float64,
-        int(count.sum()),
-    )
-    # Where every label is positive there is nothing to leave out.
-    judged = judged or policies.judged_only or not (grade <= 0).any()
-    located = run.locate(labels, judged=judged, policies=policies)
-    matched = lay_out(
-        run, labels, located, (count, grade), judged=judged, policies=policies
-    )
-    if not len(matched.hits.query) and not policies.force:
-        _refuse_no_common_id(run, labels, hint)
-    return matched
-
-
 def _in_order(gold: Gold) -> Labels:
     """The ids of every query of the gold, in its order, none where it has none."""
     labels = gold.documents
@@ -172,16 +141,3 @@ def _in_order(gold: Gold) -> Labels:
     if len(labels) == len(queries) and list(labels) == queries:
         return labels
     return {query: labels.get(query, {}) for query in queries}
-
-
-def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
-    wanted = {document for ids in labels.values() for document in ids}
-    sample = run.sample_ids()
-    if not wanted or not sample or run.holds_any(wanted):
-        return
-    raise MismatchError(
-        "no gold id occurs anywhere in the run: "
-        f"the run has {examples(sample)}, the gold {examples(wanted)}",
-        path=run.name,
-        hint=f"{hint}, or use force=True (--force) to score it all the same",
-    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.matching.letters import GAP, WORD
-from karat.matching.passages import FOUR_WORDS, TWO_WORDS, Passages
+from karat.matching.passages import FOUR_WORDS, ONE_WORD, TWO_WORDS, Passages
 from karat.matching.stream import Stream
 
 __all__ = ["fragments"]
@@ -18,7 +18,7 @@ def fragments(
     """Fragments of fewer than four words where a document is cut inside a passage.
 
     The end of a document may hold the first words of a passage, and its start the last
-    ones. Two words in eight bytes count; less counts if another document goes on from
+    ones. Two words in eight bytes count; one counts if another document goes on from
     there for four words, or as far as the passage goes.
 
     Args:
@@ -75,24 +75,30 @@ def _telling(
     """Fragments too long to be an accident: the row, and the document."""
     rows = np.flatnonzero(length >= WORD)
     if head:
-        end = passages.bounds[passage] + length
-        seen, place = end - WORD, stream.bounds[1:] - WORD
+        seen = passages.bounds[passage[rows]] + length[rows] - WORD
+        place = stream.bounds[1:] - WORD
     else:
-        seen, place = passages.bounds[passage + 1] - length, stream.bounds[:-1]
+        seen = passages.bounds[passage[rows] + 1] - length[rows]
+        place = stream.bounds[:-1]
     row, document = stream.beside(
-        place, passages.letters, seen[rows], passages.lane[passage[rows]]
+        place, passages.letters, seen, passages.lane[passage[rows]]
     )
     row = rows[row]
-    first = passages.word_bounds[passage[row]]
-    last = passages.word_bounds[passage[row] + 1]
-    if head:
-        last = np.searchsorted(passages.end, end[row], side="right")
-    else:
-        first = np.searchsorted(passages.start, seen[row])
-    enough = passages.weighed[last] - passages.weighed[first] >= TWO_WORDS
+    enough = _weight(passages, passage[row], length[row], head=head) >= TWO_WORDS
     row, document = row[enough], document[enough]
     kept = _holds(passages, stream, passage[row], length[row], document, head=head)
     return row[kept], document[kept]
+
+
+def _weight(passages: Passages, passage: Ints, length: Ints, *, head: bool) -> Ints:
+    """What the whole words of a fragment weigh."""
+    first, last = passages.word_bounds[passage], passages.word_bounds[passage + 1]
+    if head:
+        end = passages.bounds[passage] + length
+        last = np.searchsorted(passages.end, end, side="right")
+    else:
+        first = np.searchsorted(passages.start, passages.bounds[passage + 1] - length)
+    return passages.weighed[last] - passages.weighed[first]
 
 
 def _going_on(
@@ -110,6 +116,8 @@ def _going_on(
         passages.lane[passage[rows]],
     )
     row = rows[row]
+    some = _weight(passages, passage[row], length[row], head=head) >= ONE_WORD
+    row, other = row[some], other[some]
     start, size = _rest(passages, passage[row], length[row], head=head)
     place = edge[other] - (0 if head else size)
     same = _agree(stream, other, place, passages, start, size)

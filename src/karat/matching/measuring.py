@@ -17,6 +17,7 @@ from karat.matching.offsets import Place, count_characters
 from karat.matching.overlaps import count_fresh
 from karat.matching.passages import read_passages
 from karat.matching.stream import read_stream
+from karat.matching.stretches import Tables
 from karat.matching.texts import wanted_items
 
 __all__ = ["Lane", "Measurer", "Target", "place_of", "read_targets"]
@@ -112,6 +113,7 @@ class Measurer:
     _documents: list[npt.NDArray[np.float64]] = field(default_factory=list)
     _rises: list[npt.NDArray[np.float64]] = field(default_factory=list)
     _sizes: dict[int, float] = field(default_factory=dict)
+    _tables: Tables = field(default_factory=Tables)
 
     def add(self, lane: Lane) -> None:
         """Measure one more query, now or later."""
@@ -175,7 +177,8 @@ class Measurer:
         ]
         lane_of = np.repeat(np.arange(len(lanes)), [len(row) for row in texts])
         passages = read_passages([text for row in texts for text in row], lane_of)
-        stream = read_stream([[d.text or "" for d in lane.documents] for lane in lanes])
+        documents = [[d.text or "" for d in lane.documents] for lane in lanes]
+        stream = read_stream(documents, self._tables)
         covered = cover(passages, stream)
         sizes = np.maximum(passages.sizes, 1)
         cell = np.flatnonzero(covered.gained)

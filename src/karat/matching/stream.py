@@ -1,9 +1,9 @@
 """Retrieved documents read on, one after the other, and stretches found in them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,22 +14,20 @@ from karat.matching.letters import (
     MASKS,
     WORD,
     Letters,
-    Words,
     read_letters,
+)
+from karat.matching.stretches import (
+    Index,
+    Stretches,
+    Tables,
+    heads,
+    is_new,
+    mix,
+    slots,
 )
 
 __all__ = ["Stream", "read_stream"]
 
-_MIXED: Final = np.uint64(0x9E3779B97F4A7C15)
-_STIRRED: Final = np.uint64(0xD6E8FEB86659FD93)
-_HALF: Final = np.uint64(32)
-# A key holds 32 bits of a stretch's first letters, 8 of its length, 24 of the rest.
-_LENGTH: Final = np.uint64(8)
-_REST: Final = np.uint64(24)
-# The table of first letters is as large as fits beside the letters into the cache.
-_SLOT_BITS = 18
-_TO_SLOT: Final = np.uint64(64 - _SLOT_BITS)
-_HEAD_TO_SLOT: Final = np.uint64(32 - _SLOT_BITS)
 _SHORT = 4
 # Up to so many short stretches are looked for one by one.
 _FEW = 256
@@ -47,10 +45,12 @@ class Stream:
     Attributes:
         letters: the letters of all documents.
         lanes: the first document of each lane, and the number of documents.
+        tables: memory to search with.
     """
 
     letters: Letters
     lanes: Ints
+    tables: Tables = field(default_factory=Tables)
 
     @property
     def count(self) -> int:
@@ -110,13 +110,13 @@ class Stream:
             rows = np.flatnonzero((length >= least) & (length < most))
             if not len(rows):
                 continue
-            wanted = _Stretches(other, start[rows], length[rows], lane[rows], least)
+            wanted = Stretches(other, start[rows], length[rows], lane[rows], least)
             few = least < WORD and len(rows) <= _FEW
             look = self._find_few if few else self._find
             ends[rows] = look(wanted, closed=closed)
         return ends
 
-    def _find_few(self, wanted: "_Stretches", *, closed: bool) -> Ints:
+    def _find_few(self, wanted: Stretches, *, closed: bool) -> Ints:
         """The same, one by one."""
         data, ends = self.letters.data, []
         rows = zip(
@@ -136,35 +136,41 @@ class Stream:
             ends.append(place + length if place >= 0 else self.letters.size + 1)
         return np.array(ends)
 
-    def _find(self, wanted: "_Stretches", *, closed: bool) -> Ints:
+    def _find(self, wanted: Stretches, *, closed: bool) -> Ints:
         order = wanted.keys.argsort()
         keys = wanted.keys[order]
-        new = _is_new(keys)
-        index = _Index(keys[new])
+        new = is_new(keys)
         first = order[new]
         size = self.letters.size
         ends = np.full(len(first), size + 1)
-        for candidates in self._candidates(index, wanted.least):
-            copies = self._copies(*candidates, index, wanted.least)
-            found = np.minimum(np.searchsorted(index.keys, copies.keys), len(ends) - 1)
-            same = np.flatnonzero(index.keys[found] == copies.keys)
-            found, place, length = found[same], copies.start[same], copies.length[same]
-            right = copies.sums[same] == wanted.sums[first[found]]
+        index = Index(keys[new], self.tables)
+        for place, lane in self._candidates(wanted.least):
+            row, kind = index.look_up(heads(self.letters, place, lane, wanted.least))
+            copies = Stretches(
+                self.letters, place[row], index.lengths[kind], lane[row], wanted.least
+            )
+            inside = copies.start + copies.length <= self.lane_bounds[copies.lane + 1]
+            copies, kind = copies.only(inside), kind[inside]
+            which, same = index.identify(kind, copies.keys)
+            copies = copies.only(same)
+            right = copies.sums == wanted.sums[first[which]]
+            until = copies.start + copies.length
             if closed:
-                right &= self._closed(place, place + length, copies.lane[same])
+                right &= self._closed(copies.start, until, copies.lane)
             # The first of several copies is written last, and stays.
-            found, until = found[right][::-1], (place + length)[right][::-1]
-            fresh = ends[found] > size
-            ends[found[fresh]] = until[fresh]
+            which, until = which[right][::-1], until[right][::-1]
+            fresh = ends[which] > size
+            ends[which[fresh]] = until[fresh]
+        index.release()
         result = np.empty_like(order)
         result[order] = ends[new.cumsum() - 1]
         return result
 
-    def _candidates(self, index: "_Index", least: int) -> Iterator[tuple[Ints, Ints]]:
-        """Places where the first letters of some stretch may stand, and their lanes."""
+    def _candidates(self, least: int) -> Iterator[tuple[Ints, Ints]]:
+        """Places whose slots are taken, and their lanes."""
         places, lanes, held = [], [], 0
-        for lane, low, slots in self._slots if least == WORD else self._mix(least):
-            place = np.flatnonzero(index.taken[slots])
+        for lane, low, slot in self._slots if least == WORD else self._mix(least):
+            place = np.flatnonzero(self.tables.taken[slot])
             places.append(place + low)
             lanes.append(np.full(len(place), lane))
             held += len(place)
@@ -186,24 +192,7 @@ class Stream:
                 words = self.letters.words[low : min(low + _BLOCK, end)]
                 if least < WORD:
                     words = words & MASKS[least]
-                mixed = ((words ^ _seeds(lane)) * _MIXED) >> _TO_SLOT
-                yield lane, low, mixed.view(np.int64)
-
-    def _copies(
-        self, place: Ints, lane: Ints, index: "_Index", least: int
-    ) -> "_Stretches":
-        """Stretches at the places, as long as any that begins with the same letters."""
-        kind, count = index.look_up(_heads(self.letters, place, lane, least))
-        if count.max(initial=0) <= 1:
-            rows = np.flatnonzero(count)
-            place, lane, kind = place[rows], lane[rows], kind[rows]
-        else:
-            kind = np.repeat(kind - count.cumsum() + count, count)
-            kind += np.arange(len(kind))
-            place, lane = np.repeat(place, count), np.repeat(lane, count)
-        length = index.lengths[kind]
-        rows = np.flatnonzero(place + length <= self.lane_bounds[lane + 1])
-        return _Stretches(self.letters, place[rows], length[rows], lane[rows], least)
+                yield lane, low, slots(words, lane)
 
     def _closed(self, start: Any, end: Any, lane: Any) -> Any:
         """Whether no number goes on beyond either end."""
@@ -242,10 +231,10 @@ class Stream:
         Returns:
             The row of the stretch, and the document, of each pair.
         """
-        theirs = (other.words[start] ^ _seeds(lane)) * _MIXED
+        theirs = mix(other.words[start], lane)
         order = theirs.argsort(kind="stable")
         theirs = theirs[order]
-        ours = (self.letters.words[np.maximum(place, 0)] ^ _seeds(self.lane)) * _MIXED
+        ours = mix(self.letters.words[np.maximum(place, 0)], self.lane)
         nth = np.searchsorted(theirs, ours)
         count = np.searchsorted(theirs, ours, side="right") - nth
         count[place < 0] = 0
@@ -254,88 +243,7 @@ class Stream:
         return order[row], np.repeat(np.arange(self.count), count)
 
 
-class _Index:
-    """The keys of stretches, to be looked up by their first letters.
-
-    Stretches that begin alike and are equally long are of one kind and looked up
-    together, so that the work stays in bounds however often a text repeats itself.
-    """
-
-    def __init__(self, keys: Words) -> None:
-        self.keys = keys
-        kinds = keys >> _REST
-        kinds = kinds[_is_new(kinds)]
-        self.heads = kinds >> _LENGTH
-        self.lengths = (kinds & np.uint64(255)).astype(np.int64)
-        slots = (self.heads >> _HEAD_TO_SLOT).astype(np.int64)
-        self.taken = np.zeros(1 << _SLOT_BITS, np.bool_)
-        self.taken[slots] = True
-        self._first = np.empty(1 << _SLOT_BITS, np.int32)
-        self._first[slots[::-1]] = np.arange(len(slots))[::-1]
-        start = np.flatnonzero(_is_new(self.heads))
-        self._count = np.zeros(len(slots), np.int64)
-        self._count[start] = np.diff(start, append=len(slots))
-
-    def look_up(self, heads: Words) -> tuple[Ints, Ints]:
-        """The first kind with each head, and how many there are."""
-        kind = self._first[heads >> _HEAD_TO_SLOT].astype(np.int64)
-        behind = np.flatnonzero(self.heads[kind] < heads)
-        while len(behind):
-            kind[behind] += 1
-            kind[behind] = np.minimum(kind[behind], len(self.heads) - 1)
-            last = kind[behind] == len(self.heads) - 1
-            behind = behind[(self.heads[kind[behind]] < heads[behind]) & ~last]
-        return kind, np.where(self.heads[kind] == heads, self._count[kind], 0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Stretches:
-    """Stretches of letters, all of at least so many bytes."""
-
-    letters: Letters
-    start: Ints
-    length: Ints
-    lane: Ints
-    least: int
-
-    @cached_property
-    def sums(self) -> Words:
-        """A number for each stretch that depends on every letter."""
-        words, start, length = self.letters.words, self.start, self.length
-        sums = words[start] & MASKS[np.minimum(length, WORD)]
-        for done in range(WORD, int(length.max(initial=0)), WORD):
-            rows = np.flatnonzero(length > done)
-            place = start[rows] + np.minimum(done, length[rows] - WORD)
-            mixed = sums[rows] * _STIRRED
-            sums[rows] = (mixed ^ (mixed >> _HALF)) + words[place]
-        return sums * _STIRRED
-
-    @cached_property
-    def keys(self) -> Words:
-        """A number for each stretch, in the order of first letters, then length."""
-        head = _heads(self.letters, self.start, self.lane, self.least) << _LENGTH
-        rest = self.sums >> (np.uint64(64) - _REST)
-        return ((head | self.length.astype(np.uint64)) << _REST) | rest
-
-
-def _heads(letters: Letters, start: Ints, lane: Ints, least: int) -> Words:
-    """32 bits for the first letters of each stretch, in its lane."""
-    words = (letters.words[start] & MASKS[least]) ^ _seeds(lane)
-    return cast("Words", (words * _MIXED) >> _HALF)
-
-
-def _seeds(lane: Ints | int) -> Words:
-    return cast("Words", np.asarray(lane).astype(np.uint64) * _STIRRED)
-
-
-def _is_new(values: Words) -> Bools:
-    """Whether each of some sorted values differs from the one before."""
-    new = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=new[1:])
-    return new
-
-
-def read_stream(texts: Sequence[Sequence[str]]) -> Stream:
+def read_stream(texts: Sequence[Sequence[str]], tables: Tables | None = None) -> Stream:
     """The letters of the documents of some queries, each in rank order."""
     lanes = np.cumsum([0, *map(len, texts)])
-    return Stream(read_letters(texts), lanes)
+    return Stream(read_letters(texts), lanes, tables or Tables())

@@ -20,7 +20,7 @@ from karat.data.hits import Hits
 from karat.data.policies import Policies
 from karat.data.rankings import RankedRun
 from karat.errors import UnknownNameError
-from karat.matching import read_matcher
+from karat.matching.shipped import read_matcher
 from karat.metrics import Metric as NativeMetric
 from karat.metrics.first_found import ReciprocalRank
 from karat.metrics.found_items import Hit, Recall

@@ -16,7 +16,7 @@ from karat.data.hits import Hits
 from karat.data.policies import policies_for
 from karat.data.runs import Labels, Run
 from karat.errors import MismatchError, ParameterError
-from karat.matching.equality import match_labels
+from karat.matching.labels import match_labels
 
 __all__ = ["Options", "trec_eval_lines", "trec_eval_pages"]
 

@@ -1,0 +1,64 @@
+"""Labels looked up in a run by id: what most evaluations come down to."""
+
+from itertools import chain
+
+import numpy as np
+
+from karat.data.policies import Policies
+from karat.data.runs import Labels, Run
+from karat.errors import MismatchError
+from karat.matching.layout import examples, lay_out
+from karat.matching.matcher import Matched
+
+__all__ = ["STRANGE_IDS", "match_labels"]
+
+STRANGE_IDS = (
+    "ids of another scheme, or re-chunked documents? match texts (match='chunk')"
+)
+
+
+def match_labels(
+    run: Run,
+    labels: Labels,
+    *,
+    judged: bool,
+    policies: Policies,
+    hint: str = STRANGE_IDS,
+) -> Matched:
+    """Look up labels in a run and lay the rows out as hits.
+
+    Args:
+        run: what was retrieved.
+        labels: what to look up.
+        judged: also lay out rows of judged non-relevant documents.
+        policies: how ties, duplicates and the like are treated.
+        hint: what to do when none of the labels occurs in the run.
+    """
+    count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
+    grade = np.fromiter(
+        chain.from_iterable(map(dict.values, labels.values())),  # type: ignore[arg-type]
+        np.float64,
+        int(count.sum()),
+    )
+    # Where every label is positive there is nothing to leave out.
+    judged = judged or policies.judged_only or not (grade <= 0).any()
+    located = run.locate(labels, judged=judged, policies=policies)
+    matched = lay_out(
+        run, labels, located, (count, grade), judged=judged, policies=policies
+    )
+    if not len(matched.hits.query) and not policies.force:
+        _refuse_no_common_id(run, labels, hint)
+    return matched
+
+
+def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
+    wanted = {document for ids in labels.values() for document in ids}
+    sample = run.sample_ids()
+    if not wanted or not sample or run.holds_any(wanted):
+        return
+    raise MismatchError(
+        "no gold id occurs anywhere in the run: "
+        f"the run has {examples(sample)}, the gold {examples(wanted)}",
+        path=run.name,
+        hint=f"{hint}, or use force=True (--force) to score it all the same",
+    )

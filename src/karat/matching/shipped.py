@@ -1,0 +1,92 @@
+"""The matchers karat ships, and which of them fits the data."""
+
+from itertools import chain
+
+from karat.catalogue import Catalogue
+from karat.data.gold import Gold
+from karat.data.parameters import build
+from karat.data.runs import Run
+from karat.data.spelling import Spelling, parse
+from karat.errors import DataError, ParameterError, SpellingError, UsageError
+from karat.matching.chunk import Chunk
+from karat.matching.contains import Contains
+from karat.matching.equality import Exact, Id, Normalized
+from karat.matching.fuzzy import Fuzzy
+from karat.matching.matcher import Matcher
+from karat.matching.span import Span
+
+__all__ = [
+    "AUTO",
+    "JUDGED",
+    "MATCHERS",
+    "SHIPPED",
+    "choose",
+    "read_matcher",
+]
+
+SHIPPED: tuple[type[Matcher], ...] = (
+    Id,
+    Exact,
+    Normalized,
+    Chunk,
+    Contains,
+    Fuzzy,
+    Span,
+)
+
+MATCHERS: Catalogue[type[Matcher]] = Catalogue(
+    "matcher", {matcher.name: matcher for matcher in SHIPPED}, group="karat.matchers"
+)
+
+AUTO = "auto"
+"""Stands for the matcher that fits the data, see `choose`."""
+
+# What reads a kind of gold that is not ids, best first.
+_BY_KIND = {
+    "spans": ("span",),
+    "passages": ("span", "chunk"),
+    "answers": ("contains",),
+}
+
+JUDGED = "claims"
+"""The matcher that asks a model: it lives in a room above, and is passed in."""
+
+
+def read_matcher(text: str | Spelling | Matcher) -> Matcher:
+    """The matcher a spelling names."""
+    if isinstance(text, Matcher):
+        return text
+    if not isinstance(text, str | Spelling):
+        raise ParameterError("evaluate", "match", "a spelling or a matcher", text)
+    spelling = parse(text) if isinstance(text, str) else text
+    if spelling.name == JUDGED and spelling.params:
+        problem = "claims takes no values here; --votes or Claims(votes=...) sets them"
+        raise SpellingError(str(spelling), problem)
+    if spelling.name == JUDGED:
+        raise UsageError(
+            "claims need a judge, and no language model was named: "
+            "judge=karat.judging.Claims(client) in Python, or "
+            "karat evaluate FILE -m context_recall@5 --model NAME"
+        )
+    return build(MATCHERS[spelling.name], spelling, "matcher")
+
+
+def choose(gold: Gold, run: Run) -> Matcher:
+    """The matcher that fits the data.
+
+    Ids where any gold id occurs in the run; else whatever reads the spans, the passages
+    or the answers of the gold, in this order.
+    """
+    kinds = gold.kinds()
+    if kinds == ("documents",):
+        return Id()
+    if "documents" in kinds and run.holds_any({*chain(*gold.documents.values())}):
+        return Id()
+    for kind, names in _BY_KIND.items():
+        if kind in kinds and (name := next(filter(MATCHERS.__contains__, names), None)):
+            return MATCHERS[name]()
+    if "documents" in kinds:
+        return Id()
+    raise DataError(
+        "the gold holds no labels: no relevant ids, passages or answers", path=gold.name
+    )
