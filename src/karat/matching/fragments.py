@@ -6,7 +6,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.matching.letters import GAP, WORD
-from karat.matching.passages import FOUR_WORDS, ONE_WORD, TWO_WORDS, Passages
+from karat.matching.passages import FOUR_WORDS, ONE_WORD, THREE_WORDS, Passages
 from karat.matching.stream import Stream
 
 __all__ = ["fragments"]
@@ -18,7 +18,7 @@ def fragments(
     """Fragments of fewer than four words where a document is cut inside a passage.
 
     The end of a document may hold the first words of a passage, and its start the last
-    ones. Two words in eight bytes count; one counts if another document goes on from
+    ones. Three words count; one counts if another document goes on from
     there for four words, or as far as the passage goes.
 
     Args:
@@ -32,16 +32,33 @@ def fragments(
     """
     for head in (True, False):
         passage, length = _lengths(passages, stream, since, head=head)
-        low = passages.bounds[passage + (not head)] - (0 if head else length)
-        for joins, find in ((False, _telling), (True, _going_on)):
-            row, document = find(passages, stream, passage, length, head=head)
-            for start, size, when in zip(
-                low[row].tolist(), length[row].tolist(), document.tolist(), strict=True
-            ):
-                # What goes on is joined to the fragment, behind it or before it.
-                joint = start - (joins and not head)
-                joints = slice(joint, joint + size - (not joins))
-                yield slice(start, start + size), when, joints
+        row, document = _telling(passages, stream, passage, length, head=head)
+        start, end = _stretch(passages, passage[row], length[row], head=head)
+        yield from _slices(start, end, document, start, end - 1)
+        row, document = _going_on(passages, stream, passage, length, head=head)
+        start, end = _stretch(passages, passage[row], length[row], head=head)
+        # What goes on is joined to the fragment, over a gap if there is one.
+        joint = _joint(passages, passage[row], length[row], head=head)
+        start, end = (start, joint) if head else (joint, end)
+        yield from _slices(start, end, document, start - (not head), end - (not head))
+
+
+def _stretch(
+    passages: Passages, passage: Ints, length: Ints, *, head: bool
+) -> tuple[Ints, Ints]:
+    """Where a fragment starts and ends."""
+    edge = passages.bounds[passage + (not head)]
+    return (edge, edge + length) if head else (edge - length, edge)
+
+
+def _slices(
+    start: Ints, end: Ints, document: Ints, joint: Ints, until: Ints
+) -> Iterator[tuple[slice, int, slice]]:
+    columns = (start, end, document, joint, until)
+    for low, high, when, first, last in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        yield slice(low, high), when, slice(first, last)
 
 
 def _lengths(
@@ -84,7 +101,7 @@ def _telling(
         place, passages.letters, seen, passages.lane[passage[rows]]
     )
     row = rows[row]
-    enough = _weight(passages, passage[row], length[row], head=head) >= TWO_WORDS
+    enough = _weight(passages, passage[row], length[row], head=head) >= THREE_WORDS
     row, document = row[enough], document[enough]
     kept = _holds(passages, stream, passage[row], length[row], document, head=head)
     return row[kept], document[kept]

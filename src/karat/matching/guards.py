@@ -64,12 +64,15 @@ def _seams(
     for start, end, then, until in zip(
         starts, ends, starts[1:], ends[1:], strict=False
     ):
-        yield (
-            data[max(start, end - _CONTEXT) : end],
-            data[end:then],
-            data[then : min(until, then + _CONTEXT)],
-            int(cover.since[end - 1]),
-        )
+        where = int(cover.since[end - 1])
+        # A letter may be tied to the next without counting as covered so far.
+        if where <= document:
+            yield (
+                data[max(start, end - _CONTEXT) : end],
+                data[end:then],
+                data[then : min(until, then + _CONTEXT)],
+                where,
+            )
 
 
 def _negates(cover: Cover, document: int, start: int, end: int, gold: bytes) -> bool:

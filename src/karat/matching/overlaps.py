@@ -44,22 +44,23 @@ def count_fresh(stream: Stream) -> Ints:
 def _same_head(stream: Stream, document: int, copy: int) -> slice:
     """What a document begins with that also stands where a copy of its head ends."""
     start, end = stream.bounds[document : document + 2].tolist()
-    size = end - start
-    place = copy - min(size, _TELLING)
+    whole = end - start
+    place = copy - min(whole, _TELLING)
     letters = stream.letters.codes
-    size = _length(letters[start:end] == letters[place : place + size])
-    edge = stream.bounds[np.searchsorted(stream.bounds, place + size) - 1]
-    return slice(start, start + _without_accident(size, int(edge) - place))
+    size = _length(letters[start:end] == letters[place : place + whole])
+    edge = stream.bounds[np.searchsorted(stream.bounds, place + size, "right") - 1]
+    return slice(start, start + _overlap(size, int(edge) - place, whole))
 
 
 def _same_tail(stream: Stream, document: int, copy: int) -> slice:
     """What a document ends with that also stands where a copy of its tail ends."""
     start, end = stream.bounds[document : document + 2].tolist()
-    size = min(end - start, copy - int(stream.lane_bounds[stream.lane[document]]))
+    whole = end - start
+    room = min(whole, copy - int(stream.lane_bounds[stream.lane[document]]))
     letters = stream.letters.codes
-    size = _length((letters[end - size : end] == letters[copy - size : copy])[::-1])
-    edge = stream.bounds[np.searchsorted(stream.bounds, copy - size, side="right")]
-    return slice(end - _without_accident(size, copy - int(edge)), end)
+    size = _length((letters[end - room : end] == letters[copy - room : copy])[::-1])
+    edge = stream.bounds[np.searchsorted(stream.bounds, copy - size)]
+    return slice(end - _overlap(size, copy - int(edge), whole), end)
 
 
 def _length(same: Bools) -> int:
@@ -67,6 +68,12 @@ def _length(same: Bools) -> int:
     return len(same) if same.all() else int(same.argmin())
 
 
-def _without_accident(size: int, edge: int) -> int:
-    """What is the same, without a few letters beyond the edge of a document."""
-    return edge if edge > 0 and size - edge < WORD else size
+def _overlap(size: int, edge: int, whole: int) -> int:
+    """How much of what is the same is due to an overlap.
+
+    That reaches to the edge of a document, if not through all of the other one: what
+    ends before was said twice. A few letters beyond the edge are the same by accident.
+    """
+    if edge > 0 and size - edge < WORD:
+        return edge
+    return size if size == whole else 0

@@ -12,13 +12,13 @@ from karat.matching.facts import UNSPACED_NEGATIONS, are_facts
 from karat.matching.letters import GAP, Letters, read_letters, spell
 from karat.matching.normaliser import BROKEN
 
-__all__ = ["FOUR_WORDS", "ONE_WORD", "TWO_WORDS", "Passages", "read_passages"]
+__all__ = ["FOUR_WORDS", "ONE_WORD", "THREE_WORDS", "Passages", "read_passages"]
 
 # What a word weighs, in quarters. In scripts without spaces two Chinese or Japanese
 # characters, or four Thai letters, weigh about what a word does.
 ONE_WORD: Final = 4
 FOUR_WORDS: Final = 4 * ONE_WORD
-TWO_WORDS: Final = 2 * ONE_WORD
+THREE_WORDS: Final = 3 * ONE_WORD
 # Beyond this many bytes a word is taken apart: it is a file, not a word.
 _LONG = 48
 _PIECE = 16
