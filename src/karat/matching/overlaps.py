@@ -20,10 +20,9 @@ def count_fresh(stream: Stream) -> Ints:
     the same is not counted again.
     """
     start, end = stream.bounds[:-1], stream.bounds[1:]
-    length = np.minimum(end - start, _TELLING)
-    rows = np.flatnonzero(length >= WORD)
-    place = np.concatenate((start[rows], (end - length)[rows]))
-    length, lane = np.tile(length[rows], 2), np.tile(stream.lane[rows], 2)
+    rows = np.flatnonzero(end - start >= _TELLING)
+    place = np.concatenate((start[rows], end[rows] - _TELLING))
+    length, lane = np.full(len(place), _TELLING), np.tile(stream.lane[rows], 2)
     copies = stream.find(stream.letters, place, length, lane)
     found = np.flatnonzero(copies < place + length)
     fresh = stream.letters.count()
@@ -45,7 +44,7 @@ def _same_head(stream: Stream, document: int, copy: int) -> slice:
     """What a document begins with that also stands where a copy of its head ends."""
     start, end = stream.bounds[document : document + 2].tolist()
     whole = end - start
-    place = copy - min(whole, _TELLING)
+    place = copy - _TELLING
     letters = stream.letters.codes
     size = _length(letters[start:end] == letters[place : place + whole])
     edge = stream.bounds[np.searchsorted(stream.bounds, place + size, "right") - 1]
