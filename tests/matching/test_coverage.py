@@ -16,9 +16,9 @@ from karat.data.gold import Gold, Item, Span as GoldSpan
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.evaluation import evaluate
-from karat.matching.letters import read_letters, spell
 from karat.matching.normaliser import fold
-from karat.matching.tracing import trace
+from karat.matching.spans.letters import read_letters, spell
+from karat.matching.spans.tracing import trace
 from tests.matching.coverage_oracle import covered
 from tests.matching.test_span import measure, share
 

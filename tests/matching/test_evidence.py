@@ -7,8 +7,8 @@ from karat.data.evidence import Evidence, Range
 from karat.data.gold import Gold, Item, Span as GoldSpan
 from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
-from karat.matching.letters import spell
 from karat.matching.span import Span
+from karat.matching.spans.letters import spell
 
 FOX = "The quick brown fox jumps over the lazy dog, within 14 days, near the farm."
 

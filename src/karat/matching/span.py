@@ -13,10 +13,10 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run, note_examples
 from karat.errors import DataError, ParameterError, UsageError
-from karat.matching.gathering import gather
 from karat.matching.layout import lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
-from karat.matching.measuring import Lane, Measurer, Target, read_targets
+from karat.matching.spans.gathering import gather
+from karat.matching.spans.measuring import Lane, Measurer, Target, read_targets
 from karat.matching.texts import Rankings
 
 __all__ = ["Span"]

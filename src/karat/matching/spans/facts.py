@@ -1,7 +1,7 @@
 """Words a passage must not lose: numbers and negations.
 
 A text that says all of a passage but its numbers, or all but a "not", says something
-else. The lists are in letters, as `karat.matching.letters` spells them; numbers written
+else. The lists are in letters, as `letters` spells them; numbers written
 in digits need no list.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.letters import MASKS, WORD, Letters, Words, spell
+from karat.matching.spans.letters import MASKS, WORD, Letters, Words, spell
 
 __all__ = ["NEGATIONS", "UNSPACED_NEGATIONS", "are_facts", "word_keys"]
 

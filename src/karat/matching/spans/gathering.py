@@ -6,12 +6,12 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.evidence import Evidence, Range
-from karat.matching.covering import Cover, cover
-from karat.matching.letters import Letters
-from karat.matching.measuring import Lane, Measurer, place_of
-from karat.matching.passages import read_passages
-from karat.matching.stream import read_stream
-from karat.matching.tracing import trace
+from karat.matching.spans.covering import Cover, cover
+from karat.matching.spans.letters import Letters
+from karat.matching.spans.measuring import Lane, Measurer, place_of
+from karat.matching.spans.passages import read_passages
+from karat.matching.spans.stream import read_stream
+from karat.matching.spans.tracing import trace
 
 __all__ = ["gather"]
 

@@ -11,13 +11,13 @@ from karat.data.arrays import Bools, Floats, Ints
 from karat.data.coverage import Coverage
 from karat.data.gold import Gold
 from karat.data.runs import Document
-from karat.matching.covering import Cover, cover
-from karat.matching.guards import is_contradicted
-from karat.matching.offsets import Place, count_characters
-from karat.matching.overlaps import count_fresh
-from karat.matching.passages import read_passages
-from karat.matching.stream import read_stream
-from karat.matching.stretches import Tables
+from karat.matching.spans.covering import Cover, cover
+from karat.matching.spans.guards import is_contradicted
+from karat.matching.spans.offsets import Place, count_characters
+from karat.matching.spans.overlaps import count_fresh
+from karat.matching.spans.passages import read_passages
+from karat.matching.spans.stream import read_stream
+from karat.matching.spans.stretches import Tables
 from karat.matching.texts import wanted_items
 
 __all__ = ["Lane", "Measurer", "Target", "place_of", "read_targets"]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.letters import GAP, WORD
-from karat.matching.passages import FOUR_WORDS, ONE_WORD, THREE_WORDS, Passages
-from karat.matching.stream import Stream
+from karat.matching.spans.letters import GAP, WORD
+from karat.matching.spans.passages import FOUR_WORDS, ONE_WORD, THREE_WORDS, Passages
+from karat.matching.spans.stream import Stream
 
 __all__ = ["fragments"]
 

@@ -2,8 +2,8 @@
 
 from itertools import chain
 
-from karat.matching.letters import spell
 from karat.matching.normaliser import BROKEN, LINKS
+from karat.matching.spans.letters import spell
 
 __all__ = ["trace"]
 

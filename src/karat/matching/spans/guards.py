@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from karat.matching.covering import Cover
-from karat.matching.facts import NEGATIONS, UNSPACED_NEGATIONS
-from karat.matching.letters import spell
+from karat.matching.spans.covering import Cover
+from karat.matching.spans.facts import NEGATIONS, UNSPACED_NEGATIONS
+from karat.matching.spans.letters import spell
 
 __all__ = ["is_contradicted"]
 

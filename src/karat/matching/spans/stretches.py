@@ -7,7 +7,7 @@ from typing import Final, cast
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.letters import MASKS, WORD, Letters, Words
+from karat.matching.spans.letters import MASKS, WORD, Letters, Words
 
 __all__ = ["Index", "Stretches", "Tables", "heads", "is_new", "mix", "slots"]
 

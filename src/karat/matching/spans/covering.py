@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from karat.data.arrays import Ints
-from karat.matching.fragments import fragments
-from karat.matching.passages import ONE_WORD, Passages
-from karat.matching.stream import Stream
+from karat.matching.spans.fragments import fragments
+from karat.matching.spans.passages import ONE_WORD, Passages
+from karat.matching.spans.stream import Stream
 
 __all__ = ["Cover", "cover"]
 

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.facts import UNSPACED_NEGATIONS, are_facts
-from karat.matching.letters import GAP, Letters, read_letters, spell
 from karat.matching.normaliser import BROKEN
+from karat.matching.spans.facts import UNSPACED_NEGATIONS, are_facts
+from karat.matching.spans.letters import GAP, Letters, read_letters, spell
 
 __all__ = ["FOUR_WORDS", "ONE_WORD", "THREE_WORDS", "Passages", "read_passages"]
 

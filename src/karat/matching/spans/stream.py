@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.letters import (
+from karat.matching.spans.letters import (
     GAP,
     IN_NUMBER,
     MASKS,
@@ -16,7 +16,7 @@ from karat.matching.letters import (
     Letters,
     read_letters,
 )
-from karat.matching.stretches import (
+from karat.matching.spans.stretches import (
     Index,
     Stretches,
     Tables,

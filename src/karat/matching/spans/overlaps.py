@@ -3,8 +3,8 @@
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.letters import WORD
-from karat.matching.stream import Stream
+from karat.matching.spans.letters import WORD
+from karat.matching.spans.stream import Stream
 
 __all__ = ["count_fresh"]
 

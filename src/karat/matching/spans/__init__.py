@@ -1,0 +1,1 @@
+"""How much of a gold passage retrieved texts cover, however they were cut."""
