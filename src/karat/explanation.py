@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from karat.data.evidence import Evidence
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
 from karat.data.policies import Policies
@@ -32,7 +33,8 @@ def explain(
 ) -> tuple[Table, ...]:
     """The ranking of one query with its grades, and each metric worked out on it.
 
-    Where a judge matched claims, its verdicts with their reasons come last.
+    Where a judge matched claims, its verdicts with their reasons come last; where texts
+    were matched by coverage, the words that cover each passage.
 
     Takes the arguments of `evaluate`; the id of the query comes second.
     """
@@ -49,12 +51,14 @@ def explain(
     place = gold.queries.index(query)
     rows = []
     verdicts: tuple[Verdict, ...] = ()
+    evidence: list[Evidence] = []
     ranking: Table | None = None
     for stage in plan.stages:
         policies = replace(plan.policies_of(stage, own_k), force=True)
         matched = stage.matcher.match(one_run, one_gold, judged=True, policies=policies)
         hits = matched.hits
         verdicts += matched.verdicts.get(0, ())
+        evidence += stage.matcher.evidence(one_run, one_gold, query, policies)
         if own_k is not None:
             hits = replace(hits, own_k=own_k[place : place + 1])
         if ranking is None:
@@ -78,7 +82,30 @@ def explain(
     asked = f"query {query}{_asked(fact)}: {ranking.title}"
     worked = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
     ranking = replace(ranking, title=asked)
-    return (ranking, worked, _reasoned(verdicts)) if verdicts else (ranking, worked)
+    last = [_reasoned(verdicts)] if verdicts else []
+    last += [_shown(evidence, documents, texts=texts)] if evidence else []
+    return (ranking, worked, *last)
+
+
+def _shown(
+    evidence: Sequence[Evidence], documents: list[Document], *, texts: bool
+) -> Table:
+    """Which words of which document cover how much of which passage."""
+    rows = []
+    for found in evidence:
+        text = documents[found.rank - 1].text or ""
+        words = " ... ".join(text[start:end] for start, end in found.text)
+        rows.append(
+            [
+                found.item,
+                str(found.rank),
+                f"{found.share:.0%}",
+                "yes" if found.satisfied else "no",
+                _short(" ".join(words.split())) if texts else "(text)",
+            ]
+        )
+    columns = ["gold item", "rank", "covered", "enough", "by these words"]
+    return Table(columns, rows, texts=(0, 4))
 
 
 def _reasoned(verdicts: Sequence[Verdict]) -> Table:

@@ -37,6 +37,7 @@ from karat.reports import REPORTS, Report, by_tag, leaderboard
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track
 from karat.reports.terminal import show, width_of
+from karat.sensitivity import order_flips
 
 __all__ = ["command"]
 
@@ -205,6 +206,7 @@ def _score(
     """The evaluations, and what a reader should know about how files were read."""
     facts = _facts(options)
     evaluations, notes = [], []
+    covered = {}
     for name, loaded in track(inputs, total, "scoring"):
         asked = [*metrics, *_judged(gold or loaded, metrics)]
         evaluation = evaluate(
@@ -214,8 +216,12 @@ def _score(
             **options["scoring"],
         )
         evaluations.append(replace(evaluation, run=name))
+        if any(matcher.startswith("span") for matcher in evaluation.matchers.values()):
+            covered[name] = loaded
         if loaded.format.startswith("trec"):
             notes += unlike_trec_eval(evaluation)
+    if len(covered) == len(evaluations) > 1:
+        notes += order_flips(covered, evaluations, gold=gold, **options["scoring"])
     return evaluations, list(dict.fromkeys(notes))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
 from karat.data.arrays import Bools
+from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.hits import Hits
 from karat.data.parameters import require_choices
@@ -98,6 +99,16 @@ class Matcher(ABC):
     def check(self, metric: str) -> None:
         """Refuse a metric that says nothing over this matcher's hits."""
         del metric
+
+    def evidence(
+        self, run: Run, gold: Gold, query: str, policies: Policies | None = None
+    ) -> list[Evidence]:
+        """Which characters of which documents speak for the gold items of a query.
+
+        Empty for a matcher that does not look at characters.
+        """
+        del run, gold, query, policies
+        return []
 
     @property
     def spelling(self) -> Spelling:
