@@ -4,9 +4,9 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import Deliberation, Failure
 from karat.dispatch.asking import Asking, Stopped
@@ -18,7 +18,7 @@ from karat.dispatch.secrecy import check_endpoint
 from karat.dispatch.settings import Settings
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 
-__all__ = ["Job", "hear", "hear_all"]
+__all__ = ["Job", "awaited", "hear", "hear_all"]
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Deliberation[T]]
@@ -60,9 +60,6 @@ def hear_all(
 ) -> list[T | Failure]:
     """`hear` for those who do not await: in scripts, and in notebooks too.
 
-    Where an event loop is already running, as in a notebook, the hearing gets a thread
-    of its own; the running loop is left alone.
-
     Example:
         >>> from karat.data.judgements import Prompt, Reply
         >>> class Echo:
@@ -76,9 +73,24 @@ def hear_all(
         ...          Settings(journal=None))
         ['A', 'B']
     """
+    return awaited(lambda: hear(jobs, client, settings))
+
+
+def awaited(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What a coroutine returns, for those who do not await.
+
+    Where an event loop is already running, as in a notebook, the coroutine gets a
+    thread of its own; the running loop is left alone.
+
+    Example:
+        >>> async def answer():
+        ...     return 42
+        >>> awaited(answer)
+        42
+    """
     if _loop_is_running():
-        return _in_a_thread(jobs, client, settings)
-    return asyncio.run(hear(jobs, client, settings))
+        return _in_a_thread(task)
+    return asyncio.run(task())
 
 
 def _loop_is_running() -> bool:
@@ -89,14 +101,12 @@ def _loop_is_running() -> bool:
     return True
 
 
-def _in_a_thread(
-    jobs: Sequence[Job[T]], client: Client, settings: Settings | None
-) -> list[T | Failure]:
-    outcome: list[asyncio.Task[list[T | Failure]]] = []
+def _in_a_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    outcome: list[asyncio.Task[T]] = []
     loop = asyncio.new_event_loop()
 
     async def begin() -> None:
-        outcome.append(asyncio.create_task(hear(jobs, client, settings)))
+        outcome.append(asyncio.create_task(task()))
         await asyncio.wait(outcome)
 
     def work() -> None:

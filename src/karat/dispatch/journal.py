@@ -85,6 +85,7 @@ class Entry:
         usage: tokens paid for it.
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
+        cause: what the client itself raised, if it says so; this is not kept.
     """
 
     status: str
@@ -93,6 +94,7 @@ class Entry:
     usage: Usage = field(default_factory=Usage)
     id: str | None = None
     model: str | None = None
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     def reply(self, *, cached: bool = True) -> Reply:
         """The reply, as it is given to a judge."""

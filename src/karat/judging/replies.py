@@ -34,14 +34,17 @@ class Answer(Generic[T]):
 
 
 def ask(
-    prompt: Prompt, read: Callable[[str], Answer[T]]
+    prompt: Prompt, read: Callable[[str], Answer[T]], attempts: int = 2
 ) -> Generator[Prompt, Reply, list[Answer[T]]]:
     """Put a question, and once more if the reply cannot be used; the last counts."""
-    reply = yield prompt
-    answers = [read(reply.text)]
-    if problem := answers[0].problem:
-        reply = yield prompts.repair(prompt, problem)
+    answers: list[Answer[T]] = []
+    for _ in range(attempts):
+        reply = yield prompt
         answers.append(read(reply.text))
+        if (problem := answers[-1].problem) is None:
+            break
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        prompt = prompts.repair(prompt, problem)
     return answers
 
 
