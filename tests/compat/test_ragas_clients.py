@@ -103,6 +103,16 @@ def test_tokens_id_and_model_are_read_where_a_client_tells_them() -> None:
     assert ChatModel("tiny", mock).endpoint == "python:unittest.mock.MagicMock"
 
 
+def test_a_key_that_is_none_changes_no_reply() -> None:
+    for key in ("1", "none", "so it is"):
+        found = ContextRecall(llm_factory("m", client=Chat(api_key=key))).score(
+            **ROWS[1]
+        )
+        said = {verdict.reason for verdict in found.verdicts}
+        assert said == {"***" if key == "so it is" else "so it is"}
+        assert found.value == calm(ContextRecall)[1].value
+
+
 def test_a_refusal_is_no_reply() -> None:
     message = SimpleNamespace(content=None, refusal="I will not.")
     choices = [SimpleNamespace(message=message, finish_reason="stop")]
@@ -177,6 +187,8 @@ def test_whoever_judges_for_karat_judges_here(
 def test_what_is_no_model_is_said() -> None:
     with pytest.raises(UsageError, match="got AsyncOpenAI"):
         ContextRecall(openai.AsyncOpenAI(api_key=CANARY)).score(**ROWS[0])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="stream is no parameter"):
+        llm_factory("m", client=Chat(), stream=True)
     with pytest.raises(UsageError, match="a rehearsal asks nobody"):
         ContextRecall(Rehearsal(Scripted())).score(**ROWS[0])
 

@@ -260,10 +260,13 @@ def test_a_reply_that_was_cut_off_is_not_asked_for_again() -> None:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        ('{"classifications": [7]}', "in classification 1 is no object but 7"),
+        (
+            '{"classifications": [7]}',
+            r"it must be an object, got 7 \(classification 1\)",
+        ),
         ('{"classifications": [{"attributed": 1}]}', "statement must be text"),
         (claims(None), "attributed must be 0 or 1, got NoneType"),
-        (claims(1, "one"), "in classification 2 attributed must be 0 or 1, got str"),
+        (claims(1, "one"), r"attributed must be 0 or 1, got str \(classification 2\)"),
         (claims(float("nan")), "attributed must be 0 or 1, got nan"),
         (claims(-1), "attributed must be 0 or 1, got -1"),
         ('{"a": ' * 5000, "no whole JSON object"),

@@ -13,7 +13,7 @@ from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
 from karat.judging.complaints import complaint, retry_after, unsupported
 
-__all__ = ["OpenAIClient", "read_address", "read_usage", "read_word"]
+__all__ = ["OpenAIClient", "read_address", "read_usage", "read_word", "without_key"]
 
 _OPENAI = "https://api.openai.com/v1"
 _HARMLESS_QUERY = {"api-version"}
@@ -187,7 +187,7 @@ class OpenAIClient:
     def _without_key(self, text: str) -> str:
         """A reply loses the key alone: it must not depend on the environment else."""
         key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text
+        return without_key(text, key)
 
     def _api(self) -> tuple[Any, Any]:
         """The library's client for the event loop that is running, and the library."""
@@ -241,6 +241,11 @@ def read_address(url: str) -> tuple[str, dict[str, str]]:
         )
     bare = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     return bare, query
+
+
+def without_key(text: str, key: str | None) -> str:
+    """A reply without the key, should it quote it; `none` and the like are no key."""
+    return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text
 
 
 def _cause(error: BaseException) -> str:

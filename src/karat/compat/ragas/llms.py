@@ -14,7 +14,12 @@ from karat.judging import Bench, Rehearsal
 from karat.judging.calling import Calls, raised
 from karat.judging.client import Answerer, as_client
 from karat.judging.complaints import complaint, retry_after
-from karat.judging.endpoint import read_address, read_usage, read_word
+from karat.judging.endpoint import (
+    read_address,
+    read_usage,
+    read_word,
+    without_key,
+)
 
 __all__ = ["ChatModel", "Model", "bench_of", "llm_factory"]
 
@@ -48,6 +53,8 @@ class ChatModel:
         self, model: str, client: Any, parameters: Mapping[str, Any] | None = None
     ) -> None:
         create = _create_of(client)
+        if wrong := {"messages", "stream"}.intersection(parameters or {}):
+            raise UsageError(f"{min(wrong)} is no parameter of a model")
         self.model = model
         self.endpoint = _endpoint_of(client)
         self._sent = dict(parameters or {})
@@ -113,7 +120,7 @@ class ChatModel:
         if not isinstance(text, str) or not text.strip():
             raise self._useless("is empty")
         return Reply(
-            text.replace(self._key, "***") if self._key else text,
+            without_key(text, self._key),
             _usage_of(completion),
             read_word(getattr(completion, "id", None)),
             read_word(getattr(completion, "model", None)),
@@ -164,8 +171,9 @@ def llm_factory(
         model: the model's name, such as `gpt-4o-mini`.
         provider: taken for the sake of old calls; what counts is the client.
         client: any object with `chat.completions.create(model=..., messages=...)`.
-        settings: how many calls at once, how long, for how much, and where replies are
-            kept; unless given, 16 calls at once, or one of a client that is not async.
+        settings: how many calls at once, how long, for how much in all, and where
+            replies are kept; unless given, 16 calls at once, or one of a client that
+            is not async.
         parameters: sent along with every prompt; nothing is sent that is not named
             here.
     """

@@ -112,14 +112,14 @@ def _read_claims(reply: Mapping[str, Any], *, strict: bool) -> list[Verdict] | s
     for number, entry in enumerate(entries, 1):
         found = _read_claim(entry, strict=strict)
         if isinstance(found, str):
-            return f"in classification {number} {found}"
+            return f"{found} (classification {number})"
         verdicts.append(found)
     return verdicts
 
 
 def _read_claim(entry: object, *, strict: bool) -> Verdict | str:
     if not isinstance(entry, Mapping):
-        return f"is no object but {_kind(entry)}"
+        return f"it must be an object, got {_kind(entry)}"
     value = _read_integer(entry.get("attributed"), strict=strict)
     if value not in (0, 1):
         return f"attributed must be 0 or 1, got {_kind(entry.get('attributed'))}"
