@@ -20,6 +20,7 @@ from karat.compat.ragas import (
 )
 from karat.compat.ragas.llms import ChatModel
 from karat.data.judgements import Prompt, Usage
+from karat.dispatch import JOURNAL
 from karat.errors import Refused, Transient, UsageError
 from karat.judging import Bench, Rehearsal
 from karat.judging.client import OpenAIClient
@@ -146,6 +147,13 @@ def test_a_real_client_serves_one_plain_call_after_another(library: Any) -> None
     # An async client leaves connections of event loops that are closed by now. Nobody
     # can close those; they go here, where nobody minds.
     gc.collect()
+
+
+def test_only_an_async_client_is_asked_several_things_at_once() -> None:
+    for library, at_once in ((openai.AsyncOpenAI, 16), (openai.OpenAI, 1)):
+        llm = llm_factory("m", client=library(api_key=CANARY))
+        assert llm.client.endpoint == "https://api.openai.com/v1"
+        assert (llm.settings.concurrency, llm.settings.journal) == (at_once, JOURNAL)
 
 
 def test_an_async_client_is_not_shared_by_two_running_loops() -> None:
