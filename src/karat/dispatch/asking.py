@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.dispatch.budget import Budget, usage_ahead
@@ -185,8 +186,10 @@ class Asking:
         try:
             async with asyncio.timeout(self.settings.timeout):
                 reply = await self._client.complete(prompt)
-            # A server that does not count is taken at our estimate.
-            used = reply.usage if reply.usage != Usage() else ahead
+            if reply.usage == Usage():
+                # A server that does not count is taken at our estimate.
+                reply = replace(reply, usage=ahead)
+            used = reply.usage
         except TimeoutError:
             used = ahead
             raise Transient(
