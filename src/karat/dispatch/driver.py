@@ -16,6 +16,7 @@ from karat.dispatch.protocol import Client
 from karat.dispatch.recording import Recorder
 from karat.dispatch.secrecy import check_endpoint
 from karat.dispatch.settings import Settings
+from karat.dispatch.turns import Turns
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 
 __all__ = ["Heard", "Job", "hear", "hear_all"]
@@ -73,7 +74,10 @@ async def hear(
             await stack.enter_async_context(session())
         keys = Keys(client)
         recorder = await stack.enter_async_context(Recorder(journal, keys))
-        asking = Asking(client, settings, journal, recorder, keys)
+        turns = stack.enter_context(
+            Turns(None if settings.offline else settings.journal)
+        )
+        asking = Asking(client, settings, journal, recorder, keys, turns)
         return await _Hearing(jobs, asking).run()
 
 
