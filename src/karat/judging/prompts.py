@@ -8,10 +8,11 @@ needs a new version, so that answers to the old one are not reused; a test pins 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from karat.data.judgements import Prompt
+from karat.data.judgements import Prompt, Schema
 
 __all__ = [
     "DATA",
@@ -83,8 +84,7 @@ def split(question: str | None, reference: str) -> Prompt:
     texts = [("answer", reference)]
     if question:
         texts.insert(0, ("question", question))
-    schema = object_schema(claims={"type": "array", "items": {"type": "string"}})
-    return Prompt(_SPLIT, fenced(texts), schema, "split", VERSION)
+    return Prompt(_SPLIT, fenced(texts), _CLAIMS, "split", VERSION)
 
 
 def support(
@@ -104,25 +104,15 @@ def support(
     texts += [
         (f"context {rank}", t) for rank, t in (*contexts[turn:], *contexts[:turn])
     ]
-    numbers = _numbers(sorted({rank for rank, _ in contexts}))
-    verdict = object_schema(
-        claim={"type": "integer", "enum": [number for number, _ in claims]},
-        alone=numbers,
-        parts=numbers,
-        complete={"type": "boolean"},
-        reason={"type": "string"},
-    )
-    schema = object_schema(verdicts={"type": "array", "items": verdict})
+    numbers = tuple(number for number, _ in claims)
+    schema = _verdicts(numbers, tuple(sorted({rank for rank, _ in contexts})))
     return Prompt(_SUPPORT, fenced(texts, assessor), schema, "support", VERSION)
 
 
 def grade(question: str, passage: str, assessor: int = 1) -> Prompt:
     """Ask how well a passage answers a question, from 0 to 3."""
     texts = [("question", question), ("passage", passage)]
-    schema = object_schema(
-        reason={"type": "string"}, grade={"type": "integer", "enum": [*GRADES]}
-    )
-    return Prompt(_GRADE, fenced(texts, assessor), schema, "grade", VERSION)
+    return Prompt(_GRADE, fenced(texts, assessor), _GRADED, "grade", VERSION)
 
 
 def repair(prompt: Prompt, problem: str) -> Prompt:
@@ -149,15 +139,30 @@ def fenced(texts: Sequence[tuple[str, str]], assessor: int = 1) -> str:
     return "\n\n".join(parts)
 
 
-def object_schema(**properties: Any) -> dict[str, Any]:
+def object_schema(**properties: Any) -> Schema:
     """The JSON schema of an object that has these members and no other."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*properties],
-        "additionalProperties": False,
-    }
+    return Schema(
+        type="object",
+        properties=properties,
+        required=[*properties],
+        additionalProperties=False,
+    )
 
 
-def _numbers(allowed: Sequence[int]) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "integer", "enum": [*allowed]}}
+_CLAIMS = object_schema(claims={"type": "array", "items": {"type": "string"}})
+_GRADED = object_schema(
+    reason={"type": "string"}, grade={"type": "integer", "enum": [*GRADES]}
+)
+
+
+@lru_cache(maxsize=1024)
+def _verdicts(claims: tuple[int, ...], contexts: tuple[int, ...]) -> Schema:
+    ranks = {"type": "array", "items": {"type": "integer", "enum": [*contexts]}}
+    verdict = object_schema(
+        claim={"type": "integer", "enum": [*claims]},
+        alone=ranks,
+        parts=ranks,
+        complete={"type": "boolean"},
+        reason={"type": "string"},
+    )
+    return object_schema(verdicts={"type": "array", "items": verdict})

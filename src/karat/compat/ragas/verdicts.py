@@ -40,6 +40,8 @@ _USEFUL = (
 _TEXT = {"type": "string"}
 _FLAG = {"type": "integer", "enum": [0, 1]}
 _CLAIM = object_schema(statement=_TEXT, reason=_TEXT, attributed=_FLAG)
+_CLASSIFIED = object_schema(classifications={"type": "array", "items": _CLAIM})
+_JUDGED = object_schema(reason=_TEXT, verdict=_FLAG)
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,7 @@ def judge_claims(
     """
     texts = [("question", question), ("answer", answer)]
     texts += [(f"document {rank}", text) for rank, text in enumerate(contexts, 1)]
-    schema = object_schema(classifications={"type": "array", "items": _CLAIM})
-    prompt = Prompt(_CLAIMS, fenced(texts), schema, "attribution", VERSION)
+    prompt = Prompt(_CLAIMS, fenced(texts), _CLASSIFIED, "attribution", VERSION)
     return _settle(prompt, partial(_read_claims, strict=strict))
 
 
@@ -83,8 +84,7 @@ def judge_context(
 ) -> Deliberation[Verdict]:
     """Whether one context is of use for an answer; any integer is a verdict."""
     texts = [("question", question), ("answer", answer), ("document", context)]
-    schema = object_schema(reason=_TEXT, verdict=_FLAG)
-    prompt = Prompt(_USEFUL, fenced(texts), schema, "usefulness", VERSION)
+    prompt = Prompt(_USEFUL, fenced(texts), _JUDGED, "usefulness", VERSION)
     return _settle(prompt, partial(_read_usefulness, context=context, strict=strict))
 
 
