@@ -53,6 +53,12 @@ class Bench:
         name = self.client.model
         return JUDGES + (self.client.endpoint if " " in name else name)
 
+    @property
+    def forgetful(self) -> bool:
+        """Whether replies are to be kept, but nobody could find them again."""
+        lasting = getattr(self.client, "lasting", True)
+        return self.settings.journal is not None and not lasting
+
     def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """The verdict of each judge, in order; a failure is a value with a reason."""
         return hear_all(jobs, self.client, self.settings) if jobs else Heard()

@@ -221,6 +221,12 @@ class Claims(Matcher):
         if silent:
             text = "queries have no claims: no reference, an empty one, or no statement"
             notices.append(Notice("claims", len(silent), text, tuple(silent[:3])))
+        if self.bench.forgetful:
+            text = (
+                "claims were judged by a function that only this process knows: "
+                "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
+            )
+            notices.append(Notice("passing", len(said), text))
         if self.votes > 1:
             split_votes = [verdict for verdict in said if verdict.disagreement]
             share = sum(v.disagreement for v in said) / max(1, len(said))

@@ -1,9 +1,7 @@
 """Whoever answers prompts, however it is given: a model's name, a function."""
 
-import hashlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from types import CodeType
 from typing import Any, TypeAlias
 
 from karat.data.judgements import Prompt, Reply
@@ -11,6 +9,7 @@ from karat.dispatch.protocol import Client
 from karat.errors import Refused, UsageError
 from karat.judging.calling import Calls, raised
 from karat.judging.endpoint import OpenAIClient
+from karat.judging.naming import digest_of
 
 __all__ = ["Answerer", "FunctionClient", "OpenAIClient", "as_client"]
 
@@ -37,15 +36,17 @@ class FunctionClient:
     It is given the instruction and the question as one text. An `OSError` or
     `TimeoutError` it raises is tried again; any other error fails the row.
 
-    Replies are kept under the function's name and a digest of its code, so that an
-    edited function is asked anew. A function that holds values of its surroundings
-    cannot be told from another by its code: give it a `model` name, or its replies
-    are used in this process only.
+    Replies are kept under the function's name and a digest of its code and the plain
+    values it reads, so that an edited function is asked anew. One that hangs on what
+    cannot be seen from outside, such as a client object or a value of its surroundings,
+    cannot be told from another: give it a `model` name, or its replies are used in this
+    process only.
 
     Attributes:
         endpoint: `python:` and the function's name.
         model: what its replies are kept under.
         parameters: anything else that decides the answers.
+        lasting: whether its replies can be found again by another process.
 
     Example:
         >>> def yes(prompt): return "yes"
@@ -63,7 +64,10 @@ class FunctionClient:
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"
-        self.model = model or _identity(function)
+        digest = digest_of(function) if model is None else None
+        self.lasting = model is not None or digest is not None
+        passing = f"this process {uuid.uuid4().hex[:12]}"
+        self.model = model or (f"code {digest[:12]}" if digest else passing)
         self.parameters: Mapping[str, Any] = dict(parameters or {})
 
     def __repr__(self) -> str:
@@ -80,31 +84,3 @@ class FunctionClient:
                 always=True,
             )
         return Reply(text)
-
-
-def _identity(function: Answerer) -> str:
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType) or getattr(function, "__closure__", None):
-        return f"this process {uuid.uuid4().hex[:12]}"
-    return f"code {_digest(code, function).hexdigest()[:12]}"
-
-
-def _digest(code: CodeType, function: object = None) -> "hashlib._Hash":
-    digest = hashlib.sha256(code.co_code)
-    defaults = (
-        getattr(function, "__defaults__", None),
-        getattr(function, "__kwdefaults__", None),
-    )
-    digest.update(repr((code.co_names, code.co_varnames, defaults)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            digest.update(_digest(constant).digest())
-        else:
-            # A set prints in another order each time Python starts.
-            shown = (
-                sorted(map(repr, constant))
-                if isinstance(constant, frozenset)
-                else constant
-            )
-            digest.update(repr(shown).encode("utf-8", "backslashreplace"))
-    return digest
