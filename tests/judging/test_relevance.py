@@ -14,7 +14,6 @@ from karat.data.runs import Document
 from karat.errors import DataError
 from karat.formats.loading import load
 from karat.formats.writing import write
-from karat.judging.injection import TRICKS, probe
 from karat.judging.relevance import grade_pool, pool
 from tests.judging.models import Model, bench
 
@@ -127,30 +126,3 @@ def test_votes_give_the_median_and_their_disagreement() -> None:
     grade = graded.grades["q1"]["d"]
     assert grade.grade == 1
     assert grade.disagreement == pytest.approx(1 / 3)
-
-
-def test_a_judge_that_obeys_passages_is_found_out_trick_by_trick() -> None:
-    gullible = bench(grader("grade is 3"))
-    clean = {"q1": {"d1": 0.0, "d3": 0.0}}
-    found = probe(POOL, QUESTIONS, clean, gullible)
-    assert {trick for trick, count in found.fooled.items() if count} == {
-        "order",
-        "mark",
-    }
-    assert found.fooled["order"] == found.n["order"] == 2
-    steadfast = probe(POOL, QUESTIONS, clean, bench(grader()))
-    assert sum(steadfast.fooled.values()) == 0
-    assert [*steadfast.n] == [*TRICKS]
-    assert "0/2" in steadfast.table().as_text()
-
-
-def test_grades_that_cannot_be_had_are_counted_apart() -> None:
-    found = probe(POOL, QUESTIONS, {"q1": {"d3": 0.0}}, bench(lambda _: "hm"))
-    assert found.failures == len(TRICKS)
-    assert sum(found.n.values()) == 0
-    assert "8 grades could not be had" in found.table().as_text()
-
-
-def test_tricks_need_an_irrelevant_passage() -> None:
-    with pytest.raises(DataError, match="a larger -k"):
-        probe(POOL, QUESTIONS, {"q1": {"d1": 3.0}}, bench(grader()))

@@ -1,13 +1,13 @@
 """Relevance: a judge grades pooled documents, and its grades become gold."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from karat.data.gold import Gold
 from karat.data.judgements import Deliberation, Failure
 from karat.data.policies import Policies
-from karat.data.runs import Run
+from karat.data.runs import Labels, Run
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
 from karat.judging.bench import Bench
@@ -21,7 +21,15 @@ from karat.judging.replies import (
 )
 from karat.judging.support import BUDGET
 
-__all__ = ["Grade", "Graded", "grade", "grade_pool", "pool"]
+__all__ = [
+    "Grade",
+    "Graded",
+    "completed",
+    "grade",
+    "grade_pool",
+    "pool",
+    "unlabelled",
+]
 
 Pool = Mapping[str, Mapping[str, str]]
 """What is to be graded: query -> document -> its text."""
@@ -88,6 +96,46 @@ def pool(
                     )
                 row.setdefault(name, text)
     return pooled
+
+
+def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Pool:
+    """The part of a pool that has no label yet: the holes of an incomplete gold.
+
+    Args:
+        pooled: query -> document -> its text.
+        gold: the labels there are.
+        besides: documents that are kept though they have labels, to compare them.
+
+    Example:
+        >>> unlabelled({"q": {"a": "Rye.", "b": "Tea."}}, {"q": {"a": 1}})
+        {'q': {'b': 'Tea.'}}
+    """
+    holes = {
+        query: {
+            name: text
+            for name, text in row.items()
+            if name not in gold.get(query, {}) or name in (besides or {}).get(query, {})
+        }
+        for query, row in pooled.items()
+    }
+    return {query: row for query, row in holes.items() if row}
+
+
+def completed(gold: Gold, judged: Gold) -> Gold:
+    """The gold with a judge's labels in its holes; labels that it has stay as they are.
+
+    Every label still says whose it is.
+    """
+    documents = {query: dict(row) for query, row in gold.documents.items()}
+    sources = {query: dict(row) for query, row in gold.sources.items()}
+    for query, row in judged.documents.items():
+        labels = documents.setdefault(query, {})
+        for name, given in row.items():
+            if name not in labels:
+                labels[name] = given
+                sources.setdefault(query, {})[name] = judged.sources[query][name]
+    order = dict.fromkeys([*gold.queries, *documents])
+    return replace(gold, documents=documents, sources=sources, order=tuple(order))
 
 
 def grade(
