@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import karat
+from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
 from karat.data.queries import Loaded
 from karat.data.rankings import DocumentRun, RankedRun
@@ -14,7 +15,7 @@ from karat.data.runs import Document
 from karat.errors import DataError
 from karat.formats.loading import load
 from karat.formats.writing import write
-from karat.judging.relevance import grade_pool, pool
+from karat.judging.relevance import completed, grade_pool, pool, unlabelled
 from tests.judging.models import Model, bench
 
 QUESTIONS = {"q1": "Why is bread sour?", "q2": "What is rye?"}
@@ -126,3 +127,68 @@ def test_votes_give_the_median_and_their_disagreement() -> None:
     grade = graded.grades["q1"]["d"]
     assert grade.grade == 1
     assert grade.disagreement == pytest.approx(1 / 3)
+
+
+PEOPLE = Gold(
+    documents={"q0": {"x": 1.0}, "q1": {"d1": 2.0, "d9": 1.0}},
+    sources={"q1": {"d9": "judge:other"}},
+    name="people.qrels",
+)
+
+
+def test_only_holes_are_judged_and_the_rest_stays_as_it_was() -> None:
+    model = Model(grader("sour", "Rye"))
+    holes = unlabelled(POOL, PEOPLE.documents)
+    assert holes == {"q1": {"d3": CORPUS["d3"]}, "q2": {"d2": CORPUS["d2"]}}
+    graded = grade_pool(holes, QUESTIONS, bench(model))
+    assert len(model.asked) == 2
+    gold = completed(PEOPLE, graded.gold)
+    assert gold.documents == {
+        "q0": {"x": 1.0},
+        "q1": {"d1": 2.0, "d9": 1.0, "d3": 0.0},
+        "q2": {"d2": 3.0},
+    }
+    assert gold.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
+    assert gold.queries == ["q0", "q1", "q2"]
+    assert PEOPLE.documents["q1"] == {"d1": 2.0, "d9": 1.0}
+
+
+def test_labels_of_people_win_where_both_have_labelled() -> None:
+    everything = unlabelled(POOL, PEOPLE.documents, besides={"q1": {"d1": 2.0}})
+    assert everything == POOL
+    graded = grade_pool(everything, QUESTIONS, bench(grader("sour")))
+    assert graded.gold.documents["q1"]["d1"] == 3.0
+    gold = completed(PEOPLE, graded.gold)
+    assert gold.documents["q1"]["d1"] == 2.0
+    assert "d1" not in gold.sources["q1"]
+
+
+def test_a_pool_without_holes_asks_nobody() -> None:
+    model = Model(grader())
+    full = {query: dict.fromkeys(row, 0.0) for query, row in POOL.items()}
+    graded = grade_pool(unlabelled(POOL, full), QUESTIONS, bench(model))
+    assert model.asked == []
+    assert completed(Gold(full), graded.gold).documents == full
+
+
+def test_completing_keeps_what_the_gold_holds_besides() -> None:
+    gold = Gold(
+        documents={"q1": {"d1": 1.0}},
+        answers={"q1": (Item("a", "yeast"),)},
+        references={"q3": "Because."},
+    )
+    judged = grade_pool({"q2": POOL["q2"]}, QUESTIONS, bench(grader())).gold
+    whole = completed(gold, judged)
+    assert (whole.answers, whole.references) == (gold.answers, gold.references)
+    assert whole.queries == ["q1", "q3", "q2"]
+
+
+@pytest.mark.parametrize("name", ["g.qrels", "g.jsonl", "g.json", "g.csv", "g.yaml"])
+def test_completed_gold_says_of_each_label_whose_it_is(
+    tmp_path: Path, name: str
+) -> None:
+    judged = grade_pool(unlabelled(POOL, PEOPLE.documents), QUESTIONS, bench(grader()))
+    write(Loaded(gold=completed(PEOPLE, judged.gold)), tmp_path / name)
+    again = load(tmp_path / name, role="gold").gold
+    assert again is not None
+    assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
