@@ -294,6 +294,8 @@ def test_flips_count_changed_grades() -> None:
     changed = flips(before, after)
     assert (changed.changed, changed.n) == (1, 3)
     assert changed.rate == pytest.approx(1 / 3)
+    # One query says nothing of others.
+    assert changed.plain() == {"changed": 1, "n": 3, "interval": (0.0, 1.0)}
     assert math.isnan(flips({}, {}).rate)
 
 

@@ -44,10 +44,17 @@ class Rate(NamedTuple):
 
 
 class Flips(NamedTuple):
-    """How many grades changed when the same was asked again."""
+    """How many grades changed when the same was asked again.
+
+    Attributes:
+        changed: number of grades that changed.
+        n: number of grades.
+        interval: how far their share may be off, for other queries than these.
+    """
 
     changed: int
     n: int
+    interval: Interval | None = None
 
     @property
     def rate(self) -> float:
@@ -56,7 +63,8 @@ class Flips(NamedTuple):
 
     def row(self) -> list[str]:
         """Its row in a table of agreement."""
-        return ["changed when asked again", number(self.rate), "", str(self.n)]
+        interval = _between(self.interval)
+        return ["changed when asked again", number(self.rate), interval, str(self.n)]
 
     def table(self) -> Table:
         """What a person is shown when nothing else was measured."""
@@ -64,13 +72,19 @@ class Flips(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The figures in plain values."""
-        return {"flips": self._asdict()}
+        return {"flips": self.plain()}
+
+    def plain(self) -> dict[str, Any]:
+        """Its fields in plain values."""
+        return {**self._asdict(), "interval": self.interval and self.interval[:2]}
 
 
 def flips(before: Labels, after: Labels) -> Flips:
     """Compare two passes of one judge over the same pairs."""
-    one, other, _ = _paired(before, after)
-    return Flips(int(np.count_nonzero(one != other)), len(one))
+    one, other, query = _paired(before, after)
+    changed = one != other
+    interval = mean_interval(changed.astype(float), binary=True, clusters=query)
+    return Flips(int(np.count_nonzero(changed)), len(one), interval)
 
 
 @dataclass(frozen=True)
@@ -156,7 +170,7 @@ class Agreement:
             "order": None
             if self.order is None
             else {name: _plain(value) for name, value in self.order._asdict().items()},
-            "flips": None if self.flips is None else self.flips._asdict(),
+            "flips": None if self.flips is None else self.flips.plain(),
         }
 
 

@@ -139,15 +139,17 @@ class Probed:
         """What a person is shown: how often what works, and the worst cases."""
         columns = ["planted trick", "talked round", "95% interval", "excess", "p"]
         columns += ["worked", "passages"]
-        shares = [self.control, *self.families, self._share(_ALL, self._planted())]
+        families = self.families
+        shares = [self.control, *families, self._share(_ALL, self._planted())]
         proven = [
             trick.name
             for trick in self.tricks
             if trick.chance is not None and trick.chance < _RARE
         ]
+        number_of = counted(len(families), "family")
         notes = [
             "excess: over the harmless addition in the same passages",
-            "p: the chance that harmless additions work as often, over all families",
+            f"p: the chance that harmless additions do as much, among {number_of}",
             f"beyond chance: {'; '.join(proven) if proven else 'no trick'}",
         ]
         if self.failures:
