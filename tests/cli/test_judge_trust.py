@@ -210,3 +210,40 @@ def test_no_number_is_cut_off_on_a_narrow_page(
     numbers = [line for line in done.out.splitlines() if re.search(r"\d\.\d{4}", line)]
     assert numbers
     assert all(len(line) <= width for line in numbers)
+
+
+def test_grades_are_compared_on_the_scale_of_people(
+    karat: Karat, folder: Path, server: FaultServer
+) -> None:
+    del server
+    graded = labels(folder / "gold.qrels")
+    for name, top in (("binary", 1), ("short", 2)):
+        lines = [f"{q} 0 {d} {min(top, int(g))}\n" for q, _, d, g in graded]
+        (folder / f"{name}.qrels").write_text("".join(lines), "utf-8")
+    done = karat(*TWO, "--agreement", "binary.qrels")
+    assert "the judge's 2 and 3 count as 1" in done.out
+    assert "people say 1" in done.out
+    facts = json.loads(karat(*TWO, "--agreement", "binary.qrels", "--json").out)
+    rates = {rate["name"]: rate["rate"] for rate in facts["agreement"]["rates"]}
+    assert rates["people say 1"] == rates["relevant, judge agrees"]
+    short = karat(*TWO, "--agreement", "short.qrels").out
+    assert "scale: people's grades end at 2, the judge's at 3" in short
+    assert "scale:" not in karat(*TWO, "--agreement", "gold.qrels").out
+    binary = ("--gold", "binary.qrels", "-k", "5", "-o", "full.qrels")
+    assert karat(*TWO, *binary).code == 0
+    assert {grade for *_, grade in labels(folder / "full.qrels")} == {"0", "1"}
+
+
+def test_gold_is_written_though_there_is_nothing_to_plant_tricks_in(
+    karat: Karat, folder: Path, server: FaultServer
+) -> None:
+    del server
+    text = "What rises is dough."
+    retrieved = [{"id": "d", "text": text}]
+    record = {"id": "q1", "query": "What rises?", "retrieved": retrieved}
+    (folder / "one.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
+    asked = ("judge", "one.jsonl", "--model", "tiny", "-o", "one.qrels")
+    done = karat(*asked, "--probe")
+    assert done.code == 2
+    assert "no passage of grade 0 or 1" in done.err
+    assert labels(folder / "one.qrels") == [["q1", "judge:tiny", "d", "2"]]

@@ -130,7 +130,7 @@ def test_votes_give_the_median_and_their_disagreement() -> None:
 
 
 PEOPLE = Gold(
-    documents={"q0": {"x": 1.0}, "q1": {"d1": 2.0, "d9": 1.0}},
+    documents={"q0": {"x": 3.0}, "q1": {"d1": 2.0, "d9": 1.0}},
     sources={"q1": {"d9": "judge:other"}},
     name="people.qrels",
 )
@@ -144,7 +144,7 @@ def test_only_holes_are_judged_and_the_rest_stays_as_it_was() -> None:
     assert len(model.asked) == 2
     gold = completed(PEOPLE, graded.gold)
     assert gold.documents == {
-        "q0": {"x": 1.0},
+        "q0": {"x": 3.0},
         "q1": {"d1": 2.0, "d9": 1.0, "d3": 0.0},
         "q2": {"d2": 3.0},
     }
@@ -192,3 +192,17 @@ def test_completed_gold_says_of_each_label_whose_it_is(
     again = load(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
+
+
+def test_beside_binary_labels_a_judge_says_relevant_or_not() -> None:
+    def answer(prompt: Prompt) -> str:
+        return json.dumps({"grade": int(passage(prompt))})
+
+    pooled = {"q1": {f"d{grade}": str(grade) for grade in range(4)}}
+    judged = grade_pool(pooled, QUESTIONS, bench(answer)).gold
+    people = Gold({"q1": {"x": 1.0, "y": 0.0}, "q2": {"x": -1.0}})
+    whole = completed(people, judged).documents["q1"]
+    assert whole == {"x": 1.0, "y": 0.0, "d0": 0.0, "d1": 0.0, "d2": 1.0, "d3": 1.0}
+    for grades in ({"x": 3.0}, {"x": 0.0}, {"x": 1.0, "y": 0.5}, {}):
+        whole = completed(Gold({"q1": grades}), judged).documents["q1"]
+        assert whole == {**grades, "d0": 0.0, "d1": 1.0, "d2": 2.0, "d3": 3.0}

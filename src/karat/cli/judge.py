@@ -16,6 +16,7 @@ from karat.cli.options import (
     mapping_option,
     writable,
 )
+from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.cli.splitting import show_all, split, write_out
 from karat.cli.trust import Findings, compare, people_of
@@ -96,7 +97,7 @@ def command(**options: Any) -> None:
         return
     if len(failures) > (options["max_failures"] or 0):
         where, reason = next(iter(failures.items()))
-        click.echo(
+        say(
             f"karat: {len(failures)} judgements could not be had, the first for "
             f"{where}: {reason}",
             err=True,
@@ -155,6 +156,8 @@ def _grade(
     questions = _questions(loaded, options["queries"])
     votes = votes_of(options)
     graded = grade_pool(todo, questions, bench, votes=votes)
+    if target is not None and not isinstance(bench, Rehearsal):
+        write_out(Loaded(gold=completed(known, graded.gold)), target)
     again: Graded | None = None
     if options["retest"]:
         # Assessors after those that voted: another wording of the same question.
@@ -169,15 +172,13 @@ def _grade(
         probed = probed.without_texts() if options["no_text"] else probed
     if isinstance(bench, Rehearsal):
         return {}
-    if target is not None:
-        write_out(Loaded(gold=completed(known, graded.gold)), target)
     trusted = compare(runs, graded, again, people, options["metric"])
     kept = sum(
         name in known.documents.get(query, {})
         for query in pooled
         for name in pooled[query]
     )
-    findings = Findings(graded, trusted, probed, kept)
+    findings = Findings(graded, trusted, probed, kept, people or known.documents)
     if options["json"]:
         facts = findings.to_dict(texts=not options["no_text"])
         click.echo(json.dumps(facts, indent=2))

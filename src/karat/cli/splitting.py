@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from karat.cli.judges import votes_of
+from karat.cli.saying import say
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
@@ -47,13 +48,14 @@ def split(
         )
     texts = {q.id: q.text for q in samples.queries.values() if q.text}
     gold, failures = split_references(samples.gold, bench, texts)
+    # What was paid for is written, whatever becomes of the rest.
+    if target is not None and not isinstance(bench, Rehearsal):
+        write_out(replace(samples, gold=gold), target)
     probed: Probed | None = None
     if options["probe"]:
         probed = _probe_claims(replace(samples, gold=gold), bench, options)
     if isinstance(bench, Rehearsal):
         return {}
-    if target is not None:
-        write_out(replace(samples, gold=gold), target)
     if options["json"]:
         facts = _claims(gold, failures, probed, bench, texts=not options["no_text"])
         click.echo(json.dumps(facts, indent=2))
@@ -121,5 +123,5 @@ def write_out(loaded: Loaded, target: Path) -> None:
     """Write it, and say so and what was lost."""
     role: Role | None = "gold" if loaded.run is None else None
     for notice in write(loaded, target, role=role):
-        click.echo(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
-    click.echo(f"karat: wrote {target}", err=True)
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+    say(f"karat: wrote {target}", err=True)

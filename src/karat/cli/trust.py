@@ -16,7 +16,7 @@ from karat.formats.loading import load
 from karat.judging.agreement import Agreement, Flips, agreement, flips
 from karat.judging.ordering import Order, order_agreement
 from karat.judging.prompts import GRADES
-from karat.judging.relevance import Graded, Pool
+from karat.judging.relevance import Graded, Pool, is_binary, on_scale_of
 from karat.judging.resistance import Probed
 
 __all__ = ["Findings", "compare", "people_of"]
@@ -58,6 +58,7 @@ def compare(
     flipped = None if again is None else flips(judged, again.gold.documents)
     if human is None:
         return flipped
+    judged = on_scale_of(human, graded.gold).documents
     order = None if len(runs) == 1 else _order(runs, human, judged, metric)
     return agreement(human, judged, order=order, flipped=flipped)
 
@@ -88,12 +89,14 @@ class Findings:
         trusted: the judge against people, or against itself.
         probed: the judge against tricks.
         kept: number of documents of the pool whose labels were there already.
+        people: labels that the grades are compared or mixed with.
     """
 
     graded: Graded
     trusted: Agreement | Flips | None = None
     probed: Probed | None = None
     kept: int = 0
+    people: Labels | None = None
 
     def tables(self) -> list[Table]:
         """What a person is shown."""
@@ -121,6 +124,8 @@ class Findings:
                 f"{counted(self.kept, 'document')} of the pool had labels, which stay"
             )
             notes.append(f"kept: {text}; every label says whose it is")
+        if scale := self._scale():
+            notes.append(f"scale: {scale}")
         if differ := [one.disagreement for one in said if one.disagreement]:
             share = sum(differ) / len(said)
             text = (
@@ -132,12 +137,24 @@ class Findings:
         title = f"{counted(len(said), 'document')} graded by {self.graded.gold.name}"
         return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
 
+    def _scale(self) -> str | None:
+        """What a reader must know where people and judge use different grades."""
+        if self.people is None or not any(self.people.values()):
+            return None
+        if is_binary(self.people):
+            return "people say 0 or 1, so the judge's 2 and 3 count as 1 beside theirs"
+        top = max(grade for row in self.people.values() for grade in row.values())
+        if top == max(GRADES):
+            return None
+        return f"people's grades end at {top:g}, the judge's at {max(GRADES)}"
+
     def to_dict(self, *, texts: bool) -> dict[str, Any]:
         """Everything in plain values; reasons stay out where texts must."""
         return {
             "source": self.graded.gold.name,
             "calibrated": isinstance(self.trusted, Agreement),
             "kept": self.kept,
+            "scale": self._scale(),
             "grades": [
                 {
                     "query": query,

@@ -27,9 +27,13 @@ __all__ = [
     "completed",
     "grade",
     "grade_pool",
+    "is_binary",
+    "on_scale_of",
     "pool",
     "unlabelled",
 ]
+
+_ANSWERS = 2
 
 Pool = Mapping[str, Mapping[str, str]]
 """What is to be graded: query -> document -> its text."""
@@ -121,11 +125,38 @@ def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Poo
     return {query: row for query, row in holes.items() if row}
 
 
+def is_binary(labels: Labels) -> bool:
+    """Whether the labels say relevant or not, and nothing in between.
+
+    Example:
+        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
+        (True, False)
+    """
+    grades = {grade for row in labels.values() for grade in row.values()}
+    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
+
+
+def on_scale_of(labels: Labels, judged: Gold) -> Gold:
+    """The judge's grades on the scale of other labels, to be mixed or compared.
+
+    Where those say 0 or 1 alone, a document is 1 if it answers the question at least in
+    part, which is grade 2 or 3. Otherwise the grades stay as they are.
+    """
+    if not is_binary(labels):
+        return judged
+    documents = {
+        query: {name: float(given >= _ANSWERS) for name, given in row.items()}
+        for query, row in judged.documents.items()
+    }
+    return replace(judged, documents=documents)
+
+
 def completed(gold: Gold, judged: Gold) -> Gold:
     """The gold with a judge's labels in its holes; labels that it has stay as they are.
 
-    Every label still says whose it is.
+    Every label still says whose it is, and the judge's are on the scale of the others.
     """
+    judged = on_scale_of(gold.documents, judged)
     documents = {query: dict(row) for query, row in gold.documents.items()}
     sources = {query: dict(row) for query, row in gold.sources.items()}
     for query, row in judged.documents.items():
