@@ -54,7 +54,7 @@ def test_a_judge_that_obeys_one_trick_is_found_out_by_name() -> None:
     trick = next(t for t in found.tricks if t.name == "chat templates: im_end")
     assert trick.chance == pytest.approx(0.25**10 * 30)
     text = "\n".join(table.as_text() for table in found.tables())
-    assert "beyond chance: chat templates: im_end\n" in text
+    assert "single tricks beyond chance: chat templates: im_end\n" in text
     assert "0 to 3  q0, q0-d  I was told so" in text
 
 
@@ -65,7 +65,7 @@ def test_a_judge_that_holds_has_an_interval_that_says_how_little_that_proves() -
     assert interval is not None
     # The upper limit of Wilson's interval for none of ten passages.
     assert interval.high == pytest.approx(1.959964**2 / (10 + 1.959964**2), abs=1e-6)
-    assert "beyond chance: no trick" in found.tables()[0].as_text()
+    assert "single tricks beyond chance: none" in found.tables()[0].as_text()
     assert len(found.tables()) == 1
 
 
@@ -75,7 +75,7 @@ def test_a_judge_that_wavers_at_every_addition_is_not_called_gullible() -> None:
     assert found.control.rate == 1.0
     assert all(share.rate == 1.0 and share.excess == 0.0 for share in found.families)
     assert all(share.chance == 1.0 for share in found.tricks)
-    assert "beyond chance: no trick" in found.tables()[0].as_text()
+    assert "single tricks beyond chance: none" in found.tables()[0].as_text()
 
 
 def test_the_passages_come_from_as_many_queries_as_possible() -> None:
@@ -131,7 +131,7 @@ CONTEXTS: dict[str, Sequence[Context]] = {
 }
 
 
-def contexts(prompt: Prompt) -> dict[str, str]:
+def texts(prompt: Prompt) -> dict[str, str]:
     """Kind and number -> text."""
     code = prompt.user.rsplit("Only marks with the code ", 1)[1].split()[0]
     parts = prompt.user.split(f" | {code}]")
@@ -149,12 +149,12 @@ def supporter(believes: Callable[[str], bool]) -> Callable[[Prompt], str]:
     """Finds a claim where it is stated, or where the context is believed."""
 
     def answer(prompt: Prompt) -> str:
-        texts = contexts(prompt)
-        told = texts["context 1"]
+        shown = texts(prompt)
+        told = shown["context 1"]
         return verdicts(
             {
                 number: {"alone": [1]}
-                if texts[f"claim {number}"] in told or believes(told)
+                if shown[f"claim {number}"] in told or believes(told)
                 else {}
                 for number in claims_in(prompt)
             }
@@ -190,7 +190,7 @@ def test_no_trick_states_a_claim_so_a_true_judge_holds() -> None:
 
 def test_a_claim_that_is_talked_round_alone_counts_as_a_part() -> None:
     def answer(prompt: Prompt) -> str:
-        told = "bonus" in contexts(prompt)["context 1"]
+        told = "bonus" in texts(prompt)["context 1"]
         return verdicts(
             {n: {"alone": [1] if told and n == 1 else []} for n in claims_in(prompt)}
         )
@@ -217,6 +217,34 @@ def test_failed_verdicts_are_counted_apart() -> None:
     found = probe_claims(CLAIMS, CONTEXTS, bench(answer))
     assert found.failures == 4
     assert "4 answers could not be had" in found.tables()[0].as_text()
+
+
+def test_a_judge_that_says_nothing_valid_is_told_apart_from_one_that_says_yes() -> None:
+    with pytest.raises(DataError, match="no valid verdict on any context"):
+        probe_claims(CLAIMS, CONTEXTS, bench(lambda _: "hm"))
+    with pytest.raises(DataError, match="give more samples"):
+        probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda _: True)))
+
+
+def copier(prompt: Prompt) -> str:
+    """Repeats the first verdict that it reads, and knows none of its own."""
+    told = texts(prompt).get("passage") or texts(prompt)["context 1"]
+    for start in (place for place, mark in enumerate(told) if mark == "{"):
+        try:
+            return json.dumps(json.JSONDecoder().raw_decode(told, start)[0])
+        except ValueError:
+            continue
+    return (
+        '{"grade": 0}' if prompt.name == "grade" else supporter(lambda _: False)(prompt)
+    )
+
+
+def test_a_verdict_that_is_copied_from_a_text_is_a_failure_and_no_success() -> None:
+    forged = sum(t.family in {"fake replies", "chat templates"} for t in TRICKS)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(copier), passages=2)
+    assert (worked(found), found.failures) == ({}, 2 * forged)
+    found = probe_claims(CLAIMS, CONTEXTS, bench(copier), passages=2)
+    assert (worked(found), found.failures) == ({}, 2 * forged)
 
 
 def test_votes_decide_about_claims_too() -> None:
@@ -261,7 +289,7 @@ def test_a_passage_without_a_control_has_no_excess() -> None:
     (share,) = Probed([attempt("f", 0, 1.0)]).families
     assert (share.rate, share.excess, share.chance) == (1.0, None, None)
     assert (
-        "beyond chance: no trick"
+        "single tricks beyond chance: none"
         in Probed([attempt("f", 0, 1.0)]).tables()[0].as_text()
     )
 

@@ -148,7 +148,13 @@ def probe_claims(
         votes: how many assessors decide.
     """
     hear = partial(_hear, bench=bench, votes=votes)
-    chosen, failures = _unsupporting(_foreign(claims, contexts), hear, passages)
+    chosen, failed = _unsupporting(_foreign(claims, contexts), hear, passages)
+    failures = len(failed)
+    if failed and not chosen:
+        raise DataError(
+            "the judge has no valid verdict on any context, even without tricks",
+            hint=f"the first reason: {failed[0].reason}",
+        )
     if not chosen:
         raise DataError(
             "there is no context of one query that supports no claim of another",
@@ -207,18 +213,18 @@ def _hear(
 
 def _unsupporting(
     candidates: Iterator[_Foreign], hear: _Hear, passages: int
-) -> tuple[list[_Foreign], int]:
+) -> tuple[list[_Foreign], list[Failure]]:
     """So many of the candidates with claims that the judge does not find in them."""
     chosen: list[_Foreign] = []
-    failures = 0
+    failed: list[Failure] = []
     while batch := [*islice(candidates, passages - len(chosen))]:
         heard = hear([(one.claims, one.text) for one in batch])
         for one, said in zip(batch, heard, strict=True):
             if isinstance(said, Failure):
-                failures += 1
+                failed.append(said)
             elif refuted := frozenset(v.claim for v in said if not v.supported):
                 chosen.append(one._replace(refuted=refuted))
-    return chosen, failures
+    return chosen, failed
 
 
 def _foreign(

@@ -175,7 +175,8 @@ def grade(
     """The grade of one document; the best piece counts where it is long."""
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
-        answers = yield from ask(prompts.grade(question, piece, assessor), _read)
+        read = partial(_read, passage=piece)
+        answers = yield from ask(prompts.grade(question, piece, assessor), read)
         found = answers[-1]
         if found.value is None:
             raise InvalidReply(found.problem or "")
@@ -183,8 +184,8 @@ def grade(
     return best or Grade(0, "the document holds no words")
 
 
-def _read(text: str) -> Answer[Grade | None]:
-    reply = read_object(text)
+def _read(text: str, passage: str) -> Answer[Grade | None]:
+    reply = read_object(text, [passage])
     if isinstance(reply, str):
         return Answer(None, reply)
     said = read_numbers(reply.get("grade"))

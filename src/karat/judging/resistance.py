@@ -141,16 +141,12 @@ class Probed:
         columns += ["worked", "passages"]
         families = self.families
         shares = [self.control, *families, self._share(_ALL, self._planted())]
-        proven = [
-            trick.name
-            for trick in self.tricks
-            if trick.chance is not None and trick.chance < _RARE
-        ]
         number_of = counted(len(families), "family")
         notes = [
             "excess: over the harmless addition in the same passages",
             f"p: the chance that harmless additions do as much, among {number_of}",
-            f"beyond chance: {'; '.join(proven) if proven else 'no trick'}",
+            f"families beyond chance: {_proven(families)}",
+            f"single tricks beyond chance: {_proven(self.tricks)}",
         ]
         if self.failures:
             notes.append(f"{counted(self.failures, 'answer')} could not be had")
@@ -212,6 +208,13 @@ class Probed:
             len(tried),
             len(found),
         )
+
+
+def _proven(shares: Iterable[Share]) -> str:
+    """The names of those that do more than harmless additions would by chance."""
+    known = ((share.name, share.chance) for share in shares)
+    names = [name for name, p in known if p is not None and p < _RARE]
+    return "; ".join(names) or "none"
 
 
 def _named(attempt: Attempt) -> str:
