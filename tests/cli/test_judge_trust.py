@@ -29,6 +29,13 @@ def texts(user: str) -> dict[str, str]:
     return dict(found)
 
 
+def wavering(request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Gives 0, but another assessor than the first gives 2 to the first query."""
+    user = request["messages"][-1]["content"]
+    fresh = "You are assessor" in user and "money back" in texts(user)["question"]
+    return 200, completion(json.dumps({"reason": "so", "grade": 2 if fresh else 0}))
+
+
 def words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
@@ -197,6 +204,26 @@ def test_texts_that_serve_as_ids_are_not_written_where_texts_must_stay_out(
     assert "secret" not in done.out + done.err
     assert server.requests == []
     assert karat(*asked).code == 0
+
+
+def test_votes_and_retests_tell_how_steady_a_judge_is(
+    karat: Karat, server: FaultServer
+) -> None:
+    server.answer = wavering
+    facts = json.loads(karat(*TWO, "--retest", "--json").out)
+    first = sum(grade["query"] == "q01" for grade in facts["grades"])
+    everything = len(facts["grades"])
+    flips = facts["agreement"]["flips"]
+    assert (flips["changed"], flips["n"]) == (first, everything)
+    low, high = flips["interval"]
+    assert low < first / everything < high
+    assert facts["calibrated"] is False
+    voted = karat(*TWO, "--votes", "3", "--retest")
+    share = first / 3 / everything
+    assert f"votes: {first} documents divided them; {share:.1%} differ" in voted.out
+    # Of three votes two are fresh, and of three more all are: the median stays.
+    assert "changed when asked again  0.0000" in voted.out
+    assert "uncalibrated" in voted.out
 
 
 @pytest.mark.parametrize("width", [60, 100])

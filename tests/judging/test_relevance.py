@@ -56,8 +56,13 @@ def test_a_query_without_a_text_is_a_sentence() -> None:
         grade_pool(POOL, {"q1": "Why?"}, bench(grader()))
 
 
-@pytest.mark.parametrize("name", ["gold.qrels", "gold.jsonl", "gold.json", "gold.csv"])
+ENDINGS = ("qrels", "jsonl", "json", "csv", "tsv", "yaml", "parquet", "qrels.gz")
+
+
+@pytest.mark.parametrize("name", [f"gold.{ending}" for ending in ENDINGS])
 def test_grades_become_gold_that_keeps_its_source(tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
     graded = grade_pool(POOL, QUESTIONS, bench(grader("sour", "Rye")))
     assert graded.gold.documents == {"q1": {"d1": 3.0, "d3": 0.0}, "q2": {"d2": 3.0}}
     assert graded.grades["q1"]["d1"].reason == "seen"
