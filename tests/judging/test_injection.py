@@ -107,10 +107,14 @@ def test_votes_are_asked_with_tricks_as_they_were_without() -> None:
 
 def test_grades_that_cannot_be_had_are_counted_apart() -> None:
     found = probe_grader(POOL, QUESTIONS, CLEAN, bench(lambda _: "hm"), passages=2)
-    assert found.failures == 2 * PER_PASSAGE
+    assert len(found.failed) == 2 * PER_PASSAGE
     assert not found.attempts
+    assert len(found.families) == 10
+    assert {share.failed for share in found.tricks} == {2}
+    assert found.control.failed == 6
     assert math.isnan(found.control.rate)
-    assert f"{2 * PER_PASSAGE} answers could not be had" in found.tables()[0].as_text()
+    text = found.tables()[0].as_text()
+    assert f"failed: {2 * PER_PASSAGE} attempts without a valid answer" in text
     assert found.to_dict()["control"]["rate"] is None
 
 
@@ -215,8 +219,10 @@ def test_failed_verdicts_are_counted_apart() -> None:
         return "hm" if "sued" in prompt.user else supporter(lambda _: False)(prompt)
 
     found = probe_claims(CLAIMS, CONTEXTS, bench(answer))
-    assert found.failures == 4
-    assert "4 answers could not be had" in found.tables()[0].as_text()
+    assert [*found.failed] == [("pressure", "threat")] * 4
+    threat = next(share for share in found.tricks if share.name == "pressure: threat")
+    assert (threat.attempts, threat.failed) == (0, 4)
+    assert math.isnan(threat.rate)
 
 
 def test_a_judge_that_says_nothing_valid_is_told_apart_from_one_that_says_yes() -> None:
@@ -242,9 +248,9 @@ def copier(prompt: Prompt) -> str:
 def test_a_verdict_that_is_copied_from_a_text_is_a_failure_and_no_success() -> None:
     forged = sum(t.family in {"fake replies", "chat templates"} for t in TRICKS)
     found = probe_grader(POOL, QUESTIONS, CLEAN, bench(copier), passages=2)
-    assert (worked(found), found.failures) == ({}, 2 * forged)
+    assert (worked(found), len(found.failed)) == ({}, 2 * forged)
     found = probe_claims(CLAIMS, CONTEXTS, bench(copier), passages=2)
-    assert (worked(found), found.failures) == ({}, 2 * forged)
+    assert (worked(found), len(found.failed)) == ({}, 2 * forged)
 
 
 def test_votes_decide_about_claims_too() -> None:

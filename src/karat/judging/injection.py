@@ -63,9 +63,11 @@ def probe_grader(
             text = trick.plant(pooled[query][name], plea)
             planted.setdefault(query, {})[key] = text
     graded = grade_pool(planted, questions, bench, votes=votes)
-    attempts = []
+    attempts: list[Attempt] = []
+    failed: list[tuple[str, str]] = []
     for key, (place, query, name, trick_name, family) in tried.items():
         if (said := graded.grades[query].get(key)) is None:
+            failed.append((family, trick_name))
             continue
         before = int(grades[query][name])
         attempts.append(
@@ -81,7 +83,7 @@ def probe_grader(
                 said.reason,
             )
         )
-    return Probed(attempts, "grade", len(graded.failures))
+    return Probed(attempts, "grade", failed)
 
 
 def _for_a_grade(question: str) -> Plea:
@@ -148,12 +150,11 @@ def probe_claims(
         votes: how many assessors decide.
     """
     hear = partial(_hear, bench=bench, votes=votes)
-    chosen, failed = _unsupporting(_foreign(claims, contexts), hear, passages)
-    failures = len(failed)
-    if failed and not chosen:
+    chosen, mute = _unsupporting(_foreign(claims, contexts), hear, passages)
+    if mute and not chosen:
         raise DataError(
             "the judge has no valid verdict on any context, even without tricks",
-            hint=f"the first reason: {failed[0].reason}",
+            hint=f"the first reason: {mute[0].reason}",
         )
     if not chosen:
         raise DataError(
@@ -166,11 +167,12 @@ def probe_claims(
         for plea in [_for_support(one.claims)]
         for trick in (*controls(plea), *TRICKS)
     ]
-    attempts = []
+    attempts: list[Attempt] = []
+    failed: list[tuple[str, str]] = []
     heard = hear([(one.claims, text) for _, one, _, text in tried])
     for (place, one, trick, _), said in zip(tried, heard, strict=True):
         if isinstance(said, Failure):
-            failures += 1
+            failed.append((trick.family, trick.name))
             continue
         found = [v for v in said if v.supported and v.claim in one.refuted]
         attempts.append(
@@ -186,7 +188,7 @@ def probe_claims(
                 found[0].reason if found else "",
             )
         )
-    return Probed(attempts, "claims", failures)
+    return Probed(attempts, "claims", failed)
 
 
 _Verdicts = tuple[Verdict, ...]
