@@ -222,9 +222,9 @@ def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
     assert done.code == 0, done.err
     for word in ("Cohen's kappa", "quadratic", "Krippendorff's alpha", "tau"):
         assert word in done.out
-    assert ["changed", "when", "asked", "again", "0.0000", "114"] in [
-        line.split() for line in done.out.splitlines()
-    ]
+    (line,) = [row for row in done.out.splitlines() if row.startswith("changed when")]
+    assert line.split()[4:7] == ["0.0000", "0.0000", ".."]
+    assert line.split()[-1] == "114"
     assert "uncalibrated" not in done.out
     calls = len(model.asked)
     facts: dict[str, Any] = json.loads(

@@ -97,7 +97,7 @@ def _question(
 ) -> Generator[Prompt, Reply, _Findings]:
     """What the model says of these claims: one valid finding for each of them."""
     numbers = [number for number, _ in claims]
-    read = partial(_read, numbers=numbers, shown={rank for rank, _ in contexts})
+    read = partial(_read, numbers=numbers, contexts=contexts)
     answers = yield from ask(prompts.support(claims, contexts, assessor), read)
     valid: _Findings = {}
     for answer in answers:
@@ -107,14 +107,17 @@ def _question(
     return valid
 
 
-def _read(text: str, numbers: Sequence[int], shown: set[int]) -> Answer[_Findings]:
+def _read(
+    text: str, numbers: Sequence[int], contexts: Sequence[Context]
+) -> Answer[_Findings]:
     """The valid findings of a reply; one made-up claim and none of it counts."""
-    reply = read_object(text)
+    reply = read_object(text, (shown for _, shown in contexts))
     if isinstance(reply, str):
         return Answer({}, reply)
     entries = reply.get("verdicts")
     if not isinstance(entries, list):
         return Answer({}, "it has no list of verdicts")
+    ranks = {rank for rank, _ in contexts}
     findings: _Findings = {}
     problems: list[str] = []
     seen: set[int] = set()
@@ -123,7 +126,7 @@ def _read(text: str, numbers: Sequence[int], shown: set[int]) -> Answer[_Finding
         if not named or len(named) != 1 or named[0] not in numbers:
             return Answer({}, "it judges a claim that was not asked about")
         number = named[0]
-        finding = _read_finding(entry, shown)
+        finding = _read_finding(entry, ranks)
         if number in seen:
             findings.pop(number, None)
             problems.append(f"claim {number} has two verdicts")
