@@ -1,5 +1,6 @@
 """What a server's complaint means, in a sentence that says what to do."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -7,7 +8,7 @@ from http import HTTPStatus
 
 from karat.errors import CallError, Refused, Transient
 
-__all__ = ["complaint", "retry_after", "unsupported"]
+__all__ = ["complaint", "cut_off", "retry_after", "too_long", "unsupported"]
 
 _LONGEST_DETAIL = 300
 _OVERLOADED = 529
@@ -51,7 +52,7 @@ def complaint(
             detail=detail,
             alive=status == HTTPStatus.TOO_MANY_REQUESTS,
         )
-    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _any(_LENGTH_WORDS, words):
+    if too_long(status, body):
         reason = (
             f"the prompt is too long for model {model!r}; shorten the documents or "
             "take a model with a longer context"
@@ -91,10 +92,34 @@ def unsupported(status: int, body: object, optional: Iterable[str]) -> str | Non
     if _any(_LENGTH_WORDS, words):
         return None
     for name in optional:
-        known_as = _SCHEMA_WORDS if name == "response_format" else (name.lower(),)
-        if _any(known_as, words):
+        if name == "response_format":
+            found = _any(_SCHEMA_WORDS, words)
+        else:
+            # As a word of its own: a parameter may be called n.
+            found = re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
+        if found:
             return name
     return None
+
+
+def too_long(status: int, body: object) -> bool:
+    """Whether the prompt, with room for the reply, exceeds what the model can read."""
+    words = message_of(body).lower()
+    return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
+        HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+        and _any(_LENGTH_WORDS, words)
+    )
+
+
+def cut_off(tokens: int, when: str = "") -> str:
+    """What to do about a reply that reached the longest length allowed.
+
+    Example:
+        >>> cut_off(4096)
+        'the reply was cut off at 4,096 tokens; --max-tokens allows more'
+    """
+    at = f" at {tokens:,} tokens" if tokens else ""
+    return f"the reply was cut off{at}{when}; --max-tokens allows more"
 
 
 def message_of(body: object) -> str:

@@ -6,11 +6,12 @@ be missing, said twice or made up. A reply that cannot be used is asked for once
 
 import json
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from karat.data.judgements import Prompt, Reply
 from karat.judging import prompts
+from karat.judging.complaints import cut_off
 
 __all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_reason"]
 
@@ -40,8 +41,12 @@ def ask(
     reply = yield prompt
     answers = [read(reply.text)]
     if problem := answers[0].problem:
+        problem = "it was cut off before its end" if reply.cut else problem
         reply = yield prompts.repair(prompt, problem)
         answers.append(read(reply.text))
+        if answers[1].problem and reply.cut:
+            sentence = cut_off(reply.usage.completion_tokens)
+            answers[1] = replace(answers[1], problem=sentence)
     return answers
 
 

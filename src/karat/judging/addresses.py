@@ -1,0 +1,28 @@
+"""The address of an endpoint, which is logged and so must hold no secret."""
+
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from karat.errors import UsageError
+
+__all__ = ["read_address"]
+
+_HARMLESS_QUERY = {"api-version"}
+
+
+def read_address(url: str) -> tuple[str, dict[str, str]]:
+    """The address and its harmless query; one with a secret in it is refused."""
+    parts = urlsplit(url.strip())
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        # Not shown: a key pasted into the wrong variable would be.
+        raise UsageError(
+            "OPENAI_BASE_URL is no address of a server; it looks like "
+            "http://127.0.0.1:8080/v1"
+        )
+    if parts.username or parts.password or set(query) - _HARMLESS_QUERY:
+        raise UsageError(
+            f"the address of {parts.hostname} must hold no user, password or query, "
+            "since addresses are logged; put the key into OPENAI_API_KEY"
+        )
+    bare = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    return bare, query
