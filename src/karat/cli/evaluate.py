@@ -299,7 +299,8 @@ def _admit(failed: Sequence[tuple[str, str]], allowed: int) -> None:
         first = "" if len(failed) == 1 else "the first "
         say(
             f"karat: {counted(len(failed), 'query')} could not be judged, {first}"
-            f"{query!r}: {why} (--retry-errors asks again)",
+            f"{query!r}: {why}; run the same again to go on (--retry-errors asks all "
+            "of them anew)",
             err=True,
         )
         sys.exit(_INCOMPLETE)

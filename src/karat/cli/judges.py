@@ -1,6 +1,7 @@
 """The model that a command asks: from its options to a bench."""
 
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,16 @@ def bench_of(options: Mapping[str, Any]) -> Bench:
         for option, name in _SETTINGS.items()
         if options[option] is not None
     }
-    settings = Settings(
-        journal=journal, prices=prices, budget=budget, progress=meter, **told
-    )
+    try:
+        settings = Settings(
+            journal=journal, prices=prices, budget=budget, progress=meter, **told
+        )
+    except ParameterError as error:
+        flags = {name: option for option, name in _SETTINGS.items()}
+        flag = f"--{flags[error.parameter].replace('_', '-')}"
+        raise ParameterError(
+            flag, error.parameter, error.must_be, error.value
+        ) from None
     meter.attend(click.get_current_context())
     return (Rehearsal if options["dry_run"] else Bench)(client, settings)
 
@@ -96,7 +104,7 @@ def _prices(text: str | None) -> Prices | None:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) != _TWO:
+    if len(numbers) != _TWO or not all(0 <= number < inf for number in numbers):
         raise ParameterError(
             "--prices", "prices", "two numbers per million tokens, as in 0.15,0.6", text
         )

@@ -78,7 +78,7 @@ class Meter:
                 err=True,
             )
             sys.exit(self._stop_code)
-        if self._budget.calls:
+        if any(hearing.done for hearing in self._hearings) and self._budget.calls:
             cached = sum(hearing.cached for hearing in self._hearings)
             kept = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
             say(f"karat: {self._paid()}; {kept} kept already", err=True)
@@ -89,6 +89,8 @@ class Meter:
         tokens = self._budget.prompt_tokens + self._budget.completion_tokens
         rows = counted(total, "row")
         rows = rows if done == total else f"{done} of {rows}"
+        if failed := sum(hearing.failed for hearing in self._hearings):
+            rows += f" ({failed} failed)"
         calls = counted(self._budget.calls, "call")
         text = f"judged {rows} with {calls}, {tokens:,} tokens"
         cost = self._budget.cost

@@ -8,7 +8,15 @@ from http import HTTPStatus
 
 from karat.errors import CallError, Refused, Transient
 
-__all__ = ["complaint", "cut_off", "retry_after", "too_long", "unsupported"]
+__all__ = [
+    "complaint",
+    "cut_off",
+    "nobody_there",
+    "retry_after",
+    "too_long",
+    "unsupported",
+    "wrong_scheme",
+]
 
 _LONGEST_DETAIL = 300
 _OVERLOADED = 529
@@ -18,6 +26,12 @@ _PASSING = {
     HTTPStatus.TOO_EARLY,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
+_NOWHERE = {
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.NOT_IMPLEMENTED,
+}
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
@@ -70,12 +84,22 @@ def _hopeless(status: int, words: str, endpoint: str, model: str) -> str | None:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
     if status == HTTPStatus.NOT_FOUND and "model" in words:
         return f"{endpoint} does not know model {model!r}; check its name"
-    if status == HTTPStatus.NOT_FOUND or status < HTTPStatus.BAD_REQUEST:
-        return (
-            f"nothing takes prompts at {endpoint} ({_name(status)}); check "
-            "OPENAI_BASE_URL, which mostly ends in /v1"
-        )
+    if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
+        return nobody_there(endpoint, _name(status))
     return None
+
+
+def nobody_there(endpoint: str, answer: str) -> str:
+    """What to do about a server that is there, but not for prompts."""
+    return (
+        f"nothing takes prompts at {endpoint} ({answer}); check OPENAI_BASE_URL, which "
+        "mostly ends in /v1"
+    )
+
+
+def wrong_scheme(cause: str) -> bool:
+    """Whether a connection failed because one side speaks TLS and the other not."""
+    return _any(_NO_TLS, cause.upper().replace(" ", "_"))
 
 
 def unsupported(status: int, body: object, optional: Iterable[str]) -> str | None:
@@ -131,7 +155,9 @@ def message_of(body: object) -> str:
     if isinstance(body, Mapping):
         parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
         body = " ".join(part for part in parts if part)
-    return " ".join(body.split()) if isinstance(body, str) else ""
+    text = " ".join(body.split()) if isinstance(body, str) else ""
+    # A web page is no help to anyone.
+    return "" if text.startswith("<") else text
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

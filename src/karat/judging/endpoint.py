@@ -7,17 +7,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.judgements import Prompt, Reply
 from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
 from karat.judging.addresses import read_address
 from karat.judging.complaints import (
     complaint,
     cut_off,
+    nobody_there,
     retry_after,
     too_long,
     unsupported,
+    wrong_scheme,
 )
+from karat.judging.completions import text_of, usage_of, word_of
 
 __all__ = ["OpenAIClient"]
 
@@ -33,6 +36,8 @@ _LIMITS = {_LONGEST, _LONGEST_WITH_THOUGHTS}
 # Twenty verdicts with long reasons are below this; a model that runs on is not.
 _MOST_TOKENS = 4096
 _SHORTEST_KEY = 8
+# Seconds to get a connection: nobody is there, or nobody speaks our language.
+_CONNECT = 15
 
 
 class OpenAIClient:
@@ -66,7 +71,9 @@ class OpenAIClient:
             raise UsageError("a model has no name; give one, as in --model gpt-4o-mini")
         if wrong := _NO_PARAMETERS.intersection(parameters or {}):
             # Parameters are kept in the journal, where no key may be.
-            raise UsageError(f"{min(wrong)} is no parameter of a model")
+            raise UsageError(
+                f"{min(wrong)} is no parameter to set: karat sends its own"
+            )
         self.model = model
         self._given = {**(parameters or {})}
         told: dict[str, Any] = {"temperature": 0, "seed": 0}
@@ -174,22 +181,34 @@ class OpenAIClient:
                     status, body, retry_after(error.response.headers)
                 )
             except library.APIConnectionError as error:
-                problem = Transient(
-                    f"cannot reach {self.endpoint}; is the server running, and is "
-                    "OPENAI_BASE_URL right?",
-                    detail=self._clean(_cause(error)),
-                    paid=isinstance(error, library.APITimeoutError),
-                )
+                problem = self._unreachable(_cause(error))
             else:
                 return self._read(body)
         # Handed on, not raised in there: the library's errors hold requests, and
         # those hold the key.
         return status, body, problem
 
+    def _unreachable(self, cause: str) -> CallError:
+        if wrong_scheme(cause):
+            return Refused(
+                f"the server at {self.endpoint} does not speak https; does "
+                "OPENAI_BASE_URL begin with http:// rather?",
+                detail=cause,
+                always=True,
+            )
+        return Transient(
+            f"cannot reach {self.endpoint}; is the server running, and is "
+            "OPENAI_BASE_URL right?",
+            detail=self._clean(cause),
+        )
+
     def _read(self, content: bytes) -> Reply | tuple[int, object, CallError]:
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
+            if content.lstrip()[:1] == b"<":
+                page = nobody_there(self.endpoint, "it answers with a web page")
+                return 0, None, Refused(page, always=True)
             return 0, None, self._useless("is not whole JSON")
         match body:
             case {"choices": [{"message": {} as message, **choice}, *_]}:
@@ -204,14 +223,14 @@ class OpenAIClient:
     ) -> Reply | CallError:
         if message.get("refusal") or end == "content_filter":
             return Refused(f"model {self.model!r} declined to answer this prompt")
-        text, usage = _text(message.get("content")), _usage(body.get("usage"))
+        text, usage = text_of(message.get("content")), usage_of(body.get("usage"))
         cut = end == "length"
         if cut and not text.strip():
             # Asked again it would think as long, and be paid for as much.
             return Refused(cut_off(usage.completion_tokens, " before it said anything"))
         if not text.strip():
             return self._useless("is empty")
-        names = (_word(body.get("id")), _word(body.get("model")))
+        names = (word_of(body.get("id")), word_of(body.get("model")))
         return Reply(self._without_key(text), usage, *names, cut=cut)
 
     def _useless(self, how: str) -> Transient:
@@ -239,16 +258,17 @@ class OpenAIClient:
         loop = asyncio.get_running_loop()
         api, users = self._open[loop]
         if api is None:
+            patience = openai.Timeout(None, connect=_CONNECT)
             api = openai.AsyncOpenAI(
                 api_key=self._key_to_send(),
                 base_url=self.endpoint,
                 default_query=self._query,
-                # The driver retries and keeps the time; redirects could lead texts
-                # to where they may not go.
+                # The driver retries and keeps the time of calls; redirects could lead
+                # texts to where they may not go.
                 max_retries=0,
-                timeout=None,
+                timeout=patience,
                 http_client=openai.DefaultAsyncHttpxClient(
-                    follow_redirects=False, timeout=None
+                    follow_redirects=False, timeout=patience
                 ),
             )
             self._open[loop] = (api, users)
@@ -269,22 +289,3 @@ def _cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _text(content: object) -> str:
-    """The text of a message, which some servers send in parts."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
-
-
-def _usage(counts: object) -> Usage:
-    if not isinstance(counts, dict):
-        return Usage()
-    numbers = (counts.get("prompt_tokens"), counts.get("completion_tokens"))
-    return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
-
-
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) else None

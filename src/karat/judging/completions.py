@@ -1,0 +1,26 @@
+"""The parts of what a server sends back, which servers write in several ways."""
+
+from karat.data.judgements import Usage
+
+__all__ = ["text_of", "usage_of", "word_of"]
+
+
+def text_of(content: object) -> str:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def usage_of(counts: object) -> Usage:
+    """The tokens paid for, as far as the server counts them."""
+    if not isinstance(counts, dict):
+        return Usage()
+    numbers = (counts.get("prompt_tokens"), counts.get("completion_tokens"))
+    return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
+
+
+def word_of(value: object) -> str | None:
+    """The text of a field, if it holds one."""
+    return value if isinstance(value, str) else None
