@@ -12,12 +12,18 @@ from karat.data.judgements import Prompt
 from tests.cli.conftest import Done
 from tests.dispatch.fault_server import FaultServer, completion
 
-__all__ = ["answering", "environment", "prompt_of", "started", "written"]
+__all__ = ["answering", "carried_out", "started", "written"]
 
 Answer = tuple[Any, ...]
+# A shell's jobs in the background ignore interrupts, and so would their children.
+_KARAT = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("karat", run_name="__main__")
+"""
 
 
-def prompt_of(request: Mapping[str, Any]) -> Prompt:
+def _prompt_of(request: Mapping[str, Any]) -> Prompt:
     """The prompt that a request carries."""
     system, user = (message["content"] for message in request["messages"])
     form = request["response_format"]["json_schema"]
@@ -31,12 +37,12 @@ def answering(
     """A server that replies by a function, unless `before` has an answer already."""
 
     def respond(request: dict[str, Any]) -> Answer:
-        return before(request) or (200, completion(answer(prompt_of(request))))
+        return before(request) or (200, completion(answer(_prompt_of(request))))
 
     return FaultServer(answer=respond)
 
 
-def environment(**more: str) -> dict[str, str]:
+def _environment(**more: str) -> dict[str, str]:
     """A user's environment: nothing of ours is set in it."""
     ours = ("KARAT_", "OPENAI_", "COLUMNS")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
@@ -49,9 +55,9 @@ def started(
 ) -> "subprocess.Popen[str]":
     """The command as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "karat", *arguments],
+        [sys.executable, "-c", _KARAT, *arguments],
         cwd=folder,
-        env=environment(**more),
+        env=_environment(**more),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
