@@ -172,7 +172,15 @@ def test_a_limit_of_calls_stops_cleanly_and_the_next_run_goes_on(
         (("--dry-run",), "no model to ask: add --model NAME"),
         ((*JUDGED, "--prices", "cheap"), "as in 0.15,0.6"),
         ((*JUDGED, "--max-cost", "1"), "needs --prices"),
+        ((*JUDGED, "--prices", "nan,1"), "as in 0.15,0.6"),
         ((*JUDGED, "--votes", "0"), "votes must be an integer >= 1"),
+        ((*JUDGED, "--rpm", "0"), "--rpm: requests_per_minute must be more than 0"),
+        ((*JUDGED, "--timeout", "nan"), "--timeout: timeout must be more than 0"),
+        ((*JUDGED, "--max-attempts", "0"), "--max-attempts: max_attempts must be 1"),
+        ((*JUDGED, "--max-tokens", "0"), "--max-tokens: tokens must be an integer"),
+        ((*JUDGED, "--parameter", "low"), "expected NAME=VALUE, got 'low'"),
+        ((*JUDGED, "--journal", "."), "cannot keep a journal at ."),
+        ((*JUDGED, "--dry-run", "--explain", "q1"), "nothing to --explain"),
         ((*JUDGED, "--corpus", "none.jsonl"), "none.jsonl"),
     ],
 )
@@ -183,6 +191,29 @@ def test_what_is_missing_is_said(
     done = karat("evaluate", samples, *arguments)
     assert done.code == 2
     assert sentence in done.err
+
+
+def test_a_model_that_no_metric_needs_is_said_to_do_nothing(
+    karat: Karat, teach: Teach
+) -> None:
+    model = teach(KNOWS)
+    scored = ("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr")
+    done = karat(*scored, "--model", "m")
+    assert (done.code, done.out) == (0, karat(*scored).out)
+    assert done.err.startswith("karat: --model does nothing here: ")
+    assert "-m context_recall" in done.err
+    assert model.asked == []
+
+
+def test_samples_without_references_say_what_is_missing(
+    karat: Karat, folder: Path, teach: Teach
+) -> None:
+    teach(KNOWS)
+    record = {"id": "q", "query": "What is rye?", "contexts": ["Rye is a grain."]}
+    (folder / "bare.jsonl").write_text(json.dumps(record), "utf-8")
+    done = karat("evaluate", "bare.jsonl", *JUDGED)
+    assert done.code == 2
+    assert "add --gold, or a reference answer to each sample" in done.err
 
 
 def grades(prompt: Prompt) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
-from karat.dispatch import Refused, Settings, hear_all
+from karat.dispatch import Progress, Refused, Settings, hear_all
 from karat.dispatch.journal import Keys
 from karat.errors import UsageError
 from karat.judging import Bench
@@ -191,3 +191,17 @@ def test_a_reply_of_unknown_length_was_cut_off_all_the_same() -> None:
     judge.send(Reply("{", Usage(), cut=True))
     with pytest.raises(ValueError, match=r"^the reply was cut off; --max-tokens"):
         judge.send(Reply("{", Usage(), cut=True))
+
+
+def test_a_hearing_is_announced_before_its_first_reply() -> None:
+    seen: list[tuple[int, int, int]] = []
+    with FaultServer(answer=lambda _: (200, completion('{"claims": []}'))) as server:
+
+        def look(progress: Progress) -> None:
+            seen.append((progress.done, progress.total, len(server.requests)))
+
+        settings = Settings(journal=None, progress=look)
+        bench = Bench(OpenAIClient("tiny", base_url=server.url), settings)
+        bench.hear([lambda: split(None, "Bread rises.")])
+        bench.hear([])
+    assert seen == [(0, 1, 0), (1, 1, 1)]
