@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from karat.cli.meter import Meter
+from karat.cli.saying import say
 from karat.data.judgements import Usage
 from karat.dispatch import Prices, Progress
 from karat.dispatch.budget import Budget
@@ -110,7 +111,7 @@ def test_elsewhere_the_log_says_it_at_every_tenth(
     assert len(said) == 20
     assert said[0] == "judging: 10/100 rows, 10 calls, 0 tokens"
     assert said[-1] == "judging: 100/100 rows, 100 calls, 0 tokens"
-    assert capsys.readouterr().err == ""
+    assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -166,3 +167,18 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(
         "karat: interrupted; judged 1 of 4 rows with 2 calls, 1,000 tokens, and all "
         "replies are kept in kept.sqlite: run the same command again to go on\n"
     )
+
+
+def test_lines_that_are_said_meanwhile_stand_above_the_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(bars, "Timer", AtOnce)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    judging = meter()
+    judging(Progress(0, 3))
+    say("karat: a call failed", err=True)
+    judging.close()
+    lines = CODES.sub("", terminal.getvalue()).replace("\r", "\n").split("\n")
+    assert "karat: a call failed" in [line.strip() for line in lines]

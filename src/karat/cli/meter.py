@@ -1,6 +1,5 @@
 """What judging takes: a bar while it lasts, and a line on what was paid at its end."""
 
-import logging
 import signal
 import sys
 import threading
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from karat.cli.saying import say
+from karat.cli.settings import log
 from karat.data.tables import counted
 from karat.dispatch import Progress
 from karat.dispatch.budget import Budget
@@ -17,7 +17,6 @@ from karat.reports.progress import Bar, has_room
 
 __all__ = ["Meter"]
 
-log = logging.getLogger("karat")
 _INTERRUPTED = 130
 _TERMINATED = 143
 _TENTHS = 10
