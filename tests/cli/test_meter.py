@@ -4,7 +4,7 @@ import io
 import logging
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 
 from karat.cli.meter import Meter
 from karat.cli.saying import say
+from karat.cli.settings import log
 from karat.data.judgements import Usage
 from karat.dispatch import Prices, Progress
 from karat.dispatch.budget import Budget
@@ -19,6 +20,15 @@ from karat.reports import progress as bars
 
 JOURNAL = Path("kept.sqlite")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What commands with -v before left behind is not heard here."""
+    level = log.level
+    log.setLevel(logging.WARNING)
+    yield
+    log.setLevel(level)
 
 
 class Terminal(io.StringIO):
