@@ -12,8 +12,8 @@ from karat.dispatch import Progress, Refused, Settings, hear_all
 from karat.dispatch.journal import Keys
 from karat.errors import UsageError
 from karat.judging import Bench
-from karat.judging.claims import split
 from karat.judging.client import OpenAIClient
+from karat.judging.splitting import split
 from tests.dispatch.fault_server import FaultServer, completion
 from tests.judging.test_client import ask, error
 

@@ -8,8 +8,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
-from karat.data.judgements import Deliberation, Failure, Prompt
-from karat.dispatch import Client, Estimate, Progress, Settings, estimate, hear_all
+from karat.data.judgements import Deliberation, Failure, Prompt, Usage
+from karat.dispatch import (
+    Client,
+    Estimate,
+    Heard,
+    Progress,
+    Settings,
+    estimate,
+    hear_all,
+)
 from karat.dispatch.budget import Budget
 from karat.judging.client import as_client
 
@@ -53,10 +61,10 @@ class Bench:
         name = self.client.model
         return JUDGES + (self.client.endpoint if " " in name else name)
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> list[T | Failure]:
+    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """The verdict of each judge, in order; a failure is a value with a reason."""
         if not jobs:
-            return []
+            return Heard()
         if (tell := self.settings.progress) is not None:
             # The first reply may take long, and nobody likes to wait in the dark.
             tell(Progress(0, len(jobs)))
@@ -76,7 +84,7 @@ class Rehearsal(Bench):
 
     parts: list[Estimate] = field(default_factory=list)
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> list[T | Failure]:
+    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """Carry every deliberation through with kept or made-up replies."""
         heard: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
@@ -85,7 +93,7 @@ class Rehearsal(Bench):
 
         walks = [partial(follow, place) for place in range(len(jobs))]
         self.parts.append(estimate(walks, self.client, self.settings, _assume))
-        return heard
+        return Heard(heard, [Usage()] * len(jobs))
 
     @property
     def total(self) -> Estimate:

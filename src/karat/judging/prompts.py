@@ -8,10 +8,11 @@ needs a new version, so that answers to the old one are not reused; a test pins 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from karat.data.judgements import Prompt
+from karat.data.judgements import Prompt, Schema
 
 __all__ = ["GRADES", "grade", "repair", "split", "support"]
 
@@ -70,8 +71,7 @@ def split(question: str | None, reference: str) -> Prompt:
     texts = [("answer", reference)]
     if question:
         texts.insert(0, ("question", question))
-    schema = _object(claims={"type": "array", "items": {"type": "string"}})
-    return Prompt(_SPLIT, _fenced(texts), schema, "split", VERSION)
+    return Prompt(_SPLIT, _fenced(texts), _CLAIMS, "split", VERSION)
 
 
 def support(
@@ -91,25 +91,15 @@ def support(
     texts += [
         (f"context {rank}", t) for rank, t in (*contexts[turn:], *contexts[:turn])
     ]
-    numbers = _numbers(sorted({rank for rank, _ in contexts}))
-    verdict = _object(
-        claim={"type": "integer", "enum": [number for number, _ in claims]},
-        alone=numbers,
-        parts=numbers,
-        complete={"type": "boolean"},
-        reason={"type": "string"},
-    )
-    schema = _object(verdicts={"type": "array", "items": verdict})
+    numbers = tuple(number for number, _ in claims)
+    schema = _verdicts(numbers, tuple(sorted({rank for rank, _ in contexts})))
     return Prompt(_SUPPORT, _fenced(texts, assessor), schema, "support", VERSION)
 
 
 def grade(question: str, passage: str, assessor: int = 1) -> Prompt:
     """Ask how well a passage answers a question, from 0 to 3."""
     texts = [("question", question), ("passage", passage)]
-    schema = _object(
-        reason={"type": "string"}, grade={"type": "integer", "enum": [*GRADES]}
-    )
-    return Prompt(_GRADE, _fenced(texts, assessor), schema, "grade", VERSION)
+    return Prompt(_GRADE, _fenced(texts, assessor), _GRADED, "grade", VERSION)
 
 
 def repair(prompt: Prompt, problem: str) -> Prompt:
@@ -136,14 +126,29 @@ def _fenced(texts: Sequence[tuple[str, str]], assessor: int = 1) -> str:
     return "\n\n".join(parts)
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*properties],
-        "additionalProperties": False,
-    }
+def _object(**properties: Any) -> Schema:
+    return Schema(
+        type="object",
+        properties=properties,
+        required=[*properties],
+        additionalProperties=False,
+    )
 
 
-def _numbers(allowed: Sequence[int]) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "integer", "enum": [*allowed]}}
+_CLAIMS = _object(claims={"type": "array", "items": {"type": "string"}})
+_GRADED = _object(
+    reason={"type": "string"}, grade={"type": "integer", "enum": [*GRADES]}
+)
+
+
+@lru_cache(maxsize=1024)
+def _verdicts(claims: tuple[int, ...], contexts: tuple[int, ...]) -> Schema:
+    ranks = {"type": "array", "items": {"type": "integer", "enum": [*contexts]}}
+    verdict = _object(
+        claim={"type": "integer", "enum": [*claims]},
+        alone=ranks,
+        parts=ranks,
+        complete={"type": "boolean"},
+        reason={"type": "string"},
+    )
+    return _object(verdicts={"type": "array", "items": verdict})
