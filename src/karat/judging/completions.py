@@ -2,10 +2,10 @@
 
 from karat.data.judgements import Usage
 
-__all__ = ["text_of", "usage_of", "word_of"]
+__all__ = ["read_text", "read_usage", "read_word"]
 
 
-def text_of(content: object) -> str:
+def read_text(content: object) -> str:
     """The text of a message, which some servers send in parts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -13,7 +13,7 @@ def text_of(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
-def usage_of(counts: object) -> Usage:
+def read_usage(counts: object) -> Usage:
     """The tokens paid for, as far as the server counts them."""
     if not isinstance(counts, dict):
         return Usage()
@@ -21,6 +21,6 @@ def usage_of(counts: object) -> Usage:
     return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
 
 
-def word_of(value: object) -> str | None:
+def read_word(value: object) -> str | None:
     """The text of a field, if it holds one."""
     return value if isinstance(value, str) else None

@@ -20,7 +20,7 @@ from karat.judging.complaints import (
     unsupported,
     wrong_scheme,
 )
-from karat.judging.completions import text_of, usage_of, word_of
+from karat.judging.completions import read_text, read_usage, read_word
 
 __all__ = ["OpenAIClient"]
 
@@ -223,14 +223,14 @@ class OpenAIClient:
     ) -> Reply | CallError:
         if message.get("refusal") or end == "content_filter":
             return Refused(f"model {self.model!r} declined to answer this prompt")
-        text, usage = text_of(message.get("content")), usage_of(body.get("usage"))
+        text, usage = read_text(message.get("content")), read_usage(body.get("usage"))
         cut = end == "length"
         if cut and not text.strip():
             # Asked again it would think as long, and be paid for as much.
             return Refused(cut_off(usage.completion_tokens, " before it said anything"))
         if not text.strip():
             return self._useless("is empty")
-        names = (word_of(body.get("id")), word_of(body.get("model")))
+        names = (read_word(body.get("id")), read_word(body.get("model")))
         return Reply(self._without_key(text), usage, *names, cut=cut)
 
     def _useless(self, how: str) -> Transient:
