@@ -194,7 +194,7 @@ def test_what_is_missing_is_said(
 
 
 def test_a_model_that_no_metric_needs_is_said_to_do_nothing(
-    karat: Karat, teach: Teach
+    karat: Karat, folder: Path, teach: Teach
 ) -> None:
     model = teach(KNOWS)
     scored = ("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr")
@@ -202,6 +202,8 @@ def test_a_model_that_no_metric_needs_is_said_to_do_nothing(
     assert (done.code, done.out) == (0, karat(*scored).out)
     assert done.err.startswith("karat: --model does nothing here: ")
     assert "-m context_recall" in done.err
+    (folder / "karat.yaml").write_text("evaluate: {model: m}", "utf-8")
+    assert karat(*scored).err == "karat: from karat.yaml: model\n"
     assert model.asked == []
 
 

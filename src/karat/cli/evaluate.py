@@ -1,12 +1,13 @@
 """`karat evaluate`: score one or more runs against gold."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from karat.cli.ending import admit, conclude
 from karat.cli.gates import failures, read_gate
 from karat.cli.inputs import read_gold, read_runs
 from karat.cli.options import (
@@ -21,7 +22,6 @@ from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
 from karat.data.policies import policies_for
 from karat.data.queries import Loaded, Query
-from karat.data.tables import counted
 from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
 from karat.explanation import explain
@@ -40,8 +40,6 @@ from karat.sensitivity import order_flips
 
 __all__ = ["command"]
 
-_GATE_FAILED = 1
-_INCOMPLETE = 3
 _JUDGED_AT = 10
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
@@ -127,7 +125,7 @@ def command(**options: Any) -> None:
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
         failed = _explain(inputs, gold, metrics, told)
-        _admit(failed, allowed)
+        admit(failed, allowed)
         return
     evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
     if judge is not None:
@@ -136,7 +134,7 @@ def command(**options: Any) -> None:
         click.echo(f"judging would take: {judge.bench.total}")
         return
     report(evaluations, notes, outputs, options)
-    _conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
+    conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:
@@ -151,7 +149,11 @@ def _judge(options: Mapping[str, Any]) -> Any:
 
 def _say_unasked(evaluations: Sequence[Evaluation]) -> None:
     """A model that nobody needs must not seem to have judged."""
-    if not any("claims" in evaluation.matchers.values() for evaluation in evaluations):
+    if any("claims" in evaluation.matchers.values() for evaluation in evaluations):
+        return
+    origin = click.get_current_context().get_parameter_source("model")
+    # In a file it stands for all evaluations, also for those that need none.
+    if origin is ParameterSource.COMMANDLINE:
         say(
             "karat: --model does nothing here: the gold decides these metrics, and "
             "only -m context_recall or a metric like recall[claims]@5 asks a model",
@@ -270,37 +272,3 @@ def _explain(
         if explanation.failure is not None:
             failed.append((options["explain"], explanation.failure))
     return failed
-
-
-def _conclude(
-    evaluations: Sequence[Evaluation],
-    broken: Sequence[str],
-    gates: int,
-    allowed: int = 0,
-) -> None:
-    for sentence in broken:
-        say(f"karat: gate failed: {sentence}", err=True, alarm=True)
-    if broken:
-        sys.exit(_GATE_FAILED)
-    if gates:
-        click.echo(f"karat: {gates} gate{'s' * (gates > 1)} passed", err=True)
-    failed = []
-    for evaluation in evaluations:
-        whys = (evaluation[name].failures for name in evaluation)
-        most = max(whys, key=len, default={})
-        failed += [(evaluation.queries[place], why) for place, why in most.items()]
-    _admit(failed, allowed)
-
-
-def _admit(failed: Sequence[tuple[str, str]], allowed: int) -> None:
-    """Say which queries could not be judged, and fail unless so many may."""
-    if len(failed) > allowed:
-        query, why = failed[0]
-        first = "" if len(failed) == 1 else "the first "
-        say(
-            f"karat: {counted(len(failed), 'query')} could not be judged, {first}"
-            f"{query!r}: {why}; run the same again to go on (--retry-errors asks all "
-            "of them anew)",
-            err=True,
-        )
-        sys.exit(_INCOMPLETE)
