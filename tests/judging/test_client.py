@@ -377,6 +377,7 @@ def test_an_edited_function_is_asked_anew_and_a_closure_is_never_mistaken() -> N
     [
         (ConnectionError("gone"), Transient, "raised ConnectionError: gone"),
         (KeyError("choices"), Refused, "raised KeyError: 'choices'"),
+        (StopIteration(), Refused, "raised RuntimeError: no more answers"),
         (Transient("busy"), Transient, "busy"),
         (Refused("no"), Refused, "no"),
     ],
@@ -387,8 +388,23 @@ def test_what_a_function_raises_is_said(
     def function(_: str) -> str:
         raise raised
 
-    with pytest.raises(kind, match=sentence):
+    with pytest.raises(kind, match=sentence) as caught:
         ask(as_client(function))
+    if isinstance(raised, OSError | KeyError):
+        assert caught.value.__cause__ is raised
+
+
+def test_an_error_with_a_secret_in_it_is_not_the_cause_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+
+    def function(_: str) -> str:
+        raise KeyError(CANARY)
+
+    with pytest.raises(Refused, match=r"raised KeyError: '\*\*\*'") as caught:
+        ask(as_client(function))
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_function_must_return_text_and_a_judge_must_be_one() -> None:

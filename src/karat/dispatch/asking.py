@@ -158,7 +158,7 @@ class Asking:
         kind = Refused if entry.status == "refused" else Transient
         error = kind(entry.text)
         error.attempts = entry.attempts
-        raise error
+        raise error from entry.cause
 
     async def _keep(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
         try:
@@ -182,7 +182,7 @@ class Asking:
                 if error.always:
                     self.stop(error)
                     raise Stopped from None
-                return Entry("refused", self.sentence(error), attempts)
+                return self._failed("refused", error, attempts)
             except Transient as error:
                 problem = error
             else:
@@ -194,8 +194,11 @@ class Asking:
             if self._breaker.open:
                 continue
             if attempts >= self.settings.max_attempts:
-                return Entry("transient", self.sentence(problem), attempts)
+                return self._failed("transient", problem, attempts)
             await self._rest(self._backoff.wait(attempts, problem.retry_after))
+
+    def _failed(self, status: str, error: CallError, attempts: int) -> Entry:
+        return Entry(status, self.sentence(error), attempts, cause=error.__cause__)
 
     async def _begin(self, prompt: Prompt) -> bool:
         """Wait for leave to make a call; whether it is a probe."""

@@ -4,9 +4,9 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import Deliberation, Failure, Reply, Usage
 from karat.dispatch.asking import Asking, Stopped
@@ -19,7 +19,7 @@ from karat.dispatch.settings import Settings
 from karat.dispatch.turns import Turns
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 
-__all__ = ["Heard", "Job", "hear", "hear_all"]
+__all__ = ["Heard", "Job", "awaited", "hear", "hear_all"]
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Deliberation[T]]
@@ -86,9 +86,6 @@ def hear_all(
 ) -> Heard[T]:
     """`hear` for those who do not await: in scripts, and in notebooks too.
 
-    Where an event loop is already running, as in a notebook, the hearing gets a thread
-    of its own; the running loop is left alone.
-
     Example:
         >>> from karat.data.judgements import Prompt, Reply
         >>> class Echo:
@@ -102,16 +99,31 @@ def hear_all(
         ...          Settings(journal=None))
         ['A', 'B']
     """
+    return awaited(lambda: hear(jobs, client, settings))
+
+
+def awaited(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What a coroutine returns, for those who do not await.
+
+    Where an event loop is already running, as in a notebook, the coroutine gets a
+    thread of its own; the running loop is left alone.
+
+    Example:
+        >>> async def answer():
+        ...     return 42
+        >>> awaited(answer)
+        42
+    """
     if _loop_is_running():
-        return _in_a_thread(jobs, client, settings)
-    heard: list[Heard[T]] = []
+        return _in_a_thread(task)
+    result: list[T] = []
 
     async def work() -> None:
         # Kept aside: asyncio's handling of Ctrl-C writes out what a task returned.
-        heard.append(await hear(jobs, client, settings))
+        result.append(await task())
 
     asyncio.run(work())
-    return heard[0]
+    return result[0]
 
 
 def _loop_is_running() -> bool:
@@ -122,14 +134,12 @@ def _loop_is_running() -> bool:
     return True
 
 
-def _in_a_thread(
-    jobs: Sequence[Job[T]], client: Client, settings: Settings | None
-) -> Heard[T]:
-    outcome: list[asyncio.Task[Heard[T]]] = []
+def _in_a_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    outcome: list[asyncio.Task[T]] = []
     loop = asyncio.new_event_loop()
 
     async def begin() -> None:
-        outcome.append(asyncio.create_task(hear(jobs, client, settings)))
+        outcome.append(asyncio.create_task(task()))
         await asyncio.wait(outcome)
 
     def work() -> None:

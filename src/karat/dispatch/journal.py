@@ -93,6 +93,7 @@ class Entry:
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
         cut: whether the reply ended at the longest length allowed.
+        cause: what the client itself raised, if it says so; this is not kept.
     """
 
     status: str
@@ -102,6 +103,7 @@ class Entry:
     id: str | None = None
     model: str | None = None
     cut: bool = False
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     def reply(self, *, cached: bool = True) -> Reply:
         """The reply, as it is given to a judge."""

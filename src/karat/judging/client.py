@@ -1,23 +1,20 @@
 """Whoever answers prompts, however it is given: a model's name, a function."""
 
-import asyncio
 import hashlib
-import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from types import CodeType
 from typing import Any, TypeAlias
 
 from karat.data.judgements import Prompt, Reply
 from karat.dispatch.protocol import Client
-from karat.errors import CallError, Refused, Transient, UsageError
+from karat.errors import Refused, UsageError
+from karat.judging.calling import Calls, raised
 from karat.judging.endpoint import OpenAIClient
 
 __all__ = ["Answerer", "FunctionClient", "OpenAIClient", "as_client"]
 
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
-_THREADS = 64
 
 
 def as_client(answerer: "str | Answerer | Client") -> Client:
@@ -62,8 +59,7 @@ class FunctionClient:
         model: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self._function = function
-        self._threads: ThreadPoolExecutor | None = None
+        self._calls = Calls(function)
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"
@@ -75,40 +71,15 @@ class FunctionClient:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """What the function answers."""
-        task = asyncio.ensure_future(self._answer(f"{prompt.system}\n\n{prompt.user}"))
-        try:
-            # Waited for, not awaited: whatever the function raises is its answer.
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-        if (error := task.exception()) is not None:
-            raise self._verdict(error)
-        text = task.result()
+        text, error = await self._calls(f"{prompt.system}\n\n{prompt.user}")
+        if error is not None:
+            raise raised(self.endpoint, error)
         if not isinstance(text, str):
             raise Refused(
                 f"{self.endpoint} must return a text, got {type(text).__name__}",
                 always=True,
             )
         return Reply(text)
-
-    async def _answer(self, text: str) -> object:
-        if inspect.iscoroutinefunction(self._function):
-            return await self._function(text)
-        # The default pool has a handful of threads; calls mostly wait.
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, "karat-answers")
-        loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, self._function, text)
-        return await answer if inspect.isawaitable(answer) else answer
-
-    def _verdict(self, error: BaseException) -> BaseException:
-        if isinstance(error, CallError) or not isinstance(error, Exception):
-            return error
-        detail = " ".join(str(error).split()) or None
-        reason = f"{self.endpoint} raised {type(error).__name__}"
-        if isinstance(error, OSError | TimeoutError):
-            return Transient(reason, detail=detail)
-        return Refused(reason, detail=detail)
 
 
 def _identity(function: Answerer) -> str:

@@ -2,7 +2,9 @@
 
 from karat.data.judgements import Usage
 
-__all__ = ["read_text", "read_usage", "read_word"]
+__all__ = ["read_text", "read_usage", "read_word", "without_key"]
+
+_SHORTEST_KEY = 8
 
 
 def read_text(content: object) -> str:
@@ -24,3 +26,8 @@ def read_usage(counts: object) -> Usage:
 def read_word(value: object) -> str | None:
     """The text of a field, if it holds one."""
     return value if isinstance(value, str) else None
+
+
+def without_key(text: str, key: str | None) -> str:
+    """A reply without the key, should it quote it; `none` and the like are no key."""
+    return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text

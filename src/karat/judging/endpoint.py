@@ -20,7 +20,12 @@ from karat.judging.complaints import (
     unsupported,
     wrong_scheme,
 )
-from karat.judging.completions import read_text, read_usage, read_word
+from karat.judging.completions import (
+    read_text,
+    read_usage,
+    read_word,
+    without_key,
+)
 
 __all__ = ["OpenAIClient"]
 
@@ -35,7 +40,6 @@ _LONGEST_WITH_THOUGHTS = "max_completion_tokens"
 _LIMITS = {_LONGEST, _LONGEST_WITH_THOUGHTS}
 # Twenty verdicts with long reasons are below this; a model that runs on is not.
 _MOST_TOKENS = 4096
-_SHORTEST_KEY = 8
 # Seconds to get a connection: nobody is there, or nobody speaks our language.
 _CONNECT = 15
 
@@ -247,7 +251,7 @@ class OpenAIClient:
     def _without_key(self, text: str) -> str:
         """A reply loses the key alone: it must not depend on the environment else."""
         key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text
+        return without_key(text, key)
 
     def _api(self) -> tuple[Any, Any]:
         """The library's client for the event loop that is running, and the library."""

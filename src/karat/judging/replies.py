@@ -36,18 +36,21 @@ class Answer(Generic[T]):
 
 
 def ask(
-    prompt: Prompt, read: Callable[[str], Answer[T]]
+    prompt: Prompt, read: Callable[[str], Answer[T]], attempts: int = 2
 ) -> Generator[Prompt, Reply, list[Answer[T]]]:
     """Put a question, and once more if the reply cannot be used; the last counts."""
-    reply = yield prompt
-    answers = [read(reply.text)]
-    if problem := answers[0].problem:
-        problem = "it was cut off before its end" if reply.cut else problem
-        reply = yield prompts.repair(prompt, problem)
+    answers: list[Answer[T]] = []
+    for left in reversed(range(attempts)):
+        reply = yield prompt
         answers.append(read(reply.text))
-        if answers[1].problem and reply.cut:
-            sentence = cut_off(reply.usage.completion_tokens)
-            answers[1] = replace(answers[1], problem=sentence)
+        if (problem := answers[-1].problem) is None:
+            break
+        if reply.cut:
+            tokens = reply.usage.completion_tokens
+            problem = "it was cut off before its end" if left else cut_off(tokens)
+            answers[-1] = replace(answers[-1], problem=problem)
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        prompt = prompts.repair(prompt, problem)
     return answers
 
 
