@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from karat.data.evidence import Evidence
@@ -19,10 +19,23 @@ from karat.errors import UnknownNameError
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
 
-__all__ = ["explain"]
+__all__ = ["Explanation", "explain"]
 
 _ROWS = 20
 _LONG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One query worked out.
+
+    Attributes:
+        tables: the ranking, the arithmetic, and what a matcher has to show for itself.
+        failure: why the query could not be judged, if it could not.
+    """
+
+    tables: tuple[Table, ...]
+    failure: str | None = None
 
 
 def explain(
@@ -31,7 +44,7 @@ def explain(
     *,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     **options: Any,
-) -> tuple[Table, ...]:
+) -> Explanation:
     """The ranking of one query with its grades, and each metric worked out on it.
 
     Where a judge matched claims, its verdicts with their reasons come last; where texts
@@ -55,6 +68,7 @@ def explain(
     usage = Usage()
     evidence: list[Evidence] = []
     ranking: Table | None = None
+    failure: str | None = None
     for stage in plan.stages:
         policies = replace(plan.policies_of(stage, own_k), force=True)
         matched = stage.matcher.match(one_run, one_gold, judged=True, policies=policies)
@@ -78,6 +92,7 @@ def explain(
             explained = _reason if undefined else type(measure.metric).workings
             why = explained(measure.metric, hits)
             if failed := matched.failures.get(0):
+                failure = failed
                 score, why = math.nan, f"failed: {failed}"
             rows.append([measure.label, number(score), why])
     assert ranking is not None  # noqa: S101
@@ -87,7 +102,7 @@ def explain(
     ranking = replace(ranking, title=asked)
     last = [_reasoned(verdicts, usage)] if verdicts else []
     last += [_shown(evidence, documents, texts=texts)] if evidence else []
-    return (ranking, worked, *last)
+    return Explanation((ranking, worked, *last), failure)
 
 
 def _shown(

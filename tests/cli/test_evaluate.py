@@ -10,7 +10,7 @@ import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
-from karat.cli.evaluate import _conclude as conclude
+from karat.cli.ending import conclude
 from karat.data.evaluations import Evaluation, MetricScores
 from karat.data.policies import Policies
 from karat.data.tables import DASH

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +119,9 @@ def test_texts_do_not_follow_a_redirect() -> None:
         (429, error("x", code="insufficient_quota"), True, "no credit left"),
         (404, error("model 'tiny' not found"), True, "does not know model 'tiny'"),
         (404, {"detail": "Not Found"}, True, "OPENAI_BASE_URL, which mostly ends in"),
+        (405, "", True, "check OPENAI_BASE_URL"),
+        (501, "<html>no</html>", True, "Not Implemented.; check OPENAI_BASE_URL.*/v1$"),
+        (200, " <!doctype html>", True, "with a web page.; check OPENAI_BASE_URL"),
         (307, {}, True, "check OPENAI_BASE_URL"),
         (400, error("maximum context length is 8"), False, "too long for model 'tiny'"),
         (413, "", False, "too long for model 'tiny'"),
@@ -173,6 +178,24 @@ def test_a_server_that_is_not_there_is_said_to_be_so() -> None:
         ask(OpenAIClient("tiny", base_url=url))
 
 
+def test_a_server_that_does_not_speak_https_is_said_to_be_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+
+        def answer() -> None:
+            caller, _ = plain.accept()
+            with caller:
+                caller.recv(1 << 16)
+                caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"https://127.0.0.1:{plain.getsockname()[1]}/v1"
+        with pytest.raises(Refused, match="does not speak https; does") as caught:
+            ask(OpenAIClient("tiny", base_url=url))
+        thread.join()
+    assert caught.value.always
+
+
 def test_a_missing_key_says_what_to_set() -> None:
     with pytest.raises(UsageError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         ask(OpenAIClient("tiny"))
@@ -197,6 +220,11 @@ def test_the_environment_says_where_and_with_which_key(
         f"http://127.0.0.1/v1?key={CANARY}",
         CANARY,
         "ftp://127.0.0.1/v1",
+        "http://[::1/v1",
+        "http://127.0.0.1:99999/v1",
+        "http://127.0.0.1:port/v1",
+        "http://127.0.0.1 8080/v1",
+        "http:///v1",
     ],
 )
 def test_an_address_with_a_secret_is_refused_without_being_shown(url: str) -> None:

@@ -75,6 +75,7 @@ class Reply:
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
         cached: whether it came from the journal and cost nothing now.
+        cut: whether it ended because it had reached the longest length allowed.
     """
 
     text: str
@@ -82,6 +83,7 @@ class Reply:
     id: str | None = None
     model: str | None = None
     cached: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,8 @@ class Asking:
             else:
                 self._breaker.succeeded()
                 text = storable(reply.text)
-                return Entry("ok", text, attempts, reply.usage, reply.id, reply.model)
+                told = (reply.usage, reply.id, reply.model, reply.cut)
+                return Entry("ok", text, attempts, *told)
             self._note(key, problem, probe=probe)
             if self._breaker.open:
                 continue

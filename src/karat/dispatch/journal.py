@@ -22,7 +22,7 @@ from karat.errors import FormatError, UsageError
 __all__ = ["Contents", "Entry", "Journal", "Keys", "storable"]
 
 _OWNER = 0x6B617261
-_VERSION = 1
+_VERSION = 2
 _PRAGMAS = ("busy_timeout=30000", "journal_mode=wal", "synchronous=full")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -40,12 +40,13 @@ CREATE TABLE IF NOT EXISTS replies (
     reply_model TEXT,
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
-    written REAL NOT NULL
+    written REAL NOT NULL,
+    cut INTEGER NOT NULL DEFAULT 0
 )"""
 _READ = """SELECT status, text, attempts, reply_id, reply_model, prompt_tokens,
-completion_tokens FROM replies WHERE key = ?"""
+completion_tokens, cut FROM replies WHERE key = ?"""
 _WRITE = """INSERT OR REPLACE INTO replies
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CONTENTS = """SELECT endpoint, model, count(*), sum(status != 'ok'),
 sum(prompt_tokens), sum(completion_tokens) FROM replies
 GROUP BY endpoint, model ORDER BY endpoint, model"""
@@ -91,6 +92,7 @@ class Entry:
         usage: tokens paid for it.
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
+        cut: whether the reply ended at the longest length allowed.
         cause: what the client itself raised, if it says so; this is not kept.
     """
 
@@ -100,11 +102,12 @@ class Entry:
     usage: Usage = field(default_factory=Usage)
     id: str | None = None
     model: str | None = None
+    cut: bool = False
     cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     def reply(self, *, cached: bool = True) -> Reply:
         """The reply, as it is given to a judge."""
-        return Reply(self.text, self.usage, self.id, self.model, cached)
+        return Reply(self.text, self.usage, self.id, self.model, cached, self.cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +170,9 @@ class Journal:
         row = self._reader.execute(_READ, (key,)).fetchone()
         if row is None:
             return None
-        status, text, attempts, id, model, asked, answered = row
-        return Entry(status, text, attempts, Usage(asked, answered), id, model)
+        status, text, attempts, id, model, asked, answered, cut = row
+        usage = Usage(asked, answered)
+        return Entry(status, text, attempts, usage, id, model, bool(cut))
 
     def write(self, keys: Keys, batch: Iterable[tuple[bytes, Prompt, Entry]]) -> None:
         """Keep these entries: all of them are on the disk when this returns."""
@@ -222,6 +226,7 @@ class Journal:
             *(entry.status, storable(entry.text), entry.attempts),
             *(entry.id, entry.model),
             *(entry.usage.prompt_tokens, entry.usage.completion_tokens, now),
+            entry.cut,
         )
 
     def _open(self, path: str) -> sqlite3.Connection:
@@ -252,6 +257,20 @@ def _lay_out(connection: sqlite3.Connection, path: str) -> None:
         connection.execute(f"PRAGMA application_id = {_OWNER}")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute(_TABLE)
+    elif version < _VERSION:
+        _bring_up(connection)
+
+
+def _bring_up(connection: sqlite3.Connection) -> None:
+    """Give a journal of the first layout the column that it lacks."""
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    # Another process may have been faster.
+    if version < _VERSION:
+        add = "ALTER TABLE replies ADD COLUMN cut INTEGER NOT NULL DEFAULT 0"
+        connection.execute(add)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
 
 
 def _written(schema: Mapping[str, Any] | None) -> str:

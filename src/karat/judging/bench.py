@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
 from karat.data.judgements import Deliberation, Failure, Prompt, Usage
-from karat.dispatch import Client, Estimate, Heard, Settings, estimate, hear_all
+from karat.dispatch import (
+    Client,
+    Estimate,
+    Heard,
+    Progress,
+    Settings,
+    estimate,
+    hear_all,
+)
 from karat.dispatch.budget import Budget
 from karat.judging.client import as_client
 
@@ -61,7 +69,12 @@ class Bench:
 
     def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """The verdict of each judge, in order; a failure is a value with a reason."""
-        return hear_all(jobs, self.client, self.settings) if jobs else Heard()
+        if not jobs:
+            return Heard()
+        if (tell := self.settings.progress) is not None:
+            # The first reply may take long, and nobody likes to wait in the dark.
+            tell(Progress(0, len(jobs)))
+        return hear_all(jobs, self.client, self.settings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,12 @@ be missing, said twice or made up. A reply that cannot be used is asked for once
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from karat.data.judgements import Prompt, Reply
 from karat.judging import prompts
+from karat.judging.complaints import cut_off
 
 __all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_reason"]
 
@@ -42,11 +43,15 @@ def ask(
 ) -> Generator[Prompt, Reply, list[Answer[T]]]:
     """Put a question, and once more if the reply cannot be used; the last counts."""
     answers: list[Answer[T]] = []
-    for _ in range(attempts):
+    for left in reversed(range(attempts)):
         reply = yield prompt
         answers.append(read(reply.text))
         if (problem := answers[-1].problem) is None:
             break
+        if reply.cut:
+            tokens = reply.usage.completion_tokens
+            problem = "it was cut off before its end" if left else cut_off(tokens)
+            answers[-1] = replace(answers[-1], problem=problem)
         # Each repair adds to the last, so that no two attempts are the same prompt.
         prompt = prompts.repair(prompt, problem)
     return answers

@@ -11,15 +11,11 @@ from karat.dispatch import JOURNAL, Client, Settings
 from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, Refused, Transient, UsageError
 from karat.judging import Bench, Rehearsal
+from karat.judging.addresses import read_address
 from karat.judging.calling import Calls, raised
 from karat.judging.client import Answerer, as_client
 from karat.judging.complaints import complaint, retry_after
-from karat.judging.endpoint import (
-    read_address,
-    read_usage,
-    read_word,
-    without_key,
-)
+from karat.judging.completions import read_usage, read_word, without_key
 
 __all__ = ["ChatModel", "Model", "bench_of", "llm_factory"]
 
