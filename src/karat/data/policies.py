@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from karat.catalogue import Catalogue
+from karat.data.parameters import plain_numbers
 from karat.errors import ParameterError
 
 __all__ = ["CHOICES", "PROFILES", "Policies", "policies_for"]
@@ -57,6 +58,7 @@ class Policies:
     profile: str | None = None
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from karat.data.gold import Item, Span
@@ -149,7 +150,7 @@ def read_items(
 def _read_item(
     entry: object, name: str, kind: str, notes: Notes, group: str | None
 ) -> Item:
-    if isinstance(entry, int | float) and not isinstance(entry, bool):
+    if isinstance(entry, int | float | Real) and not isinstance(entry, bool):
         entry = str(entry)
     if not isinstance(entry, Mapping):
         return Item(name, _said(entry, kind), group=group)

@@ -10,6 +10,7 @@ Understood are
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 from karat.data.queries import Loaded
@@ -265,7 +266,7 @@ def _is_gold(values: Sequence[Any], source: Source) -> bool:
     if source.role is not None:
         return source.role == "gold"
     numbers = [n for v in values[:100] if isinstance(v, Mapping) for n in v.values()]
-    gold = bool(numbers) and all(isinstance(number, int) for number in numbers)
+    gold = bool(numbers) and all(isinstance(number, Integral) for number in numbers)
     why = "its numbers are whole" if gold else "it does not say otherwise"
     source.notes.notice("role", f"read as {'gold' if gold else 'a run'}, because {why}")
     return gold

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
+from numbers import Real
 from typing import Any, TypeGuard
 
 from karat.errors import FormatError
@@ -159,7 +160,7 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 def is_scores(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping holds nothing but numbers."""
-    return all(isinstance(number, int | float) for number in value.values())
+    return all(isinstance(number, int | float | Real) for number in value.values())
 
 
 def looks_like_text(values: Sequence[str]) -> bool:
