@@ -21,7 +21,14 @@ from karat.formats.records.values import (
     show,
 )
 
-__all__ = ["COLUMNS", "Table", "reading", "rows_of", "system_column"]
+__all__ = [
+    "COLUMNS",
+    "Table",
+    "read_as_one",
+    "reading",
+    "rows_of",
+    "system_column",
+]
 
 COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
 """The columns a row is read from, in the order `Table.take` wants their values."""
@@ -41,6 +48,11 @@ def system_column(names: Iterable[str]) -> str | None:
         'System'
     """
     return next((name for name in names if name.lower() in _SYSTEMS), None)
+
+
+def read_as_one(column: str | None) -> str:
+    """What is to be said of a table of several systems that nobody asked to split."""
+    return f"values of {column!r} were read as one system; --by splits them"
 
 
 class Table:
@@ -113,9 +125,8 @@ class Table:
         if not self._rows and not source.notes.problems:
             source.notes.problem(source.error("has a header but no rows"))
         if self._role == "run" and len(self._systems) > 1:
-            text = f"values of {self._system!r} were read as one system; --by splits"
             for system in sorted(self._systems):
-                source.notes.notice("systems", f"{text} them", system)
+                source.notes.notice("systems", read_as_one(self._system), system)
             self._refuse_mixture()
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
