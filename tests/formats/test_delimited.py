@@ -146,6 +146,13 @@ def test_a_table_of_systems_is_split_by_a_column(save: Save, ids: Ids) -> None:
         load_by(save("a.csv", text), "team")
 
 
+def test_each_part_of_a_table_tells_of_itself_alone(save: Save) -> None:
+    text = "qid,docid,rank,system\nq,a,1,x\nq,b,1,x\nq,a,1,y\nq,b,1,y\nq,c,1,z\n"
+    parts = load_by(save("a.csv", text), "system", role="run")
+    told = {name: [n.count for n in part.notices] for name, part in parts.items()}
+    assert told == {"x": [1], "y": [1], "z": []}
+
+
 def test_the_mapping_names_columns(save: Save, ids: Ids) -> None:
     text = "frage,treffer,punkte\nq,a,1\nq,b,2\n"
     mapping = {"id": "frage", "document": "treffer", "score": "punkte"}

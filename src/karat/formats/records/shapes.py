@@ -112,7 +112,10 @@ def load_records_by(
         parts.setdefault(str(record[column]), []).append((line, record))
     if not parts:
         raise source.error("is empty: there is nothing to read")
-    return {value: load_stream(iter(p), source, format) for value, p in parts.items()}
+    return {
+        value: load_stream(iter(part), source.apart(), format)
+        for value, part in parts.items()
+    }
 
 
 def _load_rows(
