@@ -63,7 +63,9 @@ def evaluate(  # noqa: PLR0913
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.
         missing: gold queries the run lacks: `zero`, `skip` or `error`; natively `zero`.
-        extra: run queries without gold: `ignore` or `error`; natively `ignore`.
+        extra: run queries without gold: `ignore` or `error`; natively `ignore`. What
+            is ignored in a mapping of scores is not checked either: looking at it all
+            would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
         ties: `trec` or `input`; natively `trec`.
         threshold: the smallest grade that counts as relevant; natively any positive.
