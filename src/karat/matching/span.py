@@ -13,7 +13,7 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run, note_examples
 from karat.errors import DataError, ParameterError, UsageError
-from karat.matching.layout import lay_out
+from karat.matching.layout import first_ranks_of, lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.spans.gathering import gather
 from karat.matching.spans.measuring import Lane, Measurer, Target, read_targets
@@ -105,22 +105,8 @@ class Span(Matcher):
         """Where each gold item was first covered enough."""
         matcher = replace(self, gain="binary")
         hits = matcher.match(run, gold, judged=True, policies=policies).hits
-        assert hits.item is not None  # noqa: S101
-        first = np.zeros(len(hits.gold_grade), np.int64)
-        first[hits.item] = hits.rank
-        found = iter(first.tolist())
-        return [
-            FirstRanks(
-                {
-                    target.name: next(found) or None
-                    for target in read_targets(gold, query)
-                },
-                retrieved,
-            )
-            for query, retrieved in zip(
-                gold.queries, hits.retrieved.tolist(), strict=True
-            )
-        ]
+        rows = (read_targets(gold, query) for query in gold.queries)
+        return first_ranks_of(hits, ([target.name for target in row] for row in rows))
 
     def evidence(
         self, run: Run, gold: Gold, query: str, policies: Policies | None = None
