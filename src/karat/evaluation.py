@@ -13,6 +13,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
+from karat.data.tables import counted
 from karat.engines import ENGINES, Engine, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError
 from karat.formats.told import renamed
@@ -221,14 +222,16 @@ def _refuse(
 ) -> None:
     if policies.missing == "error" and outcome.missing.any():
         raise MismatchError(
-            f"the run has no results for {int(outcome.missing.sum())} gold queries",
+            "the run has no results for "
+            + counted(int(outcome.missing.sum()), "gold query"),
             path=run.name,
             query=queries[int(np.flatnonzero(outcome.missing)[0])],
             hint="missing='zero' (--missing zero) scores them 0, 'skip' omits them",
         )
     if policies.extra == "error" and outcome.extra:
         raise MismatchError(
-            f"{outcome.extra} queries of the run have no gold",
+            f"{counted(outcome.extra, 'query')} of the run "
+            f"{'has' if outcome.extra == 1 else 'have'} no gold",
             path=run.name,
             hint="extra='ignore' (--extra ignore) scores the others",
         )

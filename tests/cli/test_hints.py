@@ -162,6 +162,6 @@ def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:
     (folder / "s.csv").write_text("id,retrieved_ids,relevant_ids\n1,a;b;c,b\n")
     done = karat("evaluate", "s.csv", "-m", "rr", "--force")
     said = " ".join(done.out.split())
-    assert 'joined: 1 rankings read as one id each; a list is JSON: ["a", "b"]' in said
+    assert 'joined: 1 ranking read as one id; a list is JSON: ["a", "b"]' in said
     (folder / "t.csv").write_text('id,retrieved_ids,relevant_ids\n1,"[""b""]",b\n')
     assert "joined" not in karat("evaluate", "t.csv", "-m", "rr").out

@@ -117,11 +117,13 @@ class Gold:
         judged = sum(who[name] for name in judges)
         if len(judges) < len(who):
             counts = ", ".join(f"{name} {count}" for name, count in who.items())
-            text = f"labels are a judge's, among others ({counts}): sources are mixed"
-            return (Notice("mixed", judged, text),)
-        text = f"labels were given by {', '.join(judges)} alone; karat judge "
-        text += "--agreement compares a judge with people"
-        return (Notice("uncalibrated", judged, text),)
+            mixed = f"a judge's, among others ({counts}): sources are mixed"
+            one = f"label is {mixed}"
+            return (Notice("mixed", judged, f"labels are {mixed}", one=one),)
+        who_alone = f"given by {', '.join(judges)} alone; karat judge "
+        who_alone += "--agreement compares a judge with people"
+        text, one = f"labels were {who_alone}", f"label was {who_alone}"
+        return (Notice("uncalibrated", judged, text, one=one),)
 
     def fingerprint(self, query: str) -> str:
         """A short digest of one query's labels, equal only for equal labels.

@@ -11,6 +11,7 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
 from karat.data.runs import Run
+from karat.data.tables import counted
 from karat.formats.decoding import decode_text
 from karat.formats.format import Format, Source
 from karat.formats.records.fields import infer, is_row, known_as
@@ -263,7 +264,7 @@ def _counted(
         if len(row) == width:
             yield line, row
         else:
-            problem = f"has {len(row)} cells, but there are {width} columns"
+            problem = f"has {counted(len(row), 'cell')}, but there are {width} columns"
             source.notes.problem(source.error(problem, line=line))
 
 

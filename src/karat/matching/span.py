@@ -12,6 +12,7 @@ from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run, note_examples
+from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.layout import first_ranks_of, lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
@@ -184,8 +185,8 @@ class _Lanes:
             queries = ", ".join(note_examples(self.unplaced))
             raise DataError(
                 "the gold spans have no text, and the retrieved documents of "
-                f"{len(self.unplaced)} queries do not say where in their source they "
-                f"lie: {queries}",
+                f"{counted(len(self.unplaced), 'query')} do not say where in their "
+                f"source they lie: {queries}",
                 path=run.name,
                 hint="give each retrieved document doc, start and end, or each span "
                 "its text",

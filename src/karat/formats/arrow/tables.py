@@ -19,7 +19,7 @@ from karat.formats.format import Source
 from karat.formats.records.fields import infer, is_row
 from karat.formats.records.samples import Samples
 from karat.formats.records.tables import read_as_one, reading, system_column
-from karat.formats.records.values import COERCED
+from karat.formats.records.values import COERCED, COERCED_ONE
 
 __all__ = ["load_samples", "load_table", "split_table"]
 
@@ -102,8 +102,9 @@ def load_samples(
         mapping = {f: MAPPING.get(f, t) for f, t in loaded.mapping.items()}
         loaded = replace(loaded, mapping=mapping)
     if grouped:
-        text = "gold items accept any of several documents; each was taken as an item"
-        notices = (*loaded.notices, Notice("groups", grouped, text))
+        what = "any of several documents; each was taken as an item"
+        text, one = f"gold items accept {what}", f"gold item accepts {what}"
+        notices = (*loaded.notices, Notice("groups", grouped, text, one=one))
         loaded = replace(loaded, notices=notices)
     return loaded
 
@@ -187,7 +188,7 @@ def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:
     numbers = [mapping[f] for f in ("id", "document") if "int" in kinds[f][:4]]
     if not numbers:
         return ()
-    return (Notice(COERCED[0], table.size, COERCED[1], tuple(numbers)),)
+    return (Notice("coerced", table.size, COERCED, tuple(numbers), COERCED_ONE),)
 
 
 def _systems(table: Tabular, fields: Mapping[str, str]) -> tuple[Notice, ...]:

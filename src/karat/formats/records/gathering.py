@@ -37,7 +37,8 @@ from karat.formats.records.values import (
 __all__ = ["Gathered"]
 
 _ENOUGH = 1000
-_ORDER = "the order of the list is the rank; its scores say otherwise"
+_ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
 
 
 class Gathered:
@@ -103,7 +104,7 @@ class Gathered:
                     f"got {show(value)}"
                 )
             if ours != "retrieved_texts":
-                note_joined(value, "rankings", self._notes)
+                note_joined(value, "ranking", self._notes)
             value = [value]
         kinds = {*map(type, value)}
         if ours != "retrieved_texts" and kinds <= {str, int}:
@@ -141,7 +142,7 @@ class Gathered:
             self._kinds.add("texts")
         scores = [d.score for d in ranking if d.score is not None]
         if any(a < b for a, b in pairwise(scores)):
-            self._notes.notice("order", _ORDER, query)
+            self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
 
     def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
         """One field of one query's gold."""

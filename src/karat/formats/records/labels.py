@@ -70,7 +70,7 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
             return Labels(read_scored(value, "grade", notes))
         value = [value]
     if not is_list(value):
-        note_joined(value, "relevant documents", notes)
+        note_joined(value, "relevant document", notes)
         value = [value]
     if {*map(type, value)} <= {str, int}:
         ids = read_ids(value, "relevant id", notes)
@@ -78,7 +78,11 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
             return Labels(bare=list(ids))
         documents = dict.fromkeys(ids, 1.0)
         if len(documents) < len(ids):
-            notes.notice("duplicates", "relevant ids listed twice count once")
+            notes.notice(
+                "duplicates",
+                "lists of relevant ids repeat some, which count once",
+                one="list of relevant ids repeats some, which count once",
+            )
         return Labels(documents)
     return _read_objects(value, notes)
 

@@ -215,7 +215,10 @@ def _load_lists(values: Sequence[Any], source: Source, format: str) -> Loaded:
     """Rankings or gold without ids, numbered from 0."""
     for number, _ in enumerate(values):
         source.notes.notice(
-            "numbered", "queries without an id, numbered from 0", number
+            "numbered",
+            "queries without an id, numbered from 0",
+            number,
+            one="query without an id, numbered from 0",
         )
     pairs = ((str(number), value) for number, value in enumerate(values))
     return _load_by_query(pairs, values, source, format)
@@ -271,7 +274,8 @@ def _is_gold(values: Sequence[Any], source: Source) -> bool:
     numbers = [n for v in values[:100] if isinstance(v, Mapping) for n in v.values()]
     gold = bool(numbers) and all(isinstance(number, Integral) for number in numbers)
     why = "its numbers are whole" if gold else "it does not say otherwise"
-    source.notes.notice("role", f"read as {'gold' if gold else 'a run'}, because {why}")
+    what = "gold" if gold else "a run"
+    source.notes.notice("role", f"input read as {what}, because {why}")
     return gold
 
 

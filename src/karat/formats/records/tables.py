@@ -33,7 +33,8 @@ __all__ = [
 COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
 """The columns a row is read from, in the order `Table.take` wants their values."""
 
-_TIED = "rows of one query with the same rank, kept in the order of the file"
+_TIED = "queries with rows of one rank, kept in the order of the file"
+_TIED_ONE = "query with rows of one rank, kept in the order of the file"
 
 _SPLIT = "several systems in one table are split with --by COLUMN"
 
@@ -152,7 +153,7 @@ class Table:
         if self._number == "rank":
             for query, row in rows.items():
                 if len({listed.number for listed in row}) < len(row):
-                    source.notes.notice("ties", _TIED, query)
+                    source.notes.notice("ties", _TIED, query, one=_TIED_ONE)
         if not self._has_texts:
             ids = {q: [listed.document for listed in r] for q, r in rankings.items()}
             return RankedRun(ids, source.name)

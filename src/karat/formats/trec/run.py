@@ -194,8 +194,9 @@ def _notices(found: Survey, policies: Policies) -> tuple[Notice, ...]:
     )
     if not found.remarks:
         return notices
-    text = "lines have more than six columns; what follows the tag was ignored"
-    return (*notices, Notice("columns", found.remarks, text))
+    what = "more than six columns; what follows the tag was ignored"
+    text, one = f"lines have {what}", f"line has {what}"
+    return (*notices, Notice("columns", found.remarks, text, one=one))
 
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:
