@@ -108,6 +108,14 @@ PROFILES: Catalogue[Policies] = Catalogue(
         ),
         # k counts sessions: with id(level=session), the growing cutoff of LongMemEval.
         "longmemeval": Policies(duplicates="collapse", profile="longmemeval"),
+        # Every position is read; no gold scores 0 and counts.
+        "remem": Policies(undefined="zero", duplicates="keep", profile="remem"),
+        # An id is dropped the second time, and one with a gain of 0 is relevant.
+        "eval-harness": Policies(
+            duplicates="collapse", threshold=0.0, profile="eval-harness"
+        ),
+        # Nothing to find is an error.
+        "futureagi": Policies(undefined="error", profile="futureagi"),
     },
 )
 
