@@ -102,7 +102,7 @@ def load_samples(
         mapping = {f: MAPPING.get(f, t) for f, t in loaded.mapping.items()}
         loaded = replace(loaded, mapping=mapping)
     if grouped:
-        what = "any of several documents; each was taken as an item"
+        what = "documents that others accept too; each was taken as an item"
         text, one = f"gold items accept {what}", f"gold item accepts {what}"
         notices = (*loaded.notices, Notice("groups", grouped, text, one=one))
         loaded = replace(loaded, notices=notices)

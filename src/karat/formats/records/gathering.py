@@ -62,6 +62,7 @@ class Gathered:
         self._claims: dict[str, tuple[Item, ...]] = {}
         self._references: dict[str, str] = {}
         self._sources: dict[str, dict[str, str]] = {}
+        self._groups: dict[str, dict[str, str]] = {}
         self._undecided: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
@@ -182,6 +183,8 @@ class Gathered:
             self._documents.setdefault(query, {}).update(labels.documents)
             if labels.sources:
                 self._sources.setdefault(query, {}).update(labels.sources)
+            if labels.groups:
+                self._groups.setdefault(query, {}).update(labels.groups)
             self._found("relevant", theirs)
 
     def _found(self, ours: str, theirs: str) -> None:
@@ -200,7 +203,7 @@ class Gathered:
         texts = (self._claims, self._references)
         gold = None
         if any((*kinds, *texts)):
-            gold = Gold(*kinds, *texts, self._sources, tuple(order), name)
+            gold = Gold(*kinds, *texts, self._sources, tuple(order), name, self._groups)
         return self._run(name, gold), gold
 
     def _decide_gold(self) -> None:

@@ -42,6 +42,7 @@ class Labels:
         passages: gold texts.
         spans: gold stretches.
         sources: who labelled a document, where it was not people.
+        groups: the group of a document that is one of several alternatives.
         bare: strings that may be ids or texts; decided when the whole input is known.
     """
 
@@ -49,6 +50,7 @@ class Labels:
     passages: tuple[Item, ...] = ()
     spans: tuple[Span, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
     bare: list[str] = field(default_factory=list)
 
 
@@ -103,6 +105,8 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
             name = _label(labels, identity, ask(value, GRADES), notes)
             if (source := ask(value, ("labelled_by",))) is not None:
                 labels.sources[name] = str(source)
+            if (group := ask(value, ("group",))) is not None:
+                labels.groups[name] = str(group)
         if text is not None:
             texts.append(value)
         if located:
