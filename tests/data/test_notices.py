@@ -124,6 +124,15 @@ def test_one_label_of_a_judge() -> None:
     assert str(mixed.notices()[0]).startswith("1 label is a judge's, among others")
 
 
+@pytest.mark.parametrize(
+    ("missing", "what"), [("zero", "scores 0"), ("skip", "is left out")]
+)
+def test_one_query_that_the_run_lacks(missing: str, what: str) -> None:
+    result = evaluate({"q1": ["a"]}, gold=GOLD, metrics=["rr"], missing=missing)
+    sentence = f"1 gold query is not in the run and {what} (such as q2)"
+    assert said(result.warnings)["missing"] == sentence
+
+
 def test_errors_about_one_thing() -> None:
     with pytest.raises(MismatchError, match="no results for 1 gold query"):
         evaluate({"q1": ["a"]}, gold=GOLD, missing="error")
