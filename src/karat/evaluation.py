@@ -156,6 +156,7 @@ def _carry_out(
             "run": run.name,
             "gold": gold.name,
             **renamed(loaded, truth),
+            **outcome.provenance,
         },
         facts=facts,
         asked=dict(plan.asked),
@@ -255,6 +256,7 @@ def _traces(
             retrieved=ranks.retrieved,
             tags=facts[query].tags if query in facts else (),
             verdicts=outcome.verdicts.get(place, ()),
+            usage=outcome.usage.get(place),
         )
         for place, (query, ranks) in enumerate(zip(gold.queries, first, strict=True))
     ]

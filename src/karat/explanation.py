@@ -8,6 +8,7 @@ from typing import Any
 from karat.data.evidence import Evidence
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
+from karat.data.judgements import Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.rankings import DocumentRun
@@ -51,6 +52,7 @@ def explain(
     place = gold.queries.index(query)
     rows = []
     verdicts: tuple[Verdict, ...] = ()
+    usage = Usage()
     evidence: list[Evidence] = []
     ranking: Table | None = None
     for stage in plan.stages:
@@ -58,6 +60,7 @@ def explain(
         matched = stage.matcher.match(one_run, one_gold, judged=True, policies=policies)
         hits = matched.hits
         verdicts += matched.verdicts.get(0, ())
+        usage += matched.usage.get(0, Usage())
         evidence += stage.matcher.evidence(one_run, one_gold, query, policies)
         if own_k is not None:
             hits = replace(hits, own_k=own_k[place : place + 1])
@@ -82,7 +85,7 @@ def explain(
     asked = f"query {query}{_asked(fact)}: {ranking.title}"
     worked = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
     ranking = replace(ranking, title=asked)
-    last = [_reasoned(verdicts)] if verdicts else []
+    last = [_reasoned(verdicts, usage)] if verdicts else []
     last += [_shown(evidence, documents, texts=texts)] if evidence else []
     return (ranking, worked, *last)
 
@@ -108,7 +111,7 @@ def _shown(
     return Table(columns, rows, texts=(0, 4))
 
 
-def _reasoned(verdicts: Sequence[Verdict]) -> Table:
+def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:
     """Each claim with its verdict, the ranks that support it, and the reason."""
     rows = [
         [
@@ -121,7 +124,9 @@ def _reasoned(verdicts: Sequence[Verdict]) -> Table:
         ]
         for verdict in verdicts
     ]
-    return Table(["claim", "supported", "by ranks", "reason"], rows, texts=(0, 1, 2, 3))
+    columns = ["claim", "supported", "by ranks", "reason"]
+    notes = [f"judging took {usage}"]
+    return Table(columns, rows, notes=notes, texts=(0, 1, 2, 3))
 
 
 def _name(document: Document, *, texts: bool) -> str:

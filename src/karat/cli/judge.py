@@ -135,10 +135,10 @@ def _split(
             hint="--map reference=FIELD names the field that holds it",
         )
     texts = {q.id: q.text for q in samples.queries.values() if q.text}
-    gold, failures = split_references(samples.gold, bench, texts)
+    done = split_references(samples.gold, bench, texts)
     if target is not None and not isinstance(bench, Rehearsal):
-        _write(replace(samples, gold=gold), target)
-    return failures
+        _write(replace(samples, gold=done.gold), target)
+    return done.failures
 
 
 def _grade(

@@ -13,6 +13,7 @@ from karat.data.evaluations import (
     MetricScores,
     Trace,
 )
+from karat.data.judgements import Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
@@ -80,6 +81,7 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             row["retrieved"],
             tuple(row["tags"]),
             tuple(_verdict(verdict) for verdict in row.get("verdicts", ())),
+            Usage(**row["usage"]) if "usage" in row else None,
         )
         for row in rows
     )

@@ -9,13 +9,13 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.judgements import Prompt, Reply, Schema, Usage
 from karat.dispatch.protocol import Client
 from karat.errors import FormatError, UsageError
 
@@ -64,13 +64,19 @@ class Keys:
         self.parameters = json.dumps(dict(client.parameters), sort_keys=True)
         start = json.dumps([self.endpoint, self.model, self.parameters])
         self._start = hashlib.sha256(start.encode())
+        self._kinds: dict[tuple[str, str, str], hashlib._Hash] = {}
 
     def of(self, prompt: Prompt) -> bytes:
         """The name of a prompt to this client."""
-        # The schema keeps its order: models fill in fields in the order given.
-        rest = [prompt.name, prompt.version, prompt.system, prompt.user, prompt.schema]
-        name = self._start.copy()
-        name.update(json.dumps(rest, default=dict).encode())
+        # Prompts of one kind begin alike, and that much is digested once.
+        kind = (prompt.name, prompt.version, prompt.system)
+        begun = self._kinds.get(kind)
+        if begun is None:
+            begun = self._kinds[kind] = self._start.copy()
+            begun.update(json.dumps(kind)[:-1].encode())
+        name = begun.copy()
+        rest = f", {json.dumps(prompt.user)}, {_written(prompt.schema)}]"
+        name.update(rest.encode())
         return name.digest()
 
 
@@ -85,6 +91,7 @@ class Entry:
         usage: tokens paid for it.
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
+        cause: what the client itself raised, if it says so; this is not kept.
     """
 
     status: str
@@ -93,6 +100,7 @@ class Entry:
     usage: Usage = field(default_factory=Usage)
     id: str | None = None
     model: str | None = None
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     def reply(self, *, cached: bool = True) -> Reply:
         """The reply, as it is given to a judge."""
@@ -244,6 +252,12 @@ def _lay_out(connection: sqlite3.Connection, path: str) -> None:
         connection.execute(f"PRAGMA application_id = {_OWNER}")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute(_TABLE)
+
+
+def _written(schema: Mapping[str, Any] | None) -> str:
+    if isinstance(schema, Schema):
+        return schema.text
+    return json.dumps(schema, default=dict)
 
 
 def storable(text: str) -> str:

@@ -1,6 +1,5 @@
 """The one door for files: what a path holds, whatever its format."""
 
-import gc
 import io
 import os
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from karat.formats.format import Format, Role, Source
 from karat.formats.notes import Notes, placed
 from karat.formats.shipped import FORMATS
 from karat.formats.streams import STDIN, open_binary
+from karat.formats.trees import building_trees
 
 __all__ = ["load", "load_by", "load_with_notes", "sniff"]
 
@@ -170,20 +170,15 @@ def _read_head(stream: BinaryIO) -> bytes:
 
 def _guarded(read: Callable[[], T], where: Source) -> T:
     """Whatever goes wrong while reading names the file."""
-    collecting = gc.isenabled()
-    # Values read are trees: looking for cycles in them again and again costs half.
-    gc.disable()
     try:
-        return read()
+        with building_trees():
+            return read()
     except DataError as error:
         if error.path is not None:
             raise
         raise placed(error, path=where.path) from None
     except OSError as error:
         raise where.error(f"cannot be read: {error.strerror or error}") from None
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class _Again(io.RawIOBase):

@@ -13,7 +13,7 @@ from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
 from karat.judging.complaints import complaint, retry_after, unsupported
 
-__all__ = ["OpenAIClient"]
+__all__ = ["OpenAIClient", "read_address", "read_usage", "read_word", "without_key"]
 
 _OPENAI = "https://api.openai.com/v1"
 _HARMLESS_QUERY = {"api-version"}
@@ -59,7 +59,7 @@ class OpenAIClient:
             **(parameters or {}),
         }
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
-        self.endpoint, self._query = _address(url)
+        self.endpoint, self._query = read_address(url)
         self._key = api_key
         self._refused: set[str] = set()
         self._open: dict[asyncio.AbstractEventLoop, tuple[Any, int]] = {}
@@ -168,9 +168,9 @@ class OpenAIClient:
             return 0, None, self._useless("is empty")
         return Reply(
             self._without_key(text),
-            _usage(body.get("usage")),
-            _word(body.get("id")),
-            _word(body.get("model")),
+            read_usage(body.get("usage")),
+            read_word(body.get("id")),
+            read_word(body.get("model")),
         )
 
     def _useless(self, how: str) -> Transient:
@@ -187,7 +187,7 @@ class OpenAIClient:
     def _without_key(self, text: str) -> str:
         """A reply loses the key alone: it must not depend on the environment else."""
         key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text
+        return without_key(text, key)
 
     def _api(self) -> tuple[Any, Any]:
         """The library's client for the event loop that is running, and the library."""
@@ -224,7 +224,7 @@ class OpenAIClient:
         return key or "none"
 
 
-def _address(url: str) -> tuple[str, dict[str, str]]:
+def read_address(url: str) -> tuple[str, dict[str, str]]:
     """The address and its harmless query; one with a secret in it is refused."""
     parts = urlsplit(url.strip())
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -243,6 +243,11 @@ def _address(url: str) -> tuple[str, dict[str, str]]:
     return bare, query
 
 
+def without_key(text: str, key: str | None) -> str:
+    """A reply without the key, should it quote it; `none` and the like are no key."""
+    return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text
+
+
 def _cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
@@ -257,12 +262,14 @@ def _text(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _usage(counts: object) -> Usage:
+def read_usage(counts: object) -> Usage:
+    """The tokens that a server counted, or none."""
     if not isinstance(counts, dict):
         return Usage()
     numbers = (counts.get("prompt_tokens"), counts.get("completion_tokens"))
     return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
 
 
-def _word(value: object) -> str | None:
+def read_word(value: object) -> str | None:
+    """A name that a server gave, if it is one."""
     return value if isinstance(value, str) else None

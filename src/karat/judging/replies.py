@@ -17,6 +17,7 @@ __all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_re
 T = TypeVar("T")
 
 _REASON = 500
+_DECODER = json.JSONDecoder()
 # How far white space may reach between a brace and the first member.
 _AHEAD = 100
 _FLAGS: dict[object, bool] = {
@@ -34,14 +35,17 @@ class Answer(Generic[T]):
 
 
 def ask(
-    prompt: Prompt, read: Callable[[str], Answer[T]]
+    prompt: Prompt, read: Callable[[str], Answer[T]], attempts: int = 2
 ) -> Generator[Prompt, Reply, list[Answer[T]]]:
     """Put a question, and once more if the reply cannot be used; the last counts."""
-    reply = yield prompt
-    answers = [read(reply.text)]
-    if problem := answers[0].problem:
-        reply = yield prompts.repair(prompt, problem)
+    answers: list[Answer[T]] = []
+    for _ in range(attempts):
+        reply = yield prompt
         answers.append(read(reply.text))
+        if (problem := answers[-1].problem) is None:
+            break
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        prompt = prompts.repair(prompt, problem)
     return answers
 
 
@@ -57,12 +61,11 @@ def read_object(text: str) -> Mapping[str, Any] | str:
         >>> read_object('{"grade": ')
         'it holds no whole JSON object'
     """
-    decoder = json.JSONDecoder()
     found: dict[str, Any] | None = None
     start = text.find("{")
     while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             # A whole object inside a broken one is not the answer; a brace that opens
             # no member is only talk.
@@ -86,16 +89,16 @@ def read_numbers(value: object) -> list[int] | None:
         >>> read_numbers([1, "2", 3.0]), read_numbers(4), read_numbers(["a"])
         ([1, 2, 3], [4], None)
     """
-    if value is None:
+    if value is None or value == []:
         return []
     values = value if isinstance(value, list) else [value]
-    if {*map(type, values)} <= {int}:
-        return list(values)
     numbers = [_number(entry) for entry in values]
     return None if None in numbers else [n for n in numbers if n is not None]
 
 
 def _number(value: object) -> int | None:
+    if type(value) is int:
+        return value
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and value.strip().isascii():

@@ -81,7 +81,7 @@ def _judge(
     findings: list[_Findings] = []
     for group in pack(contexts, budget):
         findings += [(yield from _question(numbered, group, assessor))]
-    for number, text in numbered:
+    for number, text in numbered if len(findings) > 1 else ():
         if apart := _apart(number, findings):
             side_by_side = _shortest(contexts, apart, budget)
             question = _question([(number, text)], side_by_side, assessor)
@@ -119,7 +119,7 @@ def _read(text: str, numbers: Sequence[int], shown: set[int]) -> Answer[_Finding
     problems: list[str] = []
     seen: set[int] = set()
     for entry in entries:
-        named = read_numbers(entry.get("claim")) if isinstance(entry, Mapping) else None
+        named = read_numbers(entry.get("claim")) if isinstance(entry, dict) else None
         if not named or len(named) != 1 or named[0] not in numbers:
             return Answer({}, "it judges a claim that was not asked about")
         number = named[0]
@@ -176,16 +176,21 @@ def _shortest(
 
 
 def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
-    """What several replies say of one claim; the reason is that of the best rank."""
+    """What replies say of one claim; the reason is that of the best rank."""
+    if len(found) == 1:
+        (only,) = found
+        together = only.parts if only.complete else ()
+        ranks = (tuple(sorted(only.alone)), tuple(sorted(together)))
+        return Verdict(item.id, item.text, *ranks, only.reason)
     alone = {rank for finding in found for rank in finding.alone}
     complete = [finding.parts for finding in found if finding.complete]
-    together = min(complete, key=max, default=frozenset[int]())
+    completing = min(complete, key=max, default=frozenset[int]())
     best = min(found, key=lambda finding: finding.rank, default=_Finding())
     return Verdict(
         item.id,
         item.text,
         tuple(sorted(alone)),
-        tuple(sorted(together)),
+        tuple(sorted(completing)),
         best.reason,
     )
 
