@@ -184,6 +184,7 @@ def _only(gold: Gold, query: str) -> Gold:
         references={q: text for q, text in gold.references.items() if q == query},
         order=(query,),
         name=gold.name,
+        groups={q: row for q, row in gold.groups.items() if q == query},
     )
 
 

@@ -115,17 +115,22 @@ class Evaluation:
         notices = list(self._notices())
         if count := int(self.missing.sum()):
             rows = np.flatnonzero(self.missing)[:3]
-            verb = "score 0" if self.policies.missing == "zero" else "are left out"
+            zero = self.policies.missing == "zero"
+            verb, verb_of_one = (
+                ("score 0", "scores 0") if zero else ("are left out", "is left out")
+            )
             text = f"gold queries are not in the run and {verb}"
+            one = f"gold query is not in the run and {verb_of_one}"
             examples = tuple(self.queries[row] for row in rows)
-            notices.append(Notice("missing", count, text, examples))
+            notices.append(Notice("missing", count, text, examples, one))
         failed = {
             r: why for c in self.columns.values() for r, why in c.failures.items()
         }
         if failed:
             text = "queries could not be judged and are in no mean"
+            one = "query could not be judged and is in no mean"
             whys = tuple(f"{self.queries[r]}: {why}" for r, why in failed.items())
-            notices.append(Notice("failed", len(failed), text, whys[:3]))
+            notices.append(Notice("failed", len(failed), text, whys[:3], one))
         return tuple(notices)
 
     @cached_property

@@ -88,7 +88,7 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
     queries = [row["id"] for row in rows]
     # The evaluation itself says which queries are missing or failed.
     notices = tuple(
-        Notice(n["kind"], n["count"], n["text"], tuple(n["examples"]))
+        Notice(n["kind"], n["count"], n["text"], tuple(n["examples"]), n.get("one", ""))
         for n in saved["warnings"]
         if n["kind"] not in {"missing", "failed"}
     )

@@ -76,8 +76,8 @@ def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
     found, total = len(credits.query), int(credits.relevant[~matched.missing].sum())
     if total < _ENOUGH or found >= _FEW * total:
         return ()
-    text = f"of {total} relevant items are found; do run and gold name them alike?"
-    return (Notice("found", found, text),)
+    of, why = f"of {total} relevant items", "found; do run and gold name them alike?"
+    return (Notice("found", found, f"{of} are {why}", one=f"{of} is {why}"),)
 
 
 def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
@@ -86,5 +86,6 @@ def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
         return ()
     count = int((matched.hits.gold_count == 0).sum())
     kinds = " or ".join(matcher.reads)
-    text = f"queries have no {kinds} in gold: no score by {matcher.name}"
-    return (Notice(f"no {kinds}", count, text),)
+    why = f"no {kinds} in gold: no score by {matcher.name}"
+    text, one = f"queries have {why}", f"query has {why}"
+    return (Notice(f"no {kinds}", count, text, one=one),)

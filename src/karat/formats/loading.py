@@ -63,7 +63,12 @@ def load_by(
         format: the name of the format, where sniffing should not decide.
     """
     found, where = _open(source, Notes(), role, mapping, format)
-    return _guarded(lambda: found.read_by(where, column), where)
+    parts = _guarded(lambda: found.read_by(where, column), where)
+    for value, part in parts.items():
+        if part.run is not None:
+            # What goes wrong with one of the systems says with which.
+            part.run.name = f"{part.run.name}:{value}"
+    return parts
 
 
 def load_with_notes(

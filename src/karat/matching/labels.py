@@ -7,6 +7,7 @@ import numpy as np
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import MismatchError
+from karat.matching.alternatives import Groups, items_of
 from karat.matching.layout import examples, lay_out
 from karat.matching.matcher import Matched
 
@@ -24,6 +25,7 @@ def match_labels(
     judged: bool,
     policies: Policies,
     hint: str = STRANGE_IDS,
+    groups: Groups | None = None,
 ) -> Matched:
     """Look up labels in a run and lay the rows out as hits.
 
@@ -33,6 +35,7 @@ def match_labels(
         judged: also lay out rows of judged non-relevant documents.
         policies: how ties, duplicates and the like are treated.
         hint: what to do when none of the labels occurs in the run.
+        groups: which labels are alternatives, if any are.
     """
     count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
     grade = np.fromiter(
@@ -41,8 +44,13 @@ def match_labels(
         int(count.sum()),
     )
     # Where every label is positive there is nothing to leave out.
-    judged = judged or policies.judged_only or not (grade <= 0).any()
-    located = run.locate(labels, judged=judged, policies=policies)
+    judged = bool(judged or policies.judged_only or groups or not (grade <= 0).any())
+    if groups:
+        items = items_of(labels, groups)
+        count, grade = items.count, items.grade
+        located = items.locate(run, labels, policies)
+    else:
+        located = run.locate(labels, judged=judged, policies=policies)
     matched = lay_out(
         run, labels, located, (count, grade), judged=judged, policies=policies
     )

@@ -10,7 +10,7 @@ from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.hits import Hits
 from karat.data.judgements import Usage
-from karat.data.parameters import require_choices
+from karat.data.parameters import plain_numbers, require_choices
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice, Run
@@ -75,6 +75,7 @@ class Matcher(ABC):
     costly: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         require_choices(self, self.choices)
 
     def informed(self, queries: Mapping[str, Query]) -> "Matcher":
