@@ -193,18 +193,30 @@ class IncompleteError(KaratError, RuntimeError):
 
     Attributes:
         reason: why it stopped.
-        done: how many rows have their result.
+        done: how many rows have their verdict.
         total: how many rows there are.
+        failed: how many rows have a reason instead.
+        kept: whether what was answered is in a journal.
     """
 
-    def __init__(self, reason: str, done: int = 0, total: int = 0) -> None:
+    def __init__(
+        self,
+        reason: str,
+        done: int = 0,
+        total: int = 0,
+        failed: int = 0,
+        *,
+        kept: bool = True,
+    ) -> None:
         self.reason = reason
         self.done = done
         self.total = total
-        super().__init__(
-            f"{reason}; {done} of {total} rows are done and kept, "
-            "run the same again to continue"
-        )
+        self.failed = failed
+        rows = f"{done} of {total} {'row is' if total == 1 else 'rows are'} done"
+        rows += f" and {failed} failed" * (failed > 0)
+        goes_on = "all is kept, run the same again to continue"
+        lost = "nothing is kept without a journal"
+        super().__init__(f"{reason}; {rows}; {goes_on if kept else lost}")
 
 
 class OfflineMissError(KaratError, LookupError):

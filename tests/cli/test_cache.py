@@ -38,7 +38,7 @@ def test_it_shows_entries_size_and_models(karat: Karat) -> None:
 
 def test_it_forgets_a_model_or_errors_or_everything(karat: Karat) -> None:
     fill()
-    assert "1 entries" in karat("cache", "--clear", "--errors", "--model", "tiny").out
+    assert "1 entry" in karat("cache", "--clear", "--errors", "--model", "tiny").out
     assert "3 entries" in karat("cache", "--clear", "--model", "large").out
     assert "2 entries" in karat("cache", "--clear").out
     assert ": 0 entries, " in karat("cache").out

@@ -95,7 +95,7 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
     assert model.asked == []
     karat("evaluate", samples, *JUDGED)
     spent = karat("evaluate", samples, *JUDGED, "--dry-run")
-    assert "0 calls (4 replies are kept already)" in spent.out
+    assert "0 calls (4 kept already)" in spent.out
 
 
 def test_explaining_shows_each_claim_with_ranks_and_reason(

@@ -283,7 +283,7 @@ def test_votes_decide_by_majority_and_tell_how_far_they_differ() -> None:
         pytest.approx(1 / 3),
     ]
     notes = {notice.kind: str(notice) for notice in result.warnings}
-    assert notes["votes"] == "1 claims divided the 3 votes; 16.7% of votes differ"
+    assert notes["votes"] == "1 claim divided the 3 votes; 16.7% of votes differ"
 
 
 def test_a_judge_alone_is_marked_uncalibrated() -> None:
@@ -378,5 +378,5 @@ def test_a_document_that_is_read_in_pieces_is_told() -> None:
     model = Model(support({}))
     result = judged(model, [sample], claims={"budget": 300})
     note = next(n for n in result.warnings if n.kind == "long")
-    assert str(note).startswith("1 documents are longer than 300 tokens")
+    assert str(note).startswith("1 document is longer than 300 tokens")
     assert len(model.asked) == 4

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from karat.cli.settings import Command
-from karat.data.tables import Table
+from karat.data.tables import Table, counted
 from karat.dispatch.journal import Journal
 from karat.dispatch.settings import JOURNAL
 from karat.errors import UsageError
@@ -44,12 +44,13 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
     with Journal(journal) as kept:
         if clear:
             click.echo(
-                f"{journal}: {kept.clear(model, errors=errors)} entries forgotten"
+                f"{journal}: "
+                f"{counted(kept.clear(model, errors=errors), 'entry')} forgotten"
             )
             return
         contents = kept.contents()
     count = sum(part.entries for part in contents)
-    click.echo(f"{journal}: {count} entries, {_size(journal)}")
+    click.echo(f"{journal}: {counted(count, 'entry')}, {_size(journal)}")
     if contents:
         rows = [
             [part.model, part.endpoint, *map(str, part.counts)] for part in contents

@@ -22,6 +22,7 @@ from karat.cli.splitting import show_all, split, write_out
 from karat.cli.trust import Findings, compare, people_of
 from karat.data.gold import Gold
 from karat.data.queries import Loaded, Query
+from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.formats.corpus import read_corpus
 from karat.formats.format import Role
@@ -98,7 +99,7 @@ def command(**options: Any) -> None:
     if len(failures) > (options["max_failures"] or 0):
         where, reason = next(iter(failures.items()))
         say(
-            f"karat: {len(failures)} judgements could not be had, the first for "
+            f"karat: {counted(len(failures), 'judgement')} could not be had, first for "
             f"{where}: {reason}",
             err=True,
         )

@@ -40,7 +40,7 @@ def policy_options(command: F) -> F:
     return click.option(
         "--profile",
         metavar="PROFILE",
-        help=f"Policies by name, {' or '.join(_PROFILES)}; single switches beat it.",
+        help=f"Policies by name, {', '.join(_PROFILES)}; single switches beat it.",
     )(command)
 
 

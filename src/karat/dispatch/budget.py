@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from karat.data.judgements import Prompt, Usage
+from karat.data.tables import counted
 from karat.errors import ParameterError
 
 __all__ = ["Budget", "Prices", "tokens_of", "usage_ahead"]
@@ -87,7 +88,7 @@ class Budget:
     def refusal(self, ahead: Usage) -> str | None:
         """Why one more call would be too much, or None when it may be made."""
         if self.max_calls is not None and self.calls >= self.max_calls:
-            return f"the limit of {self.max_calls} calls is reached"
+            return f"the limit of {counted(self.max_calls, 'call')} is reached"
         if self.max_cost is not None and self.prices is not None:
             spent = self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
             if spent + self._held + self.prices.cost(ahead) > self.max_cost:

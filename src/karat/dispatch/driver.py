@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import Deliberation, Failure, Reply, Usage
+from karat.data.tables import counted
 from karat.dispatch.asking import Asking, Stopped
 from karat.dispatch.journal import Journal, Keys
 from karat.dispatch.progress import Progress
@@ -183,8 +184,9 @@ class _Hearing(Generic[T]):
             await asyncio.gather(*workers, return_exceptions=True)
         problem = self._asking.problem
         if isinstance(problem, IncompleteError):
-            done = len(self._results)
-            raise IncompleteError(problem.reason, done, len(self._jobs))
+            done, total = len(self._results) - self._failed, len(self._jobs)
+            kept = self._settings.journal is not None
+            raise IncompleteError(problem.reason, done, total, self._failed, kept=kept)
         if problem is not None:
             raise problem
         every = range(len(self._jobs))
@@ -248,7 +250,7 @@ class _Hearing(Generic[T]):
         if most is not None and self._failed > most:
             self._asking.stop(
                 IncompleteError(
-                    f"{self._failed} rows failed, and {most} may "
+                    f"{counted(self._failed, 'row')} failed, and {most} may "
                     f"(the last one: {failure.reason})"
                 )
             )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.tables import counted
 from karat.dispatch.budget import usage_ahead
 from karat.dispatch.driver import Job
 from karat.dispatch.journal import Journal, Keys
@@ -30,8 +31,8 @@ class Estimate:
 
     Example:
         >>> print(Estimate(20, 18, 4, 9_000, 4_608, 0.0125, unseen=3))
-        20 rows, 18 calls (4 replies are kept already), about 9,000 tokens sent and \
-4,608 received, about 0.0125; 3 rows may need more calls, depending on the replies
+        20 rows, 18 calls (4 kept already), about 9,000 tokens sent and 4,608 \
+received, about 0.0125; 3 rows may need more calls, depending on the replies
     """
 
     rows: int
@@ -44,15 +45,16 @@ class Estimate:
 
     def __str__(self) -> str:
         text = (
-            f"{self.rows} rows, {self.calls} calls ({self.cached} replies are kept "
-            f"already), about {self.prompt_tokens:,} tokens sent and "
-            f"{self.completion_tokens:,} received"
+            f"{counted(self.rows, 'row')}, {counted(self.calls, 'call')} "
+            f"({self.cached} kept already), about {self.prompt_tokens:,} tokens sent "
+            f"and {self.completion_tokens:,} received"
         )
         if self.cost is not None:
             text += f", about {self.cost:.4g}"
         if self.unseen:
             text += (
-                f"; {self.unseen} rows may need more calls, depending on the replies"
+                f"; {counted(self.unseen, 'row')} may need more calls, depending on "
+                "the replies"
             )
         return text
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from karat.data.tables import counted
+
 __all__ = ["Progress"]
 
 _MINUTE = 60
@@ -44,7 +46,7 @@ class Progress:
         parts = [f"{self.done}/{self.total} rows"]
         if self.failed:
             parts.append(f"{self.failed} failed")
-        parts.append(f"{self.calls} calls")
+        parts.append(counted(self.calls, "call"))
         if self.cached:
             parts.append(f"{self.cached} cached")
         parts.append(f"{self.prompt_tokens + self.completion_tokens:,} tokens")

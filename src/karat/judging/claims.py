@@ -205,33 +205,34 @@ class Claims(Matcher):
         unsplit: Mapping[str, str],
     ) -> tuple[Notice, ...]:
         said = [verdict for row in verdicts.values() for verdict in row]
-        notices = [
-            Notice(
-                "uncalibrated",
-                len(said),
-                f"claims were judged by {self.bench.source} alone; karat judge "
-                "--agreement compares a judge with people",
-            )
-        ]
+        alone = (
+            f"judged by {self.bench.source} alone; karat judge --agreement compares a "
+            "judge with people"
+        )
+        were, was = f"claims were {alone}", f"claim was {alone}"
+        notices = [Notice("uncalibrated", len(said), were, one=was)]
         silent = [
             query
             for query in gold.queries
             if not gold.claims.get(query) and query not in unsplit
         ]
         if silent:
-            text = "queries have no claims: no reference, an empty one, or no statement"
-            notices.append(Notice("claims", len(silent), text, tuple(silent[:3])))
+            why = "no claims: no reference, an empty one, or no statement"
+            text, one = f"queries have {why}", f"query has {why}"
+            notices.append(Notice("claims", len(silent), text, tuple(silent[:3]), one))
         if self.bench.forgetful:
-            text = (
-                "claims were judged by a function that only this process knows: "
+            why = (
+                "judged by a function that only this process knows: "
                 "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
             )
-            notices.append(Notice("passing", len(said), text))
+            text, one = f"claims were {why}", f"claim was {why}"
+            notices.append(Notice("passing", len(said), text, one=one))
         if self.votes > 1:
             split_votes = [verdict for verdict in said if verdict.disagreement]
             share = sum(v.disagreement for v in said) / max(1, len(said))
-            text = f"claims divided the {self.votes} votes; {share:.1%} of votes differ"
-            notices.append(Notice("votes", len(split_votes), text))
+            text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
+            told = (f"claims {text}", f"claim {text}")
+            notices.append(Notice("votes", len(split_votes), told[0], one=told[1]))
         return tuple(notices)
 
 

@@ -57,8 +57,7 @@ def long_contexts(
     ]
     if not found:
         return ()
-    text = (
-        f"documents are longer than {budget} tokens and are read piece by piece, a "
-        "call for each; cut them into chunks to pay less"
-    )
-    return (Notice("long", len(found), text, tuple(dict.fromkeys(found))[:3]),)
+    advice = "read piece by piece, a call for each; cut into chunks they cost less"
+    text = f"documents are longer than {budget} tokens and are {advice}"
+    one = f"document is longer than {budget} tokens and is {advice}"
+    return (Notice("long", len(found), text, tuple(dict.fromkeys(found))[:3], one),)
