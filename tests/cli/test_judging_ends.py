@@ -62,19 +62,26 @@ def test_a_judged_command_says_what_it_paid_and_pays_once(tmp_path: Path) -> Non
     assert done.code == again.code == offline.code == 0
     assert done.out == again.out == offline.out
     assert done.err == (
-        "karat: judged 12 rows with 12 calls, 360 tokens, cost 0.0005; 0 replies were "
-        "kept already\n"
+        "karat: splitting 6 references and judging 6 samples took 12 calls, 360 tokens"
+        ", cost 0.00048; 0 replies were kept already\n"
     )
-    assert again.err == offline.err == ""
+    assert again.err == offline.err
+    assert again.err == (
+        "karat: splitting 6 references and judging 6 samples took no call; 12 replies "
+        "were kept already\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("limit", "sentence"),
     [
-        (("--max-calls", "3"), "the limit of 3 calls is reached; 3 of 6 rows are done"),
+        (
+            ("--max-calls", "3"),
+            "3 calls is reached; stopped while splitting references, 3 of 6 done;",
+        ),
         (
             ("--max-cost", "0.0003", "--prices", "0,1"),
-            "the next call could pass the limit of 0.0003 (5e-05 is spent); 5 of 6",
+            "(5e-05 is spent); stopped while splitting references, 5 of 6 done",
         ),
     ],
 )
@@ -101,8 +108,8 @@ def test_an_endpoint_that_is_down_ends_with_3(
     assert (done.code, done.out) == (3, "")
     assert "seems to be down, the last attempt says: " in done.err
     assert (
-        "500 Internal Server Error: oops; 0 of 6 rows are done and 4 failed; all is"
-        in done.err
+        "500 Internal Server Error: oops; stopped while splitting references, 0 of 6 "
+        "done and 4 failed; all is" in done.err
     )
     assert done.err.endswith("run the same again to continue\n")
 
@@ -129,7 +136,11 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         allowed = run("--explain", "q4", "--max-failures", "1", url=server.url)
         assert (allowed.code, allowed.out) == (0, explained.out)
         fine = run("--explain", "q3", url=server.url)
-        assert (fine.code, fine.err) == (0, "")
+        assert fine.code == 0
+        assert fine.err == (
+            "karat: splitting 1 reference and judging 1 sample took no call; 2 replies "
+            "were kept already\n"
+        )
     with answering(KNOWS) as server:
         stopped = run("--max-calls", "1", "--explain", "q4", url=server.url)
     assert (stopped.code, stopped.out) == (3, "")
@@ -167,7 +178,45 @@ def test_a_web_page_is_no_endpoint(run: Run) -> None:
 def test_an_offline_miss_ends_with_2(run: Run) -> None:
     done = run("--offline", url="http://127.0.0.1:1/v1")
     assert (done.code, done.out) == (2, "")
-    assert "holds no reply of 'tiny'" in done.err
+    assert done.err == (
+        "karat: offline, but splitting 6 references takes replies of 'tiny' at "
+        "http://127.0.0.1:1/v1 that are not in "
+        f"{Path('.karat', 'journal.sqlite')}, the first for query 'q0'; run once "
+        "without --offline to get them\n"
+    )
+
+
+def test_an_offline_miss_counts_what_is_missing(run: Run) -> None:
+    with answering(KNOWS) as server:
+        assert run("--max-calls", "4", url=server.url).code == 3
+        part = run("--offline", url=server.url)
+        assert run("--max-calls", "6", url=server.url).code == 3
+        rest = run("--offline", url=server.url)
+    assert part.code == rest.code == 2
+    assert "but splitting 2 of 6 references takes replies" in part.err
+    assert "the first for query 'q4'" in part.err
+    assert "but judging 2 of 6 samples takes replies" in rest.err
+    assert "the first for query 'q4'" in rest.err
+
+
+def test_a_dry_run_counts_in_words_and_for_programs(run: Run) -> None:
+    with answering(KNOWS) as server:
+        assert run("--max-calls", "2", url=server.url).code == 3
+        words = run("--dry-run", "--prices", "0.01,0.02", url=server.url)
+        numbers = run("--dry-run", "--prices", "0.01,0.02", "--json", url=server.url)
+        bare = run("--dry-run", "--json", url=server.url)
+    found = json.loads(numbers.out)
+    sent, received = found["prompt_tokens"], found["completion_tokens"]
+    cost = f"{found['cost']:.7f}"
+    assert cost.startswith("0.0000")
+    assert words.out == (
+        "judging would take: 10 calls (2 replies kept already) for splitting 6 "
+        f"references and judging 6 samples, about {sent:,} tokens sent and "
+        f"{received:,} received, cost about {cost}\n"
+    )
+    assert (found["calls"], found["kept"]) == (10, 2)
+    assert found["cost"] == pytest.approx((sent * 0.01 + received * 0.02) / 1e6)
+    assert json.loads(bare.out)["cost"] is None
 
 
 def test_texts_go_only_where_they_may(
@@ -215,9 +264,9 @@ def test_who_interrupts_is_told_what_is_kept_and_pays_nothing_twice(
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")
     assert err == (
-        "karat: interrupted; judged 3 of 6 rows with 4 calls, 90 tokens, and all "
-        f"replies are kept in {Path('.karat', 'journal.sqlite')}: run the same command "
-        "again to go on\n"
+        "karat: interrupted; splitting 3 of 6 references took 4 calls, 90 tokens, and "
+        f"all replies are kept in {Path('.karat', 'journal.sqlite')}: run the same "
+        "command again to go on\n"
     )
     with Journal(tmp_path / ".karat" / "journal.sqlite") as journal:
         (kept,) = journal.contents()
@@ -227,7 +276,7 @@ def test_who_interrupts_is_told_what_is_kept_and_pays_nothing_twice(
     assert done.code == 0
     # One call was under way, and is made again.
     assert len(server.requests) == CALLS + 1
-    assert "12 rows with 9 calls" in done.err
+    assert "references and judging 6 samples took 9 calls" in done.err
     assert "3 replies were kept already" in done.err
 
 

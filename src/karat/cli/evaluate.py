@@ -16,7 +16,7 @@ from karat.cli.options import (
     mapping_option,
     policy_options,
 )
-from karat.cli.outputs import outputs_of, report
+from karat.cli.outputs import outputs_of, rehearse, report
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
@@ -131,7 +131,7 @@ def command(**options: Any) -> None:
     if judge is not None:
         _say_unasked(evaluations)
     if options["dry_run"]:
-        click.echo(f"judging would take: {judge.bench.total}")
+        rehearse(judge.bench.total, options)
         return
     report(evaluations, notes, outputs, options)
     conclude(evaluations, failures(gates, evaluations), len(gates), allowed)

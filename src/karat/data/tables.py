@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DASH", "Table", "clean", "counted", "number"]
+__all__ = ["DASH", "Table", "amount", "clean", "counted", "number"]
 
 DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
@@ -132,6 +132,19 @@ def number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return DASH
     return f"{value:.4f}"
+
+
+def amount(value: float) -> str:
+    """A sum of money, in as many decimals as it takes to tell it from nothing.
+
+    Example:
+        >>> amount(0.000012), amount(0.5256), amount(12.3456), amount(0)
+        ('0.000012', '0.526', '12.35', '0')
+    """
+    if not 0 < value < math.inf:
+        return f"{value:g}"
+    decimals = max(2, 2 - math.floor(math.log10(value)))
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
 
 
 def counted(count: int, thing: str) -> str:

@@ -15,15 +15,19 @@ from karat.dispatch import (
     Heard,
     Progress,
     Settings,
+    Stage,
     estimate,
     hear_all,
 )
 from karat.dispatch.budget import Budget
+from karat.dispatch.estimation import unanswered
+from karat.errors import IncompleteError, OfflineMissError
 from karat.judging.client import as_client
 
 __all__ = ["Bench", "Rehearsal"]
 
 T = TypeVar("T")
+_ROWS = Stage()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +71,49 @@ class Bench:
         lasting = getattr(self.client, "lasting", True)
         return self.settings.journal is not None and not lasting
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
-        """The verdict of each judge, in order; a failure is a value with a reason."""
+    def hear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
+        """The verdict of each judge, in order; a failure is a value with a reason.
+
+        Args:
+            jobs: the judges.
+            stage: what they do, for whoever waits for it.
+            queries: the query of each, for whoever looks for what is missing.
+        """
         if not jobs:
             return Heard()
-        if (tell := self.settings.progress) is not None:
+        settings = self.settings
+        if (tell := settings.progress) is not None:
+            settings = replace(
+                settings, progress=lambda now: tell(replace(now, stage=stage))
+            )
             # The first reply may take long, and nobody likes to wait in the dark.
-            tell(Progress(0, len(jobs)))
-        return hear_all(jobs, self.client, self.settings)
+            tell(Progress(0, len(jobs), stage=stage))
+        try:
+            return hear_all(jobs, self.client, settings)
+        except IncompleteError as error:
+            told = (error.reason, error.done, error.total, error.failed)
+            raise IncompleteError(
+                *told, kept=error.kept, during=str(stage)
+            ) from error.__cause__
+        except OfflineMissError:
+            raise self._missed(jobs, stage, queries) from None
+
+    def _missed(
+        self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
+    ) -> OfflineMissError:
+        """How many judges lack a reply that may not be asked for, and which first."""
+        open_ = unanswered(jobs, self.client, self.settings)
+        first = f", the first for query {queries[open_[0]]!r}" if queries else ""
+        return OfflineMissError(
+            f"offline, but {stage.of(len(jobs), len(open_))} takes replies of "
+            f"{self.client.model!r} at {self.client.endpoint} that are not in "
+            f"{self.settings.journal}{first}; run once without --offline to get them"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +129,23 @@ class Rehearsal(Bench):
 
     parts: list[Estimate] = field(default_factory=list)
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
+    def hear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
         """Carry every deliberation through with kept or made-up replies."""
+        del queries
         heard: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
         def follow(place: int) -> Deliberation[None]:
             heard[place] = yield from jobs[place]()
 
         walks = [partial(follow, place) for place in range(len(jobs))]
-        self.parts.append(estimate(walks, self.client, self.settings, _assume))
+        taken = estimate(walks, self.client, self.settings, _assume)
+        if jobs:
+            self.parts.append(replace(taken, stages=(stage.of(len(jobs)),)))
         return Heard(heard, [Usage()] * len(jobs))
 
     @property
@@ -113,6 +160,7 @@ class Rehearsal(Bench):
             completion_tokens=sum(part.completion_tokens for part in self.parts),
             cost=sum(costs) if costs else None,
             unseen=sum(part.unseen for part in self.parts),
+            stages=tuple(stage for part in self.parts for stage in part.stages),
         )
 
 
