@@ -125,8 +125,9 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         assert "context_recall  0.5000" in done.out
         assert (
             "karat: 1 query could not be judged, 'q4': the reference could not be "
-            "split: it holds no whole JSON object; run the same again to go on "
-            "(--retry-errors asks all of them anew)\n" in done.err
+            "split: it holds no whole JSON object; run the same again for what failed "
+            "in passing, with --retry-errors for what was refused or of no use, or "
+            "take another --model\n" in done.err
         )
         assert run("--max-failures", "1", url=server.url).code == 0
         explained = run("--explain", "q4", url=server.url)
@@ -145,6 +146,25 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         stopped = run("--max-calls", "1", "--explain", "q4", url=server.url)
     assert (stopped.code, stopped.out) == (3, "")
     assert "limit of 1 call is" in stopped.err
+
+
+@pytest.mark.parametrize("width", [100, 80, 60])
+def test_an_explanation_stays_within_the_width_and_tells_claims_from_documents(
+    width: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with answering(support({})) as server:
+        done = run("--explain", "q3", url=server.url)
+        asked = run("--explain", "How is  bread 3 made?", url=server.url)
+        silent = run("--explain", "q3", "--no-text", url=server.url)
+    assert done.code == asked.code == silent.code == 0
+    assert max(map(len, done.out.splitlines())) <= width
+    assert asked.out == done.out
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "document rank grade" in lines
+    assert "missed: Bread 3 is salted \N{EN DASH} 1" in lines
+    assert "claim-2" not in done.out
+    assert "read 3" not in silent.out
 
 
 @pytest.mark.parametrize(
@@ -316,4 +336,9 @@ def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
     with FaultServer(answer=lambda _: (200, json.dumps(body))) as server:
         done = run(url=server.url)
     assert done.code == 3
-    assert "cut off at 4,096 tokens; --max-tokens allows more" in done.err
+    assert done.err.startswith(
+        "karat: 6 queries could not be judged, the first 'q0', all: the reference could "
+        "not be split: the reply was cut off at 4,096 tokens; --max-tokens allows more\n"
+    )
+    assert "6 queries have no claims" not in done.out
+    assert "uncalibrated" not in done.out

@@ -13,6 +13,7 @@ __all__ = ["admit", "conclude"]
 
 _GATE_FAILED = 1
 _INCOMPLETE = 3
+_LONGER = "--max-tokens"
 
 
 def conclude(
@@ -48,10 +49,21 @@ def admit(failed: Sequence[tuple[str, str]], allowed: int) -> None:
     if len(failed) > allowed:
         query, why = failed[0]
         first = "" if len(failed) == 1 else "the first "
+        alike = len({reason for _, reason in failed}) == 1 < len(failed)
         say(
             f"karat: {counted(len(failed), 'query')} could not be judged, {first}"
-            f"{query!r}: {why}; run the same again to go on (--retry-errors asks all "
-            "of them anew)",
+            f"{query!r}{', all' if alike else ''}: {why}{_advice(why)}",
             err=True,
         )
         sys.exit(_INCOMPLETE)
+
+
+def _advice(why: str) -> str:
+    """What may help, unless the reason says it itself."""
+    # Asked again as it is, a reply would be cut off again.
+    if _LONGER in why:
+        return ""
+    return (
+        "; run the same again for what failed in passing, with --retry-errors for what "
+        "was refused or of no use, or take another --model"
+    )

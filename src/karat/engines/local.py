@@ -82,7 +82,8 @@ def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
 
 def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
     """A notice where a matcher has nothing to match: why its metrics say nothing."""
-    if matched.hits.gold_count.all():
+    # A judge says it itself, and tells what could not be judged from what is not there.
+    if matcher.costly or matched.hits.gold_count.all():
         return ()
     count = int((matched.hits.gold_count == 0).sum())
     kinds = " or ".join(matcher.reads)

@@ -213,7 +213,8 @@ class Claims(Matcher):
             "judge with people"
         )
         were, was = f"claims were {alone}", f"claim was {alone}"
-        notices = [Notice("uncalibrated", len(said), were, one=was)]
+        judged = sum(not verdict.failure for verdict in said)
+        notices = [Notice("uncalibrated", judged, were, one=was)] if judged else []
         silent = [
             query
             for query in gold.queries
