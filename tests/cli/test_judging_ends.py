@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -172,8 +173,8 @@ def test_an_explanation_stays_within_the_width_and_tells_claims_from_documents(
     [
         (401, "bad key", "refuses the key (401 Unauthorized); check OPENAI_API_KEY"),
         (404, "The model 'tiny' does not exist", "does not know model 'tiny'; check"),
-        (404, "Not Found", "check OPENAI_BASE_URL, which mostly ends in /v1"),
-        (405, "POST", "check OPENAI_BASE_URL, which mostly ends in /v1"),
+        (404, "Not Found", "check --base-url, which mostly ends in /v1"),
+        (405, "POST", "check --base-url, which mostly ends in /v1"),
         (400, "unknown parameter top_k", "does not take top_k=5 for model 'tiny'"),
     ],
 )
@@ -192,7 +193,25 @@ def test_a_web_page_is_no_endpoint(run: Run) -> None:
     with FaultServer(answer=lambda _: (200, "<html>Welcome</html>")) as server:
         done = run(url=server.url)
     assert done.code == 2
-    assert "(it answers with a web page); check OPENAI_BASE_URL" in done.err
+    assert "(it answers with a web page); check --base-url" in done.err
+
+
+def test_a_server_that_is_not_there_is_told_at_once(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Backoff, "wait", lambda *_: pytest.fail("it waits"))
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+        done = run(url=url)
+    assert (done.code, done.out) == (2, "")
+    assert f"cannot reach {url}; is the server running, and is --base-url" in done.err
+
+
+def test_an_address_without_http_says_what_is_missing(run: Run) -> None:
+    done = run(url="127.0.0.1:8080/v1")
+    assert done.code == 2
+    assert "http:// or https:// is missing before the address" in done.err
 
 
 def test_an_offline_miss_ends_with_2(run: Run) -> None:
@@ -337,8 +356,9 @@ def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
         done = run(url=server.url)
     assert done.code == 3
     assert done.err.startswith(
-        "karat: 6 queries could not be judged, the first 'q0', all: the reference could "
-        "not be split: the reply was cut off at 4,096 tokens; --max-tokens allows more\n"
+        "karat: 6 queries could not be judged, the first 'q0', all: the reference "
+        "could not be split: the reply was cut off at 4,096 tokens; --max-tokens "
+        "allows more\n"
     )
     assert "6 queries have no claims" not in done.out
     assert "uncalibrated" not in done.out

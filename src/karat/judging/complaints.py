@@ -1,6 +1,7 @@
 """What a server's complaint means, in a sentence that says what to do."""
 
 import re
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -9,8 +10,10 @@ from http import HTTPStatus
 from karat.errors import CallError, Refused, Transient
 
 __all__ = [
+    "ADDRESS",
     "complaint",
     "cut_off",
+    "nobody_home",
     "nobody_there",
     "retry_after",
     "too_long",
@@ -18,6 +21,8 @@ __all__ = [
     "wrong_scheme",
 ]
 
+ADDRESS = "OPENAI_BASE_URL"
+"""Where the address of a server is said, unless by an option."""
 _LONGEST_DETAIL = 300
 _OVERLOADED = 529
 _PASSING = {
@@ -45,6 +50,7 @@ def complaint(
     model: str,
     clean: Callable[[str], str] = str,
     wait: float | None = None,
+    where: str = ADDRESS,
 ) -> CallError:
     """The error that a status and the body with it stand for.
 
@@ -55,7 +61,7 @@ def complaint(
     said = message_of(body)
     words = said.lower()
     detail = clean(said)[:_LONGEST_DETAIL] or None
-    hopeless = _hopeless(status, words, endpoint, model)
+    hopeless = _hopeless(status, words, endpoint, model, where)
     if hopeless is not None:
         # What a server says about a key may quote it, in part or whole.
         return Refused(hopeless, detail=None if status in _KEY else detail, always=True)
@@ -76,7 +82,9 @@ def complaint(
     return Refused(reason, detail=detail)
 
 
-def _hopeless(status: int, words: str, endpoint: str, model: str) -> str | None:
+def _hopeless(
+    status: int, words: str, endpoint: str, model: str, where: str
+) -> str | None:
     """Why no call at all would be answered, if that is so."""
     if status == HTTPStatus.PAYMENT_REQUIRED or _any(_QUOTA_WORDS, words):
         return f"the account at {endpoint} has no credit left"
@@ -85,16 +93,33 @@ def _hopeless(status: int, words: str, endpoint: str, model: str) -> str | None:
     if status == HTTPStatus.NOT_FOUND and "model" in words:
         return f"{endpoint} does not know model {model!r}; check its name"
     if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
-        return nobody_there(endpoint, _name(status))
+        return nobody_there(endpoint, _name(status), where)
     return None
 
 
-def nobody_there(endpoint: str, answer: str) -> str:
+def nobody_there(endpoint: str, answer: str, where: str = ADDRESS) -> str:
     """What to do about a server that is there, but not for prompts."""
     return (
-        f"nothing takes prompts at {endpoint} ({answer}); check OPENAI_BASE_URL, which "
+        f"nothing takes prompts at {endpoint} ({answer}); check {where}, which "
         "mostly ends in /v1"
     )
+
+
+def nobody_home(error: BaseException | None) -> bool:
+    """Whether a host has no address or nobody listens there, so that waiting is vain.
+
+    Example:
+        >>> nobody_home(ConnectionRefusedError()), nobody_home(TimeoutError())
+        (True, False)
+    """
+    while error is not None:
+        if isinstance(error, BaseExceptionGroup):
+            # A host may have several addresses.
+            return all(map(nobody_home, error.exceptions))
+        if isinstance(error, socket.gaierror | ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def wrong_scheme(cause: str) -> bool:

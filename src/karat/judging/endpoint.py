@@ -12,8 +12,10 @@ from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
 from karat.judging.addresses import read_address
 from karat.judging.complaints import (
+    ADDRESS,
     complaint,
     cut_off,
+    nobody_home,
     nobody_there,
     retry_after,
     too_long,
@@ -87,7 +89,9 @@ class OpenAIClient:
         self.parameters: Mapping[str, Any] = {
             name: value for name, value in told.items() if value is not None
         }
-        url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
+        url = base_url or os.environ.get(ADDRESS) or _OPENAI
+        self._where = "--base-url" if base_url else ADDRESS
+        self._reached = False
         self.endpoint, self._query = read_address(url)
         self._key = api_key
         self._refused: set[str] = set()
@@ -180,38 +184,45 @@ class OpenAIClient:
                 )
                 status, body = raw.http_response.status_code, raw.http_response.content
             except library.APIStatusError as error:
+                self._reached = True
                 status, body = error.status_code, error.body
                 problem = self._complaint(
                     status, body, retry_after(error.response.headers)
                 )
             except library.APIConnectionError as error:
-                problem = self._unreachable(_cause(error))
+                problem = self._unreachable(error)
             else:
+                self._reached = True
                 return self._read(body)
         # Handed on, not raised in there: the library's errors hold requests, and
         # those hold the key.
         return status, body, problem
 
-    def _unreachable(self, cause: str) -> CallError:
+    def _unreachable(self, error: Exception) -> CallError:
+        cause = _cause(error)
         if wrong_scheme(cause):
             return Refused(
                 f"the server at {self.endpoint} does not speak https; does "
-                "OPENAI_BASE_URL begin with http:// rather?",
+                f"{self._where} begin with http:// rather?",
                 detail=cause,
                 always=True,
             )
-        return Transient(
+        reason = (
             f"cannot reach {self.endpoint}; is the server running, and is "
-            "OPENAI_BASE_URL right?",
-            detail=self._clean(cause),
+            f"{self._where} right?"
         )
+        if nobody_home(error) and not self._reached:
+            # A server that was never there is no passing fault.
+            return Refused(reason, detail=self._clean(cause), always=True)
+        return Transient(reason, detail=self._clean(cause))
 
     def _read(self, content: bytes) -> Reply | tuple[int, object, CallError]:
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
             if content.lstrip()[:1] == b"<":
-                page = nobody_there(self.endpoint, "it answers with a web page")
+                answer = "it answers with a web page"
+                page = nobody_there(self.endpoint, answer, self._where)
                 return 0, None, Refused(page, always=True)
             return 0, None, self._useless("is not whole JSON")
         match body:
@@ -243,7 +254,8 @@ class OpenAIClient:
     def _complaint(
         self, status: int, body: object, wait: float | None = None
     ) -> CallError:
-        return complaint(status, body, self.endpoint, self.model, self._clean, wait)
+        told = (self.endpoint, self.model, self._clean, wait, self._where)
+        return complaint(status, body, *told)
 
     def _clean(self, text: str) -> str:
         return scrub(text, [self._key])
