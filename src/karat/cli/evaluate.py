@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from karat.cli.ending import admit, conclude
 from karat.cli.gates import failures, read_gate
-from karat.cli.inputs import read_gold, read_runs
+from karat.cli.inputs import check_references, read_gold, read_runs
 from karat.cli.options import (
     existing,
     judge_options,
@@ -202,6 +202,8 @@ def _score(
     if options["scoring"]["judge"] is None:
         inputs = track(inputs, total, "scoring")
     for name, loaded in inputs:
+        if options["scoring"]["judge"] is not None:
+            check_references(gold or loaded, metrics)
         asked = [*metrics, *_judged(gold or loaded, metrics)]
         evaluation = evaluate(
             _informed(loaded, facts),

@@ -51,6 +51,8 @@ def report(
     options: Mapping[str, Any],
 ) -> None:
     """Show the results, and write the reports."""
+    if options["no_text"]:
+        evaluations = [*map(_without_questions, evaluations)]
     if options["json"]:
         # Bytes, because JSON is UTF-8 whatever the terminal is.
         text = REPORTS["json"](evaluations, ())
@@ -65,6 +67,12 @@ def report(
         text = form(evaluations, _tables(evaluations, notes, options))
         path.write_text(text, "utf-8", _LONE, newline="\n")
         say(f"karat: wrote {path}", err=True)
+
+
+def _without_questions(evaluation: Evaluation) -> Evaluation:
+    facts = evaluation.facts.items()
+    bare = {query: replace(fact, text=None) for query, fact in facts}
+    return replace(evaluation, facts=bare)
 
 
 def rehearse(taken: Any, options: Mapping[str, Any]) -> None:

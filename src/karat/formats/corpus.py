@@ -94,9 +94,13 @@ def _rows(text: str, comma: str) -> Iterable[tuple[int, Any]]:
     if len(first) != _PAIR or names & {*_IDS, *_TEXTS, "title"}:
         return enumerate(csv.DictReader(io.StringIO(text), delimiter=comma), 2)
     # Who writes bare pairs with tabs does not quote either.
-    quoting = csv.QUOTE_NONE if comma == "\t" else csv.QUOTE_MINIMAL
-    pairs = csv.reader(io.StringIO(text), delimiter=comma, quoting=quoting)
-    return enumerate((dict(zip(("id", "text"), row)) for row in pairs if row), 1)
+    pairs = csv.DictReader(
+        io.StringIO(text),
+        ("id", "text"),
+        delimiter=comma,
+        quoting=csv.QUOTE_NONE if comma == "\t" else csv.QUOTE_MINIMAL,
+    )
+    return enumerate(pairs, 1)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
