@@ -266,7 +266,7 @@ def _missed(
     # A claim is no document, and must not look like one.
     mark = "missed: " if claims else ""
     return [
-        [mark + _short(said.get(name) or name), DASH, DASH, f"{grade:g}"]
+        [_short(mark + (said.get(name) or name)), DASH, DASH, f"{grade:g}"]
         for (name, rank), grade in zip(
             ranks.items(), hits.gold_grade.tolist(), strict=False
         )

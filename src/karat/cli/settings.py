@@ -89,7 +89,8 @@ class Command(click.Command):
             name = option.name or ""
             origin = ctx.get_parameter_source(name)
             value = ctx.params.get(name)
-            if isinstance(option, click.Option) and value not in _UNSET and origin:
+            told = value not in _UNSET or type(value) in (int, float)
+            if isinstance(option, click.Option) and told and origin:
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
 

@@ -47,8 +47,10 @@ class Local(Engine):
                 scores[row] = plan.measures[row].metric.score(hits)
                 failures[row] = matched.failures
             notices += matched.notices
-            notices += _hardly_any(matched)
-            notices += _without_gold(stage.matcher, matched)
+            # A judge says itself what it could not judge, and reads texts, not names.
+            if not stage.matcher.costly:
+                notices += _hardly_any(matched)
+                notices += _without_gold(stage.matcher, matched)
             verdicts |= matched.verdicts
             usage |= matched.usage
             provenance |= matched.provenance
@@ -82,8 +84,7 @@ def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
 
 def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
     """A notice where a matcher has nothing to match: why its metrics say nothing."""
-    # A judge says it itself, and tells what could not be judged from what is not there.
-    if matcher.costly or matched.hits.gold_count.all():
+    if matched.hits.gold_count.all():
         return ()
     count = int((matched.hits.gold_count == 0).sum())
     kinds = " or ".join(matcher.reads)
