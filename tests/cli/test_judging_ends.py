@@ -232,6 +232,7 @@ def test_an_offline_miss_counts_what_is_missing(run: Run) -> None:
         assert run("--max-calls", "6", url=server.url).code == 3
         rest = run("--offline", url=server.url)
     assert part.code == rest.code == 2
+    assert len(part.err.splitlines()) == len(rest.err.splitlines()) == 1
     assert "but splitting 2 of 6 references takes replies" in part.err
     assert "the first for query 'q4'" in part.err
     assert "but judging 2 of 6 samples takes replies" in rest.err

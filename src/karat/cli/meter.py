@@ -14,6 +14,7 @@ from karat.cli.settings import log
 from karat.data.tables import amount, counted
 from karat.dispatch import Progress, Stage
 from karat.dispatch.budget import Budget
+from karat.errors import KaratError
 from karat.reports.progress import Bar, has_room
 
 __all__ = ["Meter"]
@@ -80,9 +81,11 @@ class Meter:
             sys.exit(self._stop_code)
         cached = sum(hearing.cached for hearing in self._hearings)
         done = any(hearing.done for hearing in self._hearings)
-        if done and (self._budget.calls or cached):
-            kept = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
-            say(f"karat: {self._paid()}; {kept} kept already", err=True)
+        # What ended early and took nothing has an error to tell, and nothing else.
+        kept = cached and not isinstance(sys.exception(), KaratError)
+        if done and (self._budget.calls or kept):
+            replies = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
+            say(f"karat: {self._paid()}; {replies} kept already", err=True)
 
     def _paid(self) -> str:
         heard = " and ".join(map(_heard, self._together()))

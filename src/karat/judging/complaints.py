@@ -13,12 +13,11 @@ __all__ = [
     "ADDRESS",
     "complaint",
     "cut_off",
-    "nobody_home",
     "nobody_there",
     "retry_after",
     "too_long",
+    "unreachable",
     "unsupported",
-    "wrong_scheme",
 ]
 
 ADDRESS = "OPENAI_BASE_URL"
@@ -122,9 +121,42 @@ def nobody_home(error: BaseException | None) -> bool:
     return False
 
 
-def wrong_scheme(cause: str) -> bool:
-    """Whether a connection failed because one side speaks TLS and the other not."""
-    return _any(_NO_TLS, cause.upper().replace(" ", "_"))
+def unreachable(
+    error: Exception,
+    endpoint: str,
+    where: str,
+    clean: Callable[[str], str] = str,
+    *,
+    known: bool = False,
+) -> CallError:
+    """What a connection that could not be had means.
+
+    Args:
+        error: what went wrong.
+        endpoint: whom it should have led to.
+        where: what names the address.
+        clean: takes secrets out of a text.
+        known: whether the server has answered before.
+    """
+    cause = _cause(error)
+    if _any(_NO_TLS, cause.upper().replace(" ", "_")):
+        return Refused(
+            f"the server at {endpoint} does not speak https; does {where} begin with "
+            "http:// rather?",
+            detail=cause,
+            always=True,
+        )
+    reason = f"cannot reach {endpoint}; is the server running, and is {where} right?"
+    if nobody_home(error) and not known:
+        # A server that was never there is no passing fault.
+        return Refused(reason, detail=clean(cause), always=True)
+    return Transient(reason, detail=clean(cause))
+
+
+def _cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def unsupported(status: int, body: object, optional: Iterable[str]) -> str | None:

@@ -15,12 +15,11 @@ from karat.judging.complaints import (
     ADDRESS,
     complaint,
     cut_off,
-    nobody_home,
     nobody_there,
     retry_after,
     too_long,
+    unreachable,
     unsupported,
-    wrong_scheme,
 )
 from karat.judging.completions import (
     read_text,
@@ -190,31 +189,14 @@ class OpenAIClient:
                     status, body, retry_after(error.response.headers)
                 )
             except library.APIConnectionError as error:
-                problem = self._unreachable(error)
+                told = (self.endpoint, self._where, self._clean)
+                problem = unreachable(error, *told, known=self._reached)
             else:
                 self._reached = True
                 return self._read(body)
         # Handed on, not raised in there: the library's errors hold requests, and
         # those hold the key.
         return status, body, problem
-
-    def _unreachable(self, error: Exception) -> CallError:
-        cause = _cause(error)
-        if wrong_scheme(cause):
-            return Refused(
-                f"the server at {self.endpoint} does not speak https; does "
-                f"{self._where} begin with http:// rather?",
-                detail=cause,
-                always=True,
-            )
-        reason = (
-            f"cannot reach {self.endpoint}; is the server running, and is "
-            f"{self._where} right?"
-        )
-        if nobody_home(error) and not self._reached:
-            # A server that was never there is no passing fault.
-            return Refused(reason, detail=self._clean(cause), always=True)
-        return Transient(reason, detail=self._clean(cause))
 
     def _read(self, content: bytes) -> Reply | tuple[int, object, CallError]:
         try:
@@ -299,9 +281,3 @@ class OpenAIClient:
             )
         # Servers of one's own mostly want no key, but the library wants one.
         return key or "none"
-
-
-def _cause(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split()) or type(error).__name__
