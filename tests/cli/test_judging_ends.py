@@ -126,9 +126,8 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         assert "context_recall  0.5000" in done.out
         assert (
             "karat: 1 query could not be judged, 'q4': the reference could not be "
-            "split: it holds no whole JSON object; run the same again for what failed "
-            "in passing, with --retry-errors for what was refused or of no use, or "
-            "take another --model\n" in done.err
+            "split: it holds no whole JSON object; --retry-errors asks anew, and "
+            "another --model may do better\n" in done.err
         )
         assert run("--max-failures", "1", url=server.url).code == 0
         explained = run("--explain", "q4", url=server.url)
@@ -344,6 +343,21 @@ evaluate:
     assert not (folder / ".karat").exists()
     with Journal(folder / "kept" / "replies.sqlite") as journal:
         assert journal.contents()[0].entries == CALLS
+
+
+def test_what_failed_in_passing_needs_no_more_than_another_run(run: Run) -> None:
+    def before(request: dict[str, Any]) -> tuple[int, str] | None:
+        return (500, "oops") if "Bread 4" in str(request["messages"]) else None
+
+    with answering(KNOWS, before) as server:
+        done = run("--max-attempts", "1", url=server.url)
+    assert done.code == 3
+    assert "500 Internal Server Error" in done.err
+    assert "; run the same again to go on\n" in done.err
+    assert "--retry-errors" not in done.err
+    with answering(KNOWS, before) as server:
+        done = run("--max-attempts", "1", "--explain", "q4", url=server.url)
+    assert "; run the same again to go on\n" in done.err
 
 
 def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:

@@ -125,7 +125,7 @@ def command(**options: Any) -> None:
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
         failed = _explain(inputs, gold, metrics, told)
-        admit(failed, allowed)
+        admit(failed, allowed, judge.bench.failed if judge else ())
         return
     evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
     if judge is not None:
@@ -134,7 +134,8 @@ def command(**options: Any) -> None:
         rehearse(judge.bench.total, options)
         return
     report(evaluations, notes, outputs, options)
-    conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
+    kinds = judge.bench.failed if judge else ()
+    conclude(evaluations, failures(gates, evaluations), len(gates), allowed, kinds)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:

@@ -37,10 +37,12 @@ class Bench:
     Attributes:
         client: who answers prompts.
         settings: how fast, how long and for how much.
+        failed: in which ways judgements have failed so far.
     """
 
     client: Client
     settings: Settings = field(default_factory=Settings)
+    failed: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         told = self.settings
@@ -94,7 +96,7 @@ class Bench:
             # The first reply may take long, and nobody likes to wait in the dark.
             tell(Progress(0, len(jobs), stage=stage))
         try:
-            return hear_all(jobs, self.client, settings)
+            heard = hear_all(jobs, self.client, settings)
         except IncompleteError as error:
             told = (error.reason, error.done, error.total, error.failed)
             raise IncompleteError(
@@ -102,6 +104,8 @@ class Bench:
             ) from error.__cause__
         except OfflineMissError:
             raise self._missed(jobs, stage, queries) from None
+        self.failed.update(row.kind for row in heard if isinstance(row, Failure))
+        return heard
 
     def _missed(
         self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
