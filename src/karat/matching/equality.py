@@ -64,8 +64,14 @@ class Id(Matcher):
     ) -> Matched:
         """Look up the gold's ids in the run."""
         run, labels = self._keys(run, gold, policies)
-        hint = _HINTS.get(self.level, STRANGE_IDS)
-        return match_labels(run, labels, judged=judged, policies=policies, hint=hint)
+        return match_labels(
+            run,
+            labels,
+            judged=judged,
+            policies=policies,
+            grades=gold.grades if labels is gold.documents else None,
+            hint=_HINTS.get(self.level, STRANGE_IDS),
+        )
 
     def first_ranks(
         self, run: Run, gold: Gold, policies: Policies

@@ -1,9 +1,7 @@
 """Labels looked up in a run by id: what most evaluations come down to."""
 
-from itertools import chain
-
-import numpy as np
-
+from karat.data.arrays import Floats, Ints
+from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import MismatchError
@@ -23,6 +21,7 @@ def match_labels(
     *,
     judged: bool,
     policies: Policies,
+    grades: tuple[Ints, Floats] | None = None,
     hint: str = STRANGE_IDS,
 ) -> Matched:
     """Look up labels in a run and lay the rows out as hits.
@@ -32,16 +31,12 @@ def match_labels(
         labels: what to look up.
         judged: also lay out rows of judged non-relevant documents.
         policies: how ties, duplicates and the like are treated.
+        grades: the number of labels of each query and all grades, where known.
         hint: what to do when none of the labels occurs in the run.
     """
-    count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-    grade = np.fromiter(
-        chain.from_iterable(map(dict.values, labels.values())),  # type: ignore[arg-type]
-        np.float64,
-        int(count.sum()),
-    )
+    count, grade = Gold(labels).grades if grades is None else grades
     # Where every label is positive there is nothing to leave out.
-    judged = judged or policies.judged_only or not (grade <= 0).any()
+    judged = judged or policies.judged_only or bool(grade.min(initial=1) > 0)
     located = run.locate(labels, judged=judged, policies=policies)
     matched = lay_out(
         run, labels, located, (count, grade), judged=judged, policies=policies

@@ -1,0 +1,128 @@
+"""Runs given as scores: the rank of a document is 1 + the number of better scores."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from karat.data.policies import Policies
+from karat.data.rankings.held import HeldRun, located
+from karat.data.rankings.ranked import RankedRun
+from karat.data.runs import Document, Labels, Located, Notice
+from karat.errors import DataError
+
+__all__ = ["ScoredRun"]
+
+
+class ScoredRun(HeldRun[Mapping[str, float]]):
+    """A run given as `{query: {document: score}}`; the scores decide the order."""
+
+    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
+        """Find labelled documents; a rank is 1 + the number of better scores."""
+        if policies.ties != "trec" or policies.precision != "double":
+            return self._as_lists(policies).locate(
+                labels, judged=judged, policies=policies
+            )
+        try:
+            return self._locate(labels, judged=judged)
+        except (AttributeError, OverflowError, TypeError):
+            # Optimistic above, precise here: say which score of which query is wrong.
+            self._check()
+            raise
+
+    def _locate(self, labels: Labels, *, judged: bool) -> Located:
+        rows, sizes = self._asked(labels, {})
+        found: list[int] = []
+        places: list[int] = []
+        grades: list[float] = []
+        checksum = 0.0
+        for ranking, wanted in zip(rows, labels.values(), strict=True):
+            before = len(places)
+            ordered: list[float] | None = None
+            for document, grade in wanted.items():
+                if (judged or grade > 0) and document in ranking:
+                    if ordered is None:
+                        ordered = [*ranking.values()]
+                        # Most come best first: reversed, the sort has only to look.
+                        ordered.reverse()
+                        ordered.sort()
+                        checksum = sum(ordered, checksum)
+                        size = len(ordered)
+                    score = ranking[document]
+                    end = bisect_right(ordered, score)
+                    if ordered[end - 2] == score:
+                        end -= _tied_before(ranking, document, score)
+                    places.append(size - end)
+                    grades.append(grade)
+            if ordered is None:
+                checksum = sum(ranking.values(), checksum)
+            found.append(len(places) - before)
+        if not isfinite(checksum):
+            # A score that is not a number makes the sum none either.
+            self._check()
+        return located(found, places, grades, sizes=sizes, rankings=self._rankings)
+
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Each query's documents, best score first."""
+        self._check()
+        for query, ranking in self._rankings.items():
+            order = _in_order(ranking, policies)
+            yield query, [Document(id=d, score=float(ranking[d])) for d in order]
+
+    def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
+        """Tied scores, numbers among ids and queries without labels."""
+        tied = {
+            query: extra
+            for query, ranking in self._rankings.items()
+            if (extra := len(ranking) - len(set(ranking.values())))
+        }
+        return self._told(labels, policies, ties=tied)
+
+    def _as_lists(self, policies: Policies) -> RankedRun:
+        self._check()
+        return RankedRun(
+            {q: _in_order(ranking, policies) for q, ranking in self._rankings.items()},
+            self.name,
+        )
+
+    def _check(self) -> None:
+        for query, ranking in self._rankings.items():
+            if not isinstance(ranking, Mapping):
+                raise DataError(
+                    "must be a mapping of document to score like the others, "
+                    f"got {type(ranking).__name__}",
+                    query=query,
+                )
+            _check_scores(query, ranking)
+
+
+def _tied_before(ranking: Mapping[str, float], document: str, score: float) -> int:
+    """How many documents of the same score come first: those with a larger id."""
+    return sum(1 for other, s in ranking.items() if s == score and other > document)
+
+
+def _in_order(ranking: Mapping[str, float], policies: Policies) -> list[str]:
+    documents = [*ranking]
+    scores = np.fromiter(ranking.values(), np.float64, len(documents))
+    if policies.precision == "single":
+        scores = scores.astype(np.float32).astype(np.float64)
+    if policies.ties == "input":
+        return [documents[i] for i in np.argsort(-scores, kind="stable")]
+    pairs = sorted(zip(scores.tolist(), documents, strict=True), reverse=True)
+    return [document for _, document in pairs]
+
+
+def _check_scores(query: str, ranking: Mapping[str, Any]) -> None:
+    for document, score in ranking.items():
+        try:
+            finite = isfinite(score)
+        except (OverflowError, TypeError):
+            finite = False
+        if isinstance(score, str) or not finite:
+            raise DataError(
+                f"the score of document {document!r:.60} must be a finite number, "
+                f"got {score!r:.60}",
+                query=query,
+            )
