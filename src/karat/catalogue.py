@@ -73,9 +73,9 @@ class Catalogue(Mapping[str, T], Generic[T]):
 
     def _found_plugins(self) -> "dict[str, EntryPoint]":
         # Listing installed packages reads the disk: only when a shipped name misses.
-        if self._plugins is None and self.group is None:
-            self._plugins = {}
-        elif self._plugins is None:
+        if self.group is None:
+            return {}
+        if self._plugins is None:
             # Importing this takes longer than most commands need for their work.
             from importlib.metadata import entry_points  # noqa: PLC0415
 

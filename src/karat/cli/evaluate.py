@@ -100,7 +100,8 @@ _SCORING = (
     "--output",
     multiple=True,
     metavar="FILE",
-    help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; may be repeated.",
+    help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; "
+    "may be repeated.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--force", is_flag=True, default=None, help="Score without common ids.")

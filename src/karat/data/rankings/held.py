@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Ints
+from karat.data.arrays import Ints, as_floats
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run, run_notices
 
@@ -68,7 +68,7 @@ class HeldRun(Run, Generic[R]):
 
 def located(
     found: list[int],
-    places: list[int],
+    places: list[int] | Ints,
     grades: list[float],
     *,
     sizes: Ints,
@@ -86,14 +86,14 @@ def located(
         items: number of each row's label, where one may have several rows.
     """
     # The query in the high bits and the rank in the low ones: one sort orders both.
-    key = np.arange(len(found), dtype=np.int64).__lshift__(40).repeat(found)
-    key += np.array(places, np.int64)
+    key = (np.arange(len(found)) << 40).repeat(found)
+    key += np.asarray(places, np.int64)
     order = key.argsort(kind="stable")
     key = key[order]
     return Located(
         query=key >> 40,
         rank=(key & (1 << 40) - 1) + 1,
-        grade=np.array(grades, np.float64)[order],
+        grade=as_floats(grades)[order],
         retrieved=sizes,
         extra=len(rankings) - int(np.count_nonzero(sizes >= 0)),
         item=None if items is None else np.array(items, np.int64)[order],

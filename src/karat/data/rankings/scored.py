@@ -1,22 +1,30 @@
 """Runs given as scores: the rank of a document is 1 + the number of better scores."""
 
+import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from karat.data.arrays import Ints, as_floats
 from karat.data.policies import Policies
 from karat.data.rankings.held import HeldRun, located
 from karat.data.rankings.ranked import RankedRun
+from karat.data.rankings.standing import stand
 from karat.data.runs import Document, Labels, Located, Notice
 from karat.errors import DataError
 
 __all__ = ["ScoredRun"]
 
+Scores = Mapping[str, float]
 
-class ScoredRun(HeldRun[Mapping[str, float]]):
+# From so many scores on, laying them side by side in arrays pays.
+_MANY = 20_000
+
+
+class ScoredRun(HeldRun[Scores]):
     """A run given as `{query: {document: score}}`; the scores decide the order."""
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
@@ -26,42 +34,13 @@ class ScoredRun(HeldRun[Mapping[str, float]]):
                 labels, judged=judged, policies=policies
             )
         try:
-            return self._locate(labels, judged=judged)
-        except (AttributeError, OverflowError, TypeError):
+            rows, sizes = self._asked(labels, {})
+            find = _one_by_one if sizes.sum() < _MANY else _all_at_once
+            found, places, grades = find(rows, labels, judged=judged)
+        except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()
             raise
-
-    def _locate(self, labels: Labels, *, judged: bool) -> Located:
-        rows, sizes = self._asked(labels, {})
-        found: list[int] = []
-        places: list[int] = []
-        grades: list[float] = []
-        checksum = 0.0
-        for ranking, wanted in zip(rows, labels.values(), strict=True):
-            before = len(places)
-            ordered: list[float] | None = None
-            for document, grade in wanted.items():
-                if (judged or grade > 0) and document in ranking:
-                    if ordered is None:
-                        ordered = [*ranking.values()]
-                        # Most come best first: reversed, the sort has only to look.
-                        ordered.reverse()
-                        ordered.sort()
-                        checksum = sum(ordered, checksum)
-                        size = len(ordered)
-                    score = ranking[document]
-                    end = bisect_right(ordered, score)
-                    if ordered[end - 2] == score:
-                        end -= _tied_before(ranking, document, score)
-                    places.append(size - end)
-                    grades.append(grade)
-            if ordered is None:
-                checksum = sum(ranking.values(), checksum)
-            found.append(len(places) - before)
-        if not isfinite(checksum):
-            # A score that is not a number makes the sum none either.
-            self._check()
         return located(found, places, grades, sizes=sizes, rankings=self._rankings)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
@@ -98,7 +77,70 @@ class ScoredRun(HeldRun[Mapping[str, float]]):
             _check_scores(query, ranking)
 
 
-def _tied_before(ranking: Mapping[str, float], document: str, score: float) -> int:
+def _one_by_one(
+    rows: Sequence[Scores], labels: Labels, *, judged: bool
+) -> tuple[list[int], list[int], list[float]]:
+    """Rows of each query, their places and grades: quick to begin, for short runs."""
+    found: list[int] = []
+    places: list[int] = []
+    grades: list[float] = []
+    checksum = 0.0
+    for ranking, wanted in zip(rows, labels.values(), strict=True):
+        before = len(places)
+        ordered: list[float] | None = None
+        for document, grade in wanted.items():
+            if (judged or grade > 0) and document in ranking:
+                if ordered is None:
+                    ordered = [*ranking.values()]
+                    # Most come best first: reversed, the sort has only to look.
+                    ordered.reverse()
+                    ordered.sort()
+                    checksum = sum(ordered, checksum)
+                score = ranking[document]
+                end = bisect_right(ordered, score)
+                if ordered[end - 2] == score:
+                    end -= _tied_before(ranking, document, score)
+                places.append(len(ordered) - end)
+                grades.append(grade)
+        if ordered is None:
+            checksum = sum(ranking.values(), checksum)
+        found.append(len(places) - before)
+    # A score that is not a number makes the sum none either.
+    if not isfinite(checksum):
+        raise ValueError
+    return found, places, grades
+
+
+def _all_at_once(
+    rows: Sequence[Scores], labels: Labels, *, judged: bool
+) -> tuple[list[int], Ints, list[float]]:
+    """The same for long runs: no step per document is taken in Python."""
+    found: list[int] = []
+    documents: list[str] = []
+    scores: list[float] = []
+    grades: list[float] = []
+    for ranking, wanted in zip(rows, labels.values(), strict=True):
+        before = len(grades)
+        for document, grade in wanted.items():
+            if (judged or grade > 0) and document in ranking:
+                documents.append(document)
+                scores.append(ranking[document])
+                grades.append(grade)
+        found.append(len(grades) - before)
+    query = np.arange(len(rows)).repeat(found)
+    better, tied = stand(rows, query, as_floats(scores))
+    seen, ranking = -1, dict[str, float]()
+    for hit in np.flatnonzero(tied).tolist():
+        if seen != query[hit]:
+            seen = query[hit]
+            # Scores of any kind are equal here when they are as floats.
+            ranking = {d: float(score) for d, score in rows[seen].items()}
+        document = documents[hit]
+        better[hit] += _tied_before(ranking, document, ranking[document])
+    return found, better, grades
+
+
+def _tied_before(ranking: Scores, document: str, score: float) -> int:
     """How many documents of the same score come first: those with a larger id."""
     return sum(1 for other, s in ranking.items() if s == score and other > document)
 
