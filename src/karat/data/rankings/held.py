@@ -74,6 +74,7 @@ def located(
     sizes: Ints,
     rankings: Mapping[str, object],
     items: list[int] | None = None,
+    judged: bool = True,
 ) -> Located:
     """Rows as they were found, put in the order of (query, rank).
 
@@ -84,16 +85,21 @@ def located(
         sizes: length of each labelled query's ranking; -1 when it is missing.
         rankings: all of the run, to count the queries that nobody labelled.
         items: number of each row's label, where one may have several rows.
+        judged: keep rows of documents judged non-relevant.
     """
     # The query in the high bits and the rank in the low ones: one sort orders both.
     key = (np.arange(len(found)) << 40).repeat(found)
     key += np.asarray(places, np.int64)
+    grade = as_floats(grades)
+    if not judged:
+        relevant = grade > 0
+        key, grade = key[relevant], grade[relevant]
     order = key.argsort(kind="stable")
     key = key[order]
     return Located(
         query=key >> 40,
         rank=(key & (1 << 40) - 1) + 1,
-        grade=as_floats(grades)[order],
+        grade=grade[order],
         retrieved=sizes,
         extra=len(rankings) - int(np.count_nonzero(sizes >= 0)),
         item=None if items is None else np.array(items, np.int64)[order],

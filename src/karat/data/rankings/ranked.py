@@ -1,6 +1,6 @@
 """Runs given as lists of ids: the place in the list is the rank."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from karat.data.identity import as_id
 from karat.data.policies import Policies
@@ -39,26 +39,34 @@ class RankedRun(HeldRun[Sequence[str]]):
         places: list[int] = []
         grades: list[float] = []
         for ranking, wanted in zip(rows, labels.values(), strict=True):
-            before = len(places)
-            if len(wanted) < _FEW:
-                long = len(ranking) > _LONG
-                hits = {*wanted}.intersection if long else wanted.keys().__and__
-                for document in hits(ranking):
-                    grade = wanted[document]
-                    if judged or grade > 0:
-                        places.append(ranking.index(document))
-                        grades.append(grade)
-            else:
+            hits: Collection[str]
+            if len(wanted) >= _FEW:
+                # A grade of 0 is as good as none, unless the judged are asked for.
+                known = wanted.__contains__ if judged else wanted.get
+                hits = dict.fromkeys(filter(known, ranking))
                 place = 0
-                for document in dict.fromkeys(filter(wanted.__contains__, ranking)):
-                    grade = wanted[document]
-                    if judged or grade > 0:
-                        # They come in order of rank: go on where the last one stood.
-                        place = ranking.index(document, place)
-                        places.append(place)
-                        grades.append(grade)
-            found.append(len(places) - before)
-        return located(found, places, grades, sizes=sizes, rankings=self._rankings)
+                for document in hits:
+                    # They come in order of rank: go on where the last one stood.
+                    place = ranking.index(document, place)
+                    places.append(place)
+                    grades.append(wanted[document])
+            else:
+                long = len(ranking) > _LONG
+                hits = (
+                    {*wanted}.intersection(ranking) if long else wanted.keys() & ranking
+                )
+                for document in hits:
+                    places.append(ranking.index(document))
+                    grades.append(wanted[document])
+            found.append(len(hits))
+        return located(
+            found,
+            places,
+            grades,
+            sizes=sizes,
+            rankings=self._rankings,
+            judged=judged,
+        )
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in list order."""
