@@ -52,7 +52,7 @@ def test_metrics_that_are_not_matched_by_coverage_are_left_alone() -> None:
 
 
 def test_explaining_shows_the_words_that_cover_a_passage() -> None:
-    *_, evidence = explain(WIDE, "a", metrics=["recall@1"], match="span")
+    *_, evidence = explain(WIDE, "a", metrics=["recall@1"], match="span").tables
     assert evidence.columns[0] == "gold item"
     ((_, rank, covered, enough, words),) = evidence.rows
     assert (rank, enough) == ("1", "no")

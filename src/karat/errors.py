@@ -76,6 +76,7 @@ class ParameterError(UsageError):
     def __init__(self, owner: str, parameter: str, must_be: str, value: object) -> None:
         self.owner = owner
         self.parameter = parameter
+        self.must_be = must_be
         self.value = value
         super().__init__(f"{owner}: {parameter} must be {must_be}, got {value!r}")
 

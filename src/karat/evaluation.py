@@ -13,6 +13,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
+from karat.data.tables import counted
 from karat.engines import ENGINES, Engine, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError
 from karat.formats.told import renamed
@@ -63,7 +64,9 @@ def evaluate(  # noqa: PLR0913
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.
         missing: gold queries the run lacks: `zero`, `skip` or `error`; natively `zero`.
-        extra: run queries without gold: `ignore` or `error`; natively `ignore`.
+        extra: run queries without gold: `ignore` or `error`; natively `ignore`. What
+            is ignored in a mapping of scores is not checked either: looking at it all
+            would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
         ties: `trec` or `input`; natively `trec`.
         threshold: the smallest grade that counts as relevant; natively any positive.
@@ -153,6 +156,7 @@ def _carry_out(
             "run": run.name,
             "gold": gold.name,
             **renamed(loaded, truth),
+            **outcome.provenance,
         },
         facts=facts,
         asked=dict(plan.asked),
@@ -219,14 +223,16 @@ def _refuse(
 ) -> None:
     if policies.missing == "error" and outcome.missing.any():
         raise MismatchError(
-            f"the run has no results for {int(outcome.missing.sum())} gold queries",
+            "the run has no results for "
+            + counted(int(outcome.missing.sum()), "gold query"),
             path=run.name,
             query=queries[int(np.flatnonzero(outcome.missing)[0])],
             hint="missing='zero' (--missing zero) scores them 0, 'skip' omits them",
         )
     if policies.extra == "error" and outcome.extra:
         raise MismatchError(
-            f"{outcome.extra} queries of the run have no gold",
+            f"{counted(outcome.extra, 'query')} of the run "
+            f"{'has' if outcome.extra == 1 else 'have'} no gold",
             path=run.name,
             hint="extra='ignore' (--extra ignore) scores the others",
         )
@@ -250,6 +256,7 @@ def _traces(
             retrieved=ranks.retrieved,
             tags=facts[query].tags if query in facts else (),
             verdicts=outcome.verdicts.get(place, ()),
+            usage=outcome.usage.get(place),
         )
         for place, (query, ranks) in enumerate(zip(gold.queries, first, strict=True))
     ]

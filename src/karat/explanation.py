@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from karat.data.evidence import Evidence
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
+from karat.data.judgements import Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.rankings import DocumentRun
@@ -18,10 +19,23 @@ from karat.errors import UnknownNameError
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
 
-__all__ = ["explain"]
+__all__ = ["Explanation", "explain"]
 
 _ROWS = 20
 _LONG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One query worked out.
+
+    Attributes:
+        tables: the ranking, the arithmetic, and what a matcher has to show for itself.
+        failure: why the query could not be judged, if it could not.
+    """
+
+    tables: tuple[Table, ...]
+    failure: str | None = None
 
 
 def explain(
@@ -30,7 +44,7 @@ def explain(
     *,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     **options: Any,
-) -> tuple[Table, ...]:
+) -> Explanation:
     """The ranking of one query with its grades, and each metric worked out on it.
 
     Where a judge matched claims, its verdicts with their reasons come last; where texts
@@ -51,13 +65,16 @@ def explain(
     place = gold.queries.index(query)
     rows = []
     verdicts: tuple[Verdict, ...] = ()
+    usage = Usage()
     evidence: list[Evidence] = []
     ranking: Table | None = None
+    failure: str | None = None
     for stage in plan.stages:
         policies = replace(plan.policies_of(stage, own_k), force=True)
         matched = stage.matcher.match(one_run, one_gold, judged=True, policies=policies)
         hits = matched.hits
         verdicts += matched.verdicts.get(0, ())
+        usage += matched.usage.get(0, Usage())
         evidence += stage.matcher.evidence(one_run, one_gold, query, policies)
         if own_k is not None:
             hits = replace(hits, own_k=own_k[place : place + 1])
@@ -75,6 +92,7 @@ def explain(
             explained = _reason if undefined else type(measure.metric).workings
             why = explained(measure.metric, hits)
             if failed := matched.failures.get(0):
+                failure = failed
                 score, why = math.nan, f"failed: {failed}"
             rows.append([measure.label, number(score), why])
     assert ranking is not None  # noqa: S101
@@ -82,9 +100,9 @@ def explain(
     asked = f"query {query}{_asked(fact)}: {ranking.title}"
     worked = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
     ranking = replace(ranking, title=asked)
-    last = [_reasoned(verdicts)] if verdicts else []
+    last = [_reasoned(verdicts, usage)] if verdicts else []
     last += [_shown(evidence, documents, texts=texts)] if evidence else []
-    return (ranking, worked, *last)
+    return Explanation((ranking, worked, *last), failure)
 
 
 def _shown(
@@ -108,7 +126,7 @@ def _shown(
     return Table(columns, rows, texts=(0, 4))
 
 
-def _reasoned(verdicts: Sequence[Verdict]) -> Table:
+def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:
     """Each claim with its verdict, the ranks that support it, and the reason."""
     rows = [
         [
@@ -121,7 +139,9 @@ def _reasoned(verdicts: Sequence[Verdict]) -> Table:
         ]
         for verdict in verdicts
     ]
-    return Table(["claim", "supported", "by ranks", "reason"], rows, texts=(0, 1, 2, 3))
+    columns = ["claim", "supported", "by ranks", "reason"]
+    notes = [f"judging took {usage}"]
+    return Table(columns, rows, notes=notes, texts=(0, 1, 2, 3))
 
 
 def _name(document: Document, *, texts: bool) -> str:
@@ -164,6 +184,7 @@ def _only(gold: Gold, query: str) -> Gold:
         references={q: text for q, text in gold.references.items() if q == query},
         order=(query,),
         name=gold.name,
+        groups={q: row for q, row in gold.groups.items() if q == query},
     )
 
 

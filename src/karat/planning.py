@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -142,8 +143,11 @@ def _own_k(
     plan: Plan, gold: Gold, facts: Mapping[str, Query], k: int | None
 ) -> Ints | None:
     """Each query's cutoff for the letter k: its own, else the caller's, else 5."""
-    if k is not None and (type(k) is not int or not 0 < k < _TOO_DEEP):
-        raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
+    if k is not None:
+        # NumPy's integers are integers too; True and False are not.
+        integral = isinstance(k, Integral) and not isinstance(k, bool)
+        if not integral or not 0 < k < _TOO_DEEP:
+            raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
     if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
         if k is not None:
             raise UsageError(

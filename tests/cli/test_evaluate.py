@@ -10,7 +10,7 @@ import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
-from karat.cli.evaluate import _conclude as conclude
+from karat.cli.ending import conclude
 from karat.data.evaluations import Evaluation, MetricScores
 from karat.data.policies import Policies
 from karat.data.tables import DASH
@@ -362,7 +362,7 @@ def test_a_name_that_one_file_lacks_is_about_the_other(
     )
     assert rows(done.out)["rr"][0] == "0.5000"
     checked = karat("validate", *files, "--map", "id=nr", "--map", "retrieved=top")
-    assert "1 of 1 relevant items are found" in checked.out
+    assert "1 of 1 relevant item is found" in checked.out
     for verb in ("evaluate", "validate"):
         wrong = karat(verb, *files, "--map", "id=number", "--map", "retrieved=top")
         assert wrong.code == 2

@@ -2,8 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyarrow import Table
+from pyarrow.parquet import write_table as write_parquet
 
 from tests.cli.conftest import Karat
 
@@ -91,23 +94,57 @@ def test_swapped_trec_files_are_told(karat: Karat) -> None:
     assert "is it a run? then the files are swapped" in done.err
 
 
-def test_two_systems_in_one_table_are_noticed(karat: Karat, folder: Path) -> None:
-    rows = [("keyword", "refunds-01", 2), ("dense", "refunds-02", 1)]
-    text = "".join(f"{name},q01,{document},{score}\n" for name, document, score in rows)
-    (folder / "r.csv").write_text("system,query_id,doc_id,score\n" + text)
-    records = [
-        {"system": name, "query_id": "q01", "doc_id": document, "score": score}
-        for name, document, score in rows
-    ]
+def write_table(folder: Path, records: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The records in every format that holds tables; the names of the files."""
+    lines = [",".join(map(str, record.values())) for record in records]
+    (folder / "r.csv").write_text("\n".join([",".join(records[0]), *lines]) + "\n")
     (folder / "r.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records))
-    for name in ("r.csv", "r.jsonl"):
+    write_parquet(Table.from_pylist(records), folder / "r.parquet")
+    return "r.csv", "r.jsonl", "r.parquet"
+
+
+def test_two_systems_in_one_table_are_noticed(karat: Karat, folder: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"system": name, "query_id": "q01", "doc_id": document, "score": score}
+        for name, document, score in (
+            ("keyword", "refunds-01", 2),
+            ("dense", "refunds-02", 1),
+        )
+    ]
+    for name in write_table(folder, records):
         done = karat("evaluate", name, *OPTIONS, "-m", "rr", "--force")
         said = " ".join(done.out.split())
-        assert "systems: 2 values of 'system' were read as one system; --by" in said
+        assert (
+            "systems: 2 values of 'system' were read as one system; --by splits them "
+            "(such as dense, keyword)"
+        ) in said
         split = karat(
             "evaluate", name, *OPTIONS, "-m", "rr", "--by", "system", "--force"
         )
         assert "were read as one" not in split.out
+    nested = Table.from_pylist([r | {"system": [r["system"]]} for r in records])
+    write_parquet(nested, folder / "nested.parquet")
+    done = karat("evaluate", "nested.parquet", *OPTIONS, "-m", "rr", "--force")
+    assert done.code == 0
+    one = [record | {"system": "keyword"} for record in records]
+    for name in write_table(folder, one):
+        done = karat("evaluate", name, *OPTIONS, "-m", "rr", "--force")
+        assert "were read as one" not in done.out
+
+
+def test_a_system_that_cannot_be_scored_is_named(karat: Karat, folder: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"system": "good", "query_id": "q01", "doc_id": "refunds-01", "score": 2},
+        {"system": "odd", "query_id": "q01", "doc_id": "chunk-7", "score": 1},
+    ]
+    for name in write_table(folder, records):
+        asked = ("evaluate", name, *OPTIONS, "-m", "rr", "--by", "system")
+        done = karat(*asked)
+        assert done.code == 2
+        assert done.err.startswith(f"karat: {name}:odd: no gold id occurs anywhere")
+        shown = karat(*asked, "--force").out
+        assert "\nodd " in shown
+        assert f"{name}:odd" not in shown
 
 
 def test_ids_that_hardly_ever_meet_are_noticed(karat: Karat, folder: Path) -> None:
@@ -125,6 +162,6 @@ def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:
     (folder / "s.csv").write_text("id,retrieved_ids,relevant_ids\n1,a;b;c,b\n")
     done = karat("evaluate", "s.csv", "-m", "rr", "--force")
     said = " ".join(done.out.split())
-    assert 'joined: 1 rankings read as one id each; a list is JSON: ["a", "b"]' in said
+    assert 'joined: 1 ranking read as one id; a list is JSON: ["a", "b"]' in said
     (folder / "t.csv").write_text('id,retrieved_ids,relevant_ids\n1,"[""b""]",b\n')
     assert "joined" not in karat("evaluate", "t.csv", "-m", "rr").out

@@ -239,6 +239,20 @@ def test_the_demo_never_overwrites(karat: Karat, folder: Path) -> None:
     assert (folder / "here" / "README.md").read_text() == "mine"
 
 
+@pytest.mark.parametrize("target", ["", " "])
+def test_the_demo_copies_nowhere_if_no_folder_is_named(
+    target: str, karat: Karat, folder: Path
+) -> None:
+    before = sorted(folder.iterdir())
+    done = karat("demo", "--copy", target)
+    assert done.code == 2
+    assert (
+        done.err == "karat: --copy: folder must be a name, got " + repr(target) + "\n"
+    )
+    assert sorted(folder.iterdir()) == before
+    assert karat("demo", "--copy", ".").code == 0
+
+
 def test_the_catalogue_has_a_line_for_each_metric(karat: Karat) -> None:
     done = karat("metrics")
     assert "recall_all              Whether the top k holds every gold item" in done.out

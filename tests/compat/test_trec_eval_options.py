@@ -226,6 +226,17 @@ def test_rbp_takes_its_persistence() -> None:
     assert row == [("rbp_p=0.5             ", "all", "0.2500")]
 
 
+def test_cutoffs_are_read_to_their_last_digit() -> None:
+    # The names and values that pytrec_eval gives.
+    options: dict[str, Any] = {"qrels": {"q1": {"a": 1.0}}, "run": ranked("x", "a")}
+    rows = printed("recall.9223372036854775807,1234567890,0000000000001", **options)
+    assert [(name.strip(), value) for name, _, value in rows] == [
+        ("recall_1", "0.0000"),
+        ("recall_1234567890", "1.0000"),
+        ("recall_9223372036854775807", "1.0000"),
+    ]
+
+
 def test_utility_knows_the_size_of_the_collection() -> None:
     options: dict[str, Any] = {"qrels": {"q1": {"a": 1.0}}, "run": ranked("x", "a")}
     assert values("utility.0,0,0,1", collection=10, **options) == ["8.0000"]
@@ -243,6 +254,8 @@ def test_yaap_is_the_log_of_odds() -> None:
         ("P.5,5", "cutoffs must be different integers >= 1"),
         ("P.x", "cutoffs must be different integers >= 1"),
         ("P.-5", "cutoffs must be different integers >= 1"),
+        ("P.9223372036854775808", "cutoffs must be at most 9223372036854775807"),
+        (f"P.5,{'9' * 5000}", "cutoffs must be at most 9223372036854775807"),
         ("iprec_at_recall.0.1,0.1", "parameters must be all different"),
         ("iprec_at_recall.x", "parameters must be numbers"),
         ("iprec_at_recall.nan", "parameters must be numbers"),

@@ -32,6 +32,14 @@ def test_a_score_that_is_none_is_named_found_or_not(
         karat.evaluate(run, gold=GOLD, ties=ties)
 
 
+def test_scores_of_queries_without_gold_are_not_looked_at() -> None:
+    known = {"q1": {"a": 1.0, "x": 2.0}, "q2": {"b": 1.0}}
+    run = {**known, "q3": {"c": float("nan")}}
+    (odd, plain) = (karat.evaluate(r, gold=GOLD, metrics=["rr"]) for r in (run, known))
+    assert odd.means == plain.means == {"rr": 0.75}
+    assert [str(notice) for notice in odd.warnings if notice.kind == "extra"]
+
+
 @pytest.mark.parametrize(
     "grade", [float("nan"), float("-inf"), None, "1x", [1], 10**400]
 )

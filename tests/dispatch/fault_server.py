@@ -60,11 +60,13 @@ class FaultServer:
         faults: tuple[str, ...] = FAULTS,
         delay: float = 0.0,
         answer: Callable[[dict[str, Any]], tuple[Any, ...]] | None = None,
+        right: Callable[[str], dict[str, Any]] = verdicts,
     ) -> None:
         self.rate = rate
         self.faults = faults
         self.delay = delay
         self.answer = answer
+        self.right = right
         self.asked: Counter[str] = Counter()
         self.paid: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
@@ -130,9 +132,9 @@ class FaultServer:
         if self.delay:
             await asyncio.sleep(self.delay)
         if fault in TRANSPORT:
-            await _misbehave(writer, fault, completion(json.dumps(verdicts(user))))
+            await _misbehave(writer, fault, completion(json.dumps(self.right(user))))
             return
-        text = spoilt(user, fault) if fault else json.dumps(verdicts(user))
+        text = spoilt(user, fault) if fault else json.dumps(self.right(user))
         self.paid[user] += 1
         await _send(writer, 200, completion(text))
 

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,18 @@ def test_calls_at_once_do_not_overshoot_the_budget_together(
         budget.settle(ahead, ahead)
     assert budget.cost is not None
     assert budget.cost <= 900
+
+
+def test_a_journal_of_the_first_layout_is_read_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    keys, prompt = Keys(Scripted()), Prompt("", "old")
+    with Journal(path) as journal:
+        journal.write(keys, [(keys.of(prompt), prompt, Entry("ok", "kept"))])
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("ALTER TABLE replies DROP COLUMN cut")
+        old.execute("PRAGMA user_version = 1")
+    with Journal(path) as journal:
+        assert journal.get(keys.of(prompt)) == Entry("ok", "kept")
+        fresh = Entry("ok", "{", cut=True)
+        journal.write(keys, [(b"new", prompt, fresh)])
+        assert journal.get(b"new") == fresh

@@ -23,9 +23,9 @@ ROWS = 60 * KILLS
 DELAY = 0.02
 
 
-def start(url: str, folder: Path) -> subprocess.Popen[str]:
+def start(url: str, folder: Path, rows: int = ROWS) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.dispatch.worker", url]
-    places = [str(folder / "journal.sqlite"), str(folder / "out.json"), str(ROWS)]
+    places = [str(folder / "journal.sqlite"), str(folder / "out.json"), str(rows)]
     return subprocess.Popen(
         [*command, *places],
         cwd=ROOT,
@@ -69,6 +69,27 @@ def test_no_kill_loses_a_judgement_or_pays_for_it_twice(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "journal.sqlite")
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
+
+
+def test_two_processes_on_one_journal_pay_for_each_prompt_once(tmp_path: Path) -> None:
+    with FaultServer(delay=DELAY) as server:
+        folders = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+        for folder in folders:
+            folder.mkdir()
+            (folder / "journal.sqlite").symlink_to(tmp_path / "journal.sqlite")
+        workers = [start(server.url, folder, rows=100) for folder in folders]
+        # One that dies while others wait for its reply keeps nobody waiting.
+        assert workers[0].stdout is not None
+        workers[0].stdout.readline()
+        workers[0].kill()
+        workers[0].communicate()
+        lines = [len(worker.communicate()[0].splitlines()) for worker in workers[1:]]
+        assert [worker.returncode for worker in workers[1:]] == [0, 0]
+        assert lines == [100, 100]
+        assert set(server.paid) == {asks(row) for row in range(100)}
+        assert server.paid.total() <= 100 + CONCURRENCY
+    outs = [(folder / "out.json").read_text("utf-8") for folder in folders[1:]]
+    assert outs[0] == outs[1]
 
 
 def test_control_c_keeps_what_was_answered(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ Results go to stdout, everything else to stderr. `-` is standard input or output
 | 0 | fine |
 | 1 | a gate failed: a mean is below its `--fail-under` |
 | 2 | a mistake in the call or in the data; a sentence says which and where |
-| 3 | incomplete: some scores could not be computed |
-| 130 | interrupted |
+| 3 | incomplete: a limit was reached, or some scores could not be computed |
+| 130 | interrupted (143: terminated); replies of a model are kept |
 """
 SETTINGS = """
 Every option can be set in four places. A flag beats the environment, which beats

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from karat import evaluate
+from karat.data.policies import CHOICES
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
-from karat.errors import FormatError
+from karat.errors import DataError, FormatError
 from karat.formats.delimited import LONG_CELLS
 from karat.formats.loading import load, load_by
+from karat.formats.trec.run import TrecRun
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]
@@ -142,6 +146,13 @@ def test_a_table_of_systems_is_split_by_a_column(save: Save, ids: Ids) -> None:
         load_by(save("a.csv", text), "team")
 
 
+def test_each_part_of_a_table_tells_of_itself_alone(save: Save) -> None:
+    text = "qid,docid,rank,system\nq,a,1,x\nq,b,1,x\nq,a,1,y\nq,b,1,y\nq,c,1,z\n"
+    parts = load_by(save("a.csv", text), "system", role="run")
+    told = {name: [n.count for n in part.notices] for name, part in parts.items()}
+    assert told == {"x": [1], "y": [1], "z": []}
+
+
 def test_the_mapping_names_columns(save: Save, ids: Ids) -> None:
     text = "frage,treffer,punkte\nq,a,1\nq,b,2\n"
     mapping = {"id": "frage", "document": "treffer", "score": "punkte"}
@@ -150,6 +161,66 @@ def test_the_mapping_names_columns(save: Save, ids: Ids) -> None:
         FormatError, match=r"no column is called 'x'; columns found: fr"
     ):
         load(save("a.csv", text), mapping=mapping | {"score": "x"})
+
+
+@pytest.mark.parametrize("column", ["score", "rank", "grade"])
+def test_only_a_run_may_list_a_document_twice(column: str, save: Save) -> None:
+    path = save("a.csv", f"qid,docid,{column}\nq,a,1\n\nq,a,2\n")
+    gold = column == "grade"
+    if gold:
+        with pytest.raises(FormatError, match=r":4: .*'a' occurs twice, .* line 2$"):
+            load(path, role="gold")
+        return
+    run, labels = load(path, role="run"), {"q": ["a"]}
+    assert evaluate(run, gold=labels, metrics=["recall"]).means == {"recall": 1.0}
+    with pytest.raises(DataError, match=r"'a' (is listed twice|was retr)"):
+        evaluate(run, gold=labels, duplicates="error")
+
+
+def test_a_refused_copy_is_named_by_its_line(save: Save) -> None:
+    path = save("a.csv", "qid,docid,score\nq,a,1\nq,b,3\nq,a,2\n")
+    with pytest.raises(FormatError, match=r":4: query 'q': .*'a' is listed .* line 2"):
+        evaluate(path, gold={"q": ["b"]}, duplicates="error")
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("pq"), st.sampled_from("abcd"), st.integers(0, 3)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ROWS, st.sampled_from(CHOICES["duplicates"]), st.sampled_from(CHOICES["ties"]))
+def test_repeated_documents_count_as_in_trec_files(
+    rows: list[tuple[str, str, int]], duplicates: str, ties: str
+) -> None:
+    table = [{"qid": query, "docid": name, "score": n} for query, name, n in rows]
+    trec = "".join(f"{query} Q0 {name} 0 {n} t\n" for query, name, n in rows)
+    gold = {"p": {"a": 2, "b": 1}, "q": {"c": 1, "d": 0}}
+    metrics = ["recall@2", "precision@3", "rr", "ap", "ndcg", "judged@3"]
+    options: dict[str, Any] = {"duplicates": duplicates, "ties": ties, "force": True}
+
+    def outcome(run: Any) -> Any:
+        try:
+            result = evaluate(run, gold=gold, metrics=metrics, **options)
+        except FormatError:
+            return "refused"
+        return {n: repr(c.scores.tolist()) for n, c in result.columns.items()}
+
+    assert outcome(table) == outcome(TrecRun(trec.encode()))
+
+
+def test_copies_and_ties_of_a_table_are_counted(save: Save) -> None:
+    rows = "q,a,3\nq,b,3\nq,a,1\nr,c,1\n"
+    run = load(save("a.csv", f"qid,docid,score\n{rows}"), role="run")
+    result = evaluate(run, gold={"q": ["b"]}, metrics=["rr"])
+    counts = {notice.kind: notice.count for notice in result.warnings}
+    assert counts == {"ties": 1, "duplicates": 1, "extra": 1}
+    assert result.means == {"rr": 1.0}
+    assert evaluate(run, gold={"q": ["b"]}, metrics=["rr"], ties="input").means == {
+        "rr": 0.5
+    }
 
 
 HEADER = "qid,docid,score\nq,a,1\n"
@@ -168,7 +239,6 @@ HEADER = "qid,docid,score\nq,a,1\n"
         (HEADER + "q,b,nan", 3, "score must be a finite number"),
         (HEADER + "q,b,-inf", 3, "score must be a finite number"),
         (HEADER + "q,b,1e999", 3, "score must be a finite number"),
-        (HEADER + "\nq,a,2", 4, "document 'a' occurs twice, first on line 2"),
         (HEADER + 'q,"b,1\nq,c,2\n', 3, "broken row"),
         (HEADER + 'q,"b"x,1\n', 3, "broken row"),
         ("qid,docid,rank\nq,a,1.5", 2, "rank must be a whole number"),

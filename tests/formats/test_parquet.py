@@ -140,7 +140,7 @@ def test_a_table_of_several_systems_is_split_by_a_column(tmp_path: Path) -> None
         FORMAT.read_by(Source(str(file)), "model")
 
 
-def test_autorag_gold_keeps_texts_as_alternatives_and_says_ids_are_not(
+def test_autorag_gold_keeps_documents_and_texts_as_alternatives(
     tmp_path: Path,
 ) -> None:
     table = pa.table(
@@ -164,7 +164,23 @@ def test_autorag_gold_keeps_texts_as_alternatives_and_says_ids_are_not(
     assert gold.references == {"q": "Because."}
     assert loaded.queries["q"].text == "Why?"
     assert loaded.mapping["relevant"] == "retrieval_gt"
-    assert [(notice.kind, notice.count) for notice in loaded.notices] == [("groups", 1)]
+    assert gold.groups == {"q": {"a": "item-1", "b": "item-1"}}
+    assert not loaded.notices
+
+
+def test_autorag_items_that_share_a_document_are_taken_apart_and_it_is_said(
+    tmp_path: Path,
+) -> None:
+    table = pa.table({"qid": ["q"], "retrieval_gt": [[["a", "b"], ["a", "c"], ["d"]]]})
+    loaded = read(written(table, tmp_path / "qa.parquet"), "gold")
+    assert loaded.gold is not None
+    assert loaded.gold.documents == {"q": dict.fromkeys("abcd", 1.0)}
+    assert not loaded.gold.groups
+    (notice,) = loaded.notices
+    assert str(notice) == (
+        "2 gold items accept documents that others accept too; each was taken as an "
+        "item"
+    )
 
 
 @pytest.mark.shared_data

@@ -81,7 +81,8 @@ def test_claims_that_the_user_brings_are_not_split_again() -> None:
 def test_split_claims_are_saved_with_the_data_and_can_be_edited(tmp_path: Path) -> None:
     loaded = load_records([SAMPLE])
     assert loaded.gold is not None
-    gold, failures = split_references(loaded.gold, bench(support({})))
+    done = split_references(loaded.gold, bench(support({})))
+    gold, failures = done.gold, done.failures
     assert failures == {}
     path = tmp_path / "claims.jsonl"
     write(Loaded(loaded.run, gold, loaded.queries), path)

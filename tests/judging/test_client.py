@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +13,11 @@ from typing import Any
 
 import pytest
 
+import karat
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.dispatch import Refused, Settings, Transient, hear_all
 from karat.errors import MissingExtraError, UsageError
+from karat.judging import Claims
 from karat.judging.client import FunctionClient, OpenAIClient, as_client
 from karat.judging.complaints import retry_after
 from tests.dispatch.fault_server import FaultServer, completion
@@ -115,6 +119,9 @@ def test_texts_do_not_follow_a_redirect() -> None:
         (429, error("x", code="insufficient_quota"), True, "no credit left"),
         (404, error("model 'tiny' not found"), True, "does not know model 'tiny'"),
         (404, {"detail": "Not Found"}, True, "OPENAI_BASE_URL, which mostly ends in"),
+        (405, "", True, "check OPENAI_BASE_URL"),
+        (501, "<html>no</html>", True, "Not Implemented.; check OPENAI_BASE_URL.*/v1$"),
+        (200, " <!doctype html>", True, "with a web page.; check OPENAI_BASE_URL"),
         (307, {}, True, "check OPENAI_BASE_URL"),
         (400, error("maximum context length is 8"), False, "too long for model 'tiny'"),
         (413, "", False, "too long for model 'tiny'"),
@@ -171,6 +178,24 @@ def test_a_server_that_is_not_there_is_said_to_be_so() -> None:
         ask(OpenAIClient("tiny", base_url=url))
 
 
+def test_a_server_that_does_not_speak_https_is_said_to_be_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+
+        def answer() -> None:
+            caller, _ = plain.accept()
+            with caller:
+                caller.recv(1 << 16)
+                caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"https://127.0.0.1:{plain.getsockname()[1]}/v1"
+        with pytest.raises(Refused, match="does not speak https; does") as caught:
+            ask(OpenAIClient("tiny", base_url=url))
+        thread.join()
+    assert caught.value.always
+
+
 def test_a_missing_key_says_what_to_set() -> None:
     with pytest.raises(UsageError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         ask(OpenAIClient("tiny"))
@@ -195,6 +220,11 @@ def test_the_environment_says_where_and_with_which_key(
         f"http://127.0.0.1/v1?key={CANARY}",
         CANARY,
         "ftp://127.0.0.1/v1",
+        "http://[::1/v1",
+        "http://127.0.0.1:99999/v1",
+        "http://127.0.0.1:port/v1",
+        "http://127.0.0.1 8080/v1",
+        "http:///v1",
     ],
 )
 def test_an_address_with_a_secret_is_refused_without_being_shown(url: str) -> None:
@@ -344,11 +374,68 @@ def test_an_edited_function_is_asked_anew_and_a_closure_is_never_mistaken() -> N
     assert FunctionClient(holding("a"), model="mine").model == "mine"
 
 
+CLIENT = object()
+READS = "import json\nWORD = {word!r}\ndef helped(): return WORD\n"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def f(p): return WORD",
+        "def f(p): return helped()",
+        "def f(p): return json.dumps([g() for g in (lambda: helped(),)])",
+    ],
+)
+def test_a_function_is_known_by_what_it_reads(function: str) -> None:
+    def named(word: object) -> FunctionClient:
+        scope: dict[str, Any] = {"__name__": "page"}
+        exec(READS.format(word=word) + function, scope)
+        return FunctionClient(scope["f"])
+
+    one, same, other = named("a"), named("a"), named({"a": [1, {2.5}]})
+    assert one.model == same.model != other.model
+    assert one.lasting
+    assert other.lasting
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(p): return CLIENT.ask(p)",
+        "class C: pass\ndef f(p): return C().ask(p)",
+        "LOOP = []\nLOOP.append(LOOP)\ndef f(p): return LOOP",
+        "DATA = list(range(200_000))\ndef f(p): return DATA",
+        "def f(p, client=CLIENT): return client.ask(p)",
+    ],
+)
+def test_what_cannot_be_seen_is_trusted_in_this_process_only(code: str) -> None:
+    scope: dict[str, Any] = {"CLIENT": CLIENT, "__name__": "page"}
+    exec(code, scope)
+    one, other = FunctionClient(scope["f"]), FunctionClient(scope["f"])
+    assert one.model != other.model
+    assert not one.lasting
+    assert FunctionClient(scope["f"], model="mine").lasting
+
+
+def test_a_judge_that_nobody_finds_again_is_told(tmp_path: Path) -> None:
+    sample = {"id": "q", "contexts": ["a"], "claims": ["b"]}
+    reply = '{"verdicts": [{"claim": 1, "alone": [], "parts": [], "complete": false}]}'
+    kept = Settings(journal=tmp_path / "journal.sqlite")
+    for judge, expected in (
+        (Claims(lambda _: reply, kept), True),
+        (Claims(lambda _: reply, Settings(journal=None)), False),
+        (Claims(FunctionClient(lambda _: reply, model="mine"), kept), False),
+    ):
+        result = karat.evaluate([sample], metrics=["context_recall"], judge=judge)
+        assert ("passing" in {notice.kind for notice in result.warnings}) is expected
+
+
 @pytest.mark.parametrize(
     ("raised", "kind", "sentence"),
     [
         (ConnectionError("gone"), Transient, "raised ConnectionError: gone"),
         (KeyError("choices"), Refused, "raised KeyError: 'choices'"),
+        (StopIteration(), Refused, "raised RuntimeError: no more answers"),
         (Transient("busy"), Transient, "busy"),
         (Refused("no"), Refused, "no"),
     ],
@@ -359,8 +446,23 @@ def test_what_a_function_raises_is_said(
     def function(_: str) -> str:
         raise raised
 
-    with pytest.raises(kind, match=sentence):
+    with pytest.raises(kind, match=sentence) as caught:
         ask(as_client(function))
+    if isinstance(raised, OSError | KeyError):
+        assert caught.value.__cause__ is raised
+
+
+def test_an_error_with_a_secret_in_it_is_not_the_cause_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+
+    def function(_: str) -> str:
+        raise KeyError(CANARY)
+
+    with pytest.raises(Refused, match=r"raised KeyError: '\*\*\*'") as caught:
+        ask(as_client(function))
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_function_must_return_text_and_a_judge_must_be_one() -> None:

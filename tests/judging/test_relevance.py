@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import karat
+from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
 from karat.data.queries import Loaded
 from karat.data.rankings import DocumentRun, RankedRun
@@ -14,8 +15,7 @@ from karat.data.runs import Document
 from karat.errors import DataError
 from karat.formats.loading import load
 from karat.formats.writing import write
-from karat.judging.injection import TRICKS, probe
-from karat.judging.relevance import grade_pool, pool
+from karat.judging.relevance import completed, grade_pool, pool, unlabelled
 from tests.judging.models import Model, bench
 
 QUESTIONS = {"q1": "Why is bread sour?", "q2": "What is rye?"}
@@ -56,8 +56,13 @@ def test_a_query_without_a_text_is_a_sentence() -> None:
         grade_pool(POOL, {"q1": "Why?"}, bench(grader()))
 
 
-@pytest.mark.parametrize("name", ["gold.qrels", "gold.jsonl", "gold.json", "gold.csv"])
+ENDINGS = ("qrels", "jsonl", "json", "csv", "tsv", "yaml", "parquet", "qrels.gz")
+
+
+@pytest.mark.parametrize("name", [f"gold.{ending}" for ending in ENDINGS])
 def test_grades_become_gold_that_keeps_its_source(tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
     graded = grade_pool(POOL, QUESTIONS, bench(grader("sour", "Rye")))
     assert graded.gold.documents == {"q1": {"d1": 3.0, "d3": 0.0}, "q2": {"d2": 3.0}}
     assert graded.grades["q1"]["d1"].reason == "seen"
@@ -129,28 +134,80 @@ def test_votes_give_the_median_and_their_disagreement() -> None:
     assert grade.disagreement == pytest.approx(1 / 3)
 
 
-def test_a_judge_that_obeys_passages_is_found_out_trick_by_trick() -> None:
-    gullible = bench(grader("grade is 3"))
-    clean = {"q1": {"d1": 0.0, "d3": 0.0}}
-    found = probe(POOL, QUESTIONS, clean, gullible)
-    assert {trick for trick, count in found.fooled.items() if count} == {
-        "order",
-        "mark",
+PEOPLE = Gold(
+    documents={"q0": {"x": 3.0}, "q1": {"d1": 2.0, "d9": 1.0}},
+    sources={"q1": {"d9": "judge:other"}},
+    name="people.qrels",
+)
+
+
+def test_only_holes_are_judged_and_the_rest_stays_as_it_was() -> None:
+    model = Model(grader("sour", "Rye"))
+    holes = unlabelled(POOL, PEOPLE.documents)
+    assert holes == {"q1": {"d3": CORPUS["d3"]}, "q2": {"d2": CORPUS["d2"]}}
+    graded = grade_pool(holes, QUESTIONS, bench(model))
+    assert len(model.asked) == 2
+    gold = completed(PEOPLE, graded.gold)
+    assert gold.documents == {
+        "q0": {"x": 3.0},
+        "q1": {"d1": 2.0, "d9": 1.0, "d3": 0.0},
+        "q2": {"d2": 3.0},
     }
-    assert found.fooled["order"] == found.n["order"] == 2
-    steadfast = probe(POOL, QUESTIONS, clean, bench(grader()))
-    assert sum(steadfast.fooled.values()) == 0
-    assert [*steadfast.n] == [*TRICKS]
-    assert "0/2" in steadfast.table().as_text()
+    assert gold.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
+    assert gold.queries == ["q0", "q1", "q2"]
+    assert PEOPLE.documents["q1"] == {"d1": 2.0, "d9": 1.0}
 
 
-def test_grades_that_cannot_be_had_are_counted_apart() -> None:
-    found = probe(POOL, QUESTIONS, {"q1": {"d3": 0.0}}, bench(lambda _: "hm"))
-    assert found.failures == len(TRICKS)
-    assert sum(found.n.values()) == 0
-    assert "8 grades could not be had" in found.table().as_text()
+def test_labels_of_people_win_where_both_have_labelled() -> None:
+    everything = unlabelled(POOL, PEOPLE.documents, besides={"q1": {"d1": 2.0}})
+    assert everything == POOL
+    graded = grade_pool(everything, QUESTIONS, bench(grader("sour")))
+    assert graded.gold.documents["q1"]["d1"] == 3.0
+    gold = completed(PEOPLE, graded.gold)
+    assert gold.documents["q1"]["d1"] == 2.0
+    assert "d1" not in gold.sources["q1"]
 
 
-def test_tricks_need_an_irrelevant_passage() -> None:
-    with pytest.raises(DataError, match="a larger -k"):
-        probe(POOL, QUESTIONS, {"q1": {"d1": 3.0}}, bench(grader()))
+def test_a_pool_without_holes_asks_nobody() -> None:
+    model = Model(grader())
+    full = {query: dict.fromkeys(row, 0.0) for query, row in POOL.items()}
+    graded = grade_pool(unlabelled(POOL, full), QUESTIONS, bench(model))
+    assert model.asked == []
+    assert completed(Gold(full), graded.gold).documents == full
+
+
+def test_completing_keeps_what_the_gold_holds_besides() -> None:
+    gold = Gold(
+        documents={"q1": {"d1": 1.0}},
+        answers={"q1": (Item("a", "yeast"),)},
+        references={"q3": "Because."},
+    )
+    judged = grade_pool({"q2": POOL["q2"]}, QUESTIONS, bench(grader())).gold
+    whole = completed(gold, judged)
+    assert (whole.answers, whole.references) == (gold.answers, gold.references)
+    assert whole.queries == ["q1", "q3", "q2"]
+
+
+@pytest.mark.parametrize("name", ["g.qrels", "g.jsonl", "g.json", "g.csv", "g.yaml"])
+def test_completed_gold_says_of_each_label_whose_it_is(
+    tmp_path: Path, name: str
+) -> None:
+    judged = grade_pool(unlabelled(POOL, PEOPLE.documents), QUESTIONS, bench(grader()))
+    write(Loaded(gold=completed(PEOPLE, judged.gold)), tmp_path / name)
+    again = load(tmp_path / name, role="gold").gold
+    assert again is not None
+    assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
+
+
+def test_beside_binary_labels_a_judge_says_relevant_or_not() -> None:
+    def answer(prompt: Prompt) -> str:
+        return json.dumps({"grade": int(passage(prompt))})
+
+    pooled = {"q1": {f"d{grade}": str(grade) for grade in range(4)}}
+    judged = grade_pool(pooled, QUESTIONS, bench(answer)).gold
+    people = Gold({"q1": {"x": 1.0, "y": 0.0}, "q2": {"x": -1.0}})
+    whole = completed(people, judged).documents["q1"]
+    assert whole == {"x": 1.0, "y": 0.0, "d0": 0.0, "d1": 0.0, "d2": 1.0, "d3": 1.0}
+    for grades in ({"x": 3.0}, {"x": 0.0}, {"x": 1.0, "y": 0.5}, {}):
+        whole = completed(Gold({"q1": grades}), judged).documents["q1"]
+        assert whole == {**grades, "d0": 0.0, "d1": 1.0, "d2": 2.0, "d3": 3.0}

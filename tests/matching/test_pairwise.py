@@ -134,7 +134,7 @@ def test_a_repeated_id_is_a_duplicate_and_its_other_text_is_reported() -> None:
     found = matched("exact", run_of(q=chunks), gold_of(q=[FOX, DOG]))
     (notice,) = found.notices
     assert notice.kind == "retold"
-    assert "1 documents repeat the id of another" in str(notice)
+    assert "1 document repeats the id of another" in str(notice)
 
 
 def test_collapsing_shortens_the_ranking() -> None:
@@ -163,7 +163,7 @@ def test_documents_without_text_are_an_error_that_says_which() -> None:
     with pytest.raises(DataError) as caught:
         matched("chunk", run, Gold(passages=gold.passages, documents={"a": {"1": 1.0}}))
     sentence = str(caught.value)
-    assert "2 retrieved documents of 1 queries have no text" in sentence
+    assert "2 retrieved documents of 1 query have no text" in sentence
     assert "a (2)" in sentence
     assert "--force" in sentence
 
@@ -193,7 +193,7 @@ def test_ids_are_never_taken_for_texts_where_gold_lists_ids() -> None:
         "answers": ["5"],
         "retrieved": ["doc-5"],
     }
-    with pytest.raises(DataError, match="have no text"):
+    with pytest.raises(DataError, match="has no text"):
         karat.evaluate([sample], metrics=["containment@5"])
 
 

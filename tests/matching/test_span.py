@@ -379,5 +379,5 @@ def test_spans_with_text_are_found_in_documents_without_offsets() -> None:
 def test_documents_without_text_are_refused() -> None:
     gold = Gold(passages={"q": (Item("p", FOX),)}, documents={"q": {"a": 1.0}})
     run = DocumentRun({"q": [Document("a")]})
-    with pytest.raises(DataError, match="have no text, and span compares texts"):
+    with pytest.raises(DataError, match="1 query has no text, and span compares texts"):
         Span().match(run, gold, judged=True, policies=Policies())

@@ -1,5 +1,6 @@
 """Metrics over gains, against slow references that walk down the ranking."""
 
+from fractions import Fraction
 from math import log2
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 
 from karat.metrics.metric import Metric
 from karat.metrics.r_based import RNDCG, BinaryG, G, NDCGRel
+from karat.metrics.ranked_gain import NDCG
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 
 Row = dict[str, float]
@@ -95,3 +97,40 @@ def test_sums_of_one_query_do_not_blur_those_of_another() -> None:
     alone = one("xa", small)
     for metric in (RNDCG(), NDCGRel(), G()):
         assert metric.score(both)[1] == pytest.approx(metric.score(alone)[0], abs=1e-6)
+
+
+def exact_ndcg(ranking: str, grades: dict[str, int]) -> float:
+    """Exponential gains in whole numbers of any size, over the highest of them."""
+    highest = 2 ** max(grades.values())
+    gains = [2 ** grades.get(document, 0) - 1 for document in ranking]
+    best = sorted((2**grade - 1 for grade in grades.values()), reverse=True)
+    found, ideal = (
+        sum(float(Fraction(g, highest)) / log2(r + 1) for r, g in enumerate(row, 1))
+        for row in (gains, best)
+    )
+    return found / ideal
+
+
+@pytest.mark.parametrize("grade", [3, 999, 1001, 1023, 1024, 1100, 2000, 9000])
+def test_exponential_gains_of_any_size_give_their_ratio(grade: int) -> None:
+    for second, last in ((grade - 1, 1), (grade, grade)):
+        grades = {"a": grade, "b": second, "c": grade, "d": last}
+        (score,) = NDCG(gain="exp").score(one("xbda", grades))
+        assert score == pytest.approx(exact_ndcg("xbda", grades), rel=1e-12)
+        assert score > 0
+
+
+def test_huge_grades_of_one_query_leave_the_others_alone() -> None:
+    rankings = {"small": ["x", "a", "b"], "huge": ["x", "b", "a"]}
+    grades: Grades = {"small": {"a": 2.5, "b": 1}, "huge": {"a": 2000.5, "b": 1999}}
+    both = NDCG(gain="exp").score(hits_of(rankings, grades))
+    (alone,) = NDCG(gain="exp").score(one("xab", grades["small"]))
+    assert both[0] == alone
+    assert 0 < both[1] < 1
+
+
+def test_the_workings_of_huge_gains_say_what_they_were_divided_by() -> None:
+    workings = NDCG(gain="exp").workings(one("ab", {"a": 2000, "b": 1999}))
+    assert workings.startswith("DCG 1/log2(2) + 0.5/log2(3) = 1.3155; ideal ")
+    assert workings.endswith("; all gains over 2^2000")
+    assert "over" not in NDCG(gain="exp").workings(one("ab", {"a": 3, "b": 2}))

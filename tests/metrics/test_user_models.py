@@ -1,5 +1,7 @@
 """Metrics of an imagined reader."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,21 @@ def test_err_needs_a_scale_that_holds_every_grade() -> None:
         ExpectedReciprocalRank().score(hits)
     err = ExpectedReciprocalRank(max_grade=5)
     assert err.score(hits) == pytest.approx(31 / 32)
+
+
+@pytest.mark.parametrize("highest", [4, 52, 60, 1024, 2000])
+def test_err_reads_scales_of_any_length(highest: int) -> None:
+    hits = one("xab", {"a": highest, "b": highest - 1})
+    stops = [Fraction(2**grade - 1, 2**highest) for grade in (highest, highest - 1)]
+    expected = stops[0] / 2 + (1 - stops[0]) * stops[1] / 3
+    err = ExpectedReciprocalRank(max_grade=highest)
+    assert err.score(hits) == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("max_grade", [0, 1_000_001])
+def test_a_scale_that_is_none_is_refused(max_grade: int) -> None:
+    with pytest.raises(ParameterError, match="an integer from 1 to 1000000"):
+        ExpectedReciprocalRank(max_grade=max_grade)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.5, float("nan")])

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from karat.cli.settings import Command
-from karat.errors import FormatError
+from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
 from karat.formats.loading import load
 from karat.reports import leaderboard, slices, tagged
@@ -40,6 +40,9 @@ def command(copy: str | None) -> None:
     """
     with as_file(_EXAMPLE) as folder:
         if copy is not None:
+            # An empty path is the current folder, which a dot names on purpose.
+            if not copy.strip():
+                raise ParameterError("--copy", "folder", "a name", copy)
             _copy(folder, Path(copy))
         else:
             _score(folder)

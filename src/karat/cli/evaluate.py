@@ -1,13 +1,13 @@
 """`karat evaluate`: score one or more runs against gold."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from karat.cli.ending import admit, conclude
 from karat.cli.gates import failures, read_gate
 from karat.cli.inputs import read_gold, read_runs
 from karat.cli.options import (
@@ -15,15 +15,14 @@ from karat.cli.options import (
     judge_options,
     mapping_option,
     policy_options,
-    writable,
 )
+from karat.cli.outputs import outputs_of, report
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
 from karat.data.policies import policies_for
 from karat.data.queries import Loaded, Query
-from karat.data.tables import Table
-from karat.errors import FormatError, ParameterError, UsageError
+from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
 from karat.explanation import explain
 from karat.formats.corpus import read_corpus, with_texts
@@ -33,19 +32,15 @@ from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric
 from karat.metrics.asked import read_asked
 from karat.planning import DEFAULT_METRICS
-from karat.reports import REPORTS, Report, by_tag, leaderboard
+from karat.reports import REPORTS
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track
-from karat.reports.terminal import show, width_of
+from karat.reports.terminal import show
 from karat.sensitivity import order_flips
 
 __all__ = ["command"]
 
-_GATE_FAILED = 1
-_INCOMPLETE = 3
 _JUDGED_AT = 10
-# Half a character, as broken JSON may hold, is written the way JSON writes it.
-_LONE = "backslashreplace"
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
     *("ties", "threshold", "force"),
@@ -120,25 +115,27 @@ def command(**options: Any) -> None:
     karat evaluate samples.jsonl -m context_recall@5 --model NAME
     """  # noqa: D301
     paths = existing(options["runs"])
-    outputs = _reports(options, paths)
+    outputs = outputs_of(options, paths)
     gates = [read_gate(text) for text in options["fail_under"]]
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
     judge = _judge(options)
     gold = read_gold(options, paths)
     inputs = _readable(read_runs(paths, options, gold), options)
     scoring = {**{name: options[name] for name in _SCORING}, "judge": judge}
+    told = {**options, "scoring": scoring}
+    allowed = options["max_failures"] or 0
     if options["explain"] is not None:
-        _explain(inputs, gold, metrics, {**options, "scoring": scoring})
+        failed = _explain(inputs, gold, metrics, told)
+        admit(failed, allowed)
         return
-    evaluations, notes = _score(
-        inputs, len(paths), gold, metrics, {**options, "scoring": scoring}
-    )
+    evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
+    if judge is not None:
+        _say_unasked(evaluations)
     if options["dry_run"]:
         click.echo(f"judging would take: {judge.bench.total}")
         return
-    _report(evaluations, notes, outputs, options)
-    allowed = options["max_failures"] or 0
-    _conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
+    report(evaluations, notes, outputs, options)
+    conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:
@@ -149,6 +146,20 @@ def _judge(options: Mapping[str, Any]) -> Any:
     from karat.cli.judges import judge_of  # noqa: PLC0415
 
     return judge_of(options)
+
+
+def _say_unasked(evaluations: Sequence[Evaluation]) -> None:
+    """A model that nobody needs must not seem to have judged."""
+    if any("claims" in evaluation.matchers.values() for evaluation in evaluations):
+        return
+    origin = click.get_current_context().get_parameter_source("model")
+    # In a file it stands for all evaluations, also for those that need none.
+    if origin is ParameterSource.COMMANDLINE:
+        say(
+            "karat: --model does nothing here: the gold decides these metrics, and "
+            "only -m context_recall or a metric like recall[claims]@5 asks a model",
+            err=True,
+        )
 
 
 def _readable(
@@ -178,25 +189,6 @@ def _asked(options: Mapping[str, Any]) -> list[str]:
     return metrics or list(DEFAULT_METRICS)
 
 
-def _reports(
-    options: Mapping[str, Any], paths: Sequence[str]
-) -> list[tuple[Path, Report]]:
-    """Where to write what, found out before any work is done."""
-    if options["explain"] is not None and (options["output"] or options["json"]):
-        raise UsageError("--explain prints tables: it goes without -o and --json")
-    outputs = []
-    for target in options["output"]:
-        extension = Path(target).suffix.removeprefix(".")
-        if not extension:
-            raise UsageError(
-                f"-o {target}: the extension chooses the format, one of "
-                f"{', '.join('.' + known for known in REPORTS)}"
-            )
-        path = writable(target, [*paths, options["gold"]])
-        outputs.append((path, REPORTS[extension]))
-    return outputs
-
-
 def _score(
     inputs: Iterator[tuple[str, Loaded]],
     total: int,
@@ -208,7 +200,9 @@ def _score(
     facts = _facts(options)
     evaluations, notes = [], []
     covered = {}
-    for name, loaded in track(inputs, total, "scoring"):
+    if options["scoring"]["judge"] is None:
+        inputs = track(inputs, total, "scoring")
+    for name, loaded in inputs:
         asked = [*metrics, *_judged(gold or loaded, metrics)]
         evaluation = evaluate(
             _informed(loaded, facts),
@@ -257,10 +251,12 @@ def _explain(
     gold: Loaded | None,
     metrics: Sequence[str],
     options: Mapping[str, Any],
-) -> None:
+) -> list[tuple[str, str]]:
+    """Print how one query is scored; why it could not be judged, where that is so."""
     facts = _facts(options)
+    failed = []
     for place, (name, loaded) in enumerate(inputs):
-        ranking, *others = explain(
+        explanation = explain(
             _informed(loaded, facts),
             options["explain"],
             gold=gold and _informed(gold, facts),
@@ -269,63 +265,11 @@ def _explain(
         )
         if place:
             click.echo()
+        ranking, *others = explanation.tables
         show(replace(ranking, title=f"{name}, {ranking.title}"))
         for table in others:
             click.echo()
             show(table)
-
-
-def _report(
-    evaluations: Sequence[Evaluation],
-    notes: Sequence[str],
-    outputs: Sequence[tuple[Path, Report]],
-    options: Mapping[str, Any],
-) -> None:
-    if options["json"]:
-        # Bytes, because JSON is UTF-8 whatever the terminal is.
-        text = REPORTS["json"](evaluations, ())
-        click.echo(text.encode("utf-8", _LONE), nl=False)
-    else:
-        width = width_of(sys.stdout)
-        for place, table in enumerate(_tables(evaluations, notes, options, width)):
-            if place:
-                click.echo()
-            show(table)
-    for path, report in outputs:
-        text = report(evaluations, _tables(evaluations, notes, options))
-        path.write_text(text, "utf-8", _LONE, newline="\n")
-        say(f"karat: wrote {path}", err=True)
-
-
-def _tables(
-    evaluations: Sequence[Evaluation],
-    notes: Sequence[str],
-    options: Mapping[str, Any],
-    width: int | None = None,
-) -> list[Table]:
-    """What a person is shown."""
-    table = (
-        leaderboard(evaluations) if width is None else leaderboard(evaluations, width)
-    )
-    tables = [replace(table, notes=[*table.notes, *notes])]
-    if options["slice"]:
-        tables += [by_tag(evaluation) for evaluation in evaluations]
-    return tables
-
-
-def _conclude(
-    evaluations: Sequence[Evaluation],
-    broken: Sequence[str],
-    gates: int,
-    allowed: int = 0,
-) -> None:
-    for sentence in broken:
-        say(f"karat: gate failed: {sentence}", err=True, alarm=True)
-    if broken:
-        sys.exit(_GATE_FAILED)
-    if gates:
-        click.echo(f"karat: {gates} gate{'s' * (gates > 1)} passed", err=True)
-    failed = [max((e[name].failed for name in e), default=0) for e in evaluations]
-    if sum(failed) > allowed:
-        click.echo(f"karat: {sum(failed)} queries could not be judged", err=True)
-        sys.exit(_INCOMPLETE)
+        if explanation.failure is not None:
+            failed.append((options["explain"], explanation.failure))
+    return failed

@@ -79,6 +79,8 @@ def _where_gold_may_be(run: Loaded, others: Sequence[str]) -> str:
             if path != STDIN and load(path).gold is not None:
                 return f"is {path} the gold? then --gold {path}"
     unread = next((query.metadata for query in run.queries.values()), {})
+    if not unread and any(query.text for query in run.queries.values()):
+        return "add --gold, or a reference answer to each sample and --model NAME"
     if not unread:
         return "add --gold"
     names = ", ".join(str(name)[:40] for name in [*unread][:_SHOWN])

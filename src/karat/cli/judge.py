@@ -1,14 +1,13 @@
 """`karat judge`: have a model label what runs retrieved, and measure its trust."""
 
+import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from karat.cli.judges import bench_of, votes_of
 from karat.cli.options import (
@@ -17,35 +16,28 @@ from karat.cli.options import (
     mapping_option,
     writable,
 )
+from karat.cli.saying import say
 from karat.cli.settings import Command
+from karat.cli.splitting import show_all, split, write_out
+from karat.cli.trust import Findings, compare, people_of
 from karat.data.gold import Gold
 from karat.data.queries import Loaded, Query
-from karat.data.runs import Labels, Run
-from karat.data.tables import Table
 from karat.errors import DataError, FormatError, ParameterError, UsageError
-from karat.evaluation import evaluate
 from karat.formats.corpus import read_corpus
 from karat.formats.format import Role
 from karat.formats.loading import load
 from karat.formats.told import mapping_of
 from karat.formats.writing import format_named, write
-from karat.judging import Bench, Rehearsal, grade_pool, pool, split_references
-from karat.judging.agreement import (
-    Agreement,
-    Flips,
-    agreement,
-    flips,
-)
-from karat.judging.injection import Probed, probe
-from karat.judging.ordering import Order, order_agreement
-from karat.judging.prompts import GRADES
-from karat.judging.relevance import Graded
-from karat.reports.terminal import show
+from karat.judging import Bench, Rehearsal, grade_pool, pool
+from karat.judging.injection import PASSAGES, probe_grader
+from karat.judging.relevance import Graded, Pool, completed, unlabelled
+from karat.judging.resistance import Probed
 
 __all__ = ["command"]
 
 _INCOMPLETE = 3
 _DEPTH = 10
+_FILES = ("gold", "agreement", "queries", "corpus")
 
 
 @click.command("judge", cls=Command)
@@ -53,6 +45,9 @@ _DEPTH = 10
 @click.option("-k", type=int, default=_DEPTH, help="How deep each run is pooled.")
 @click.option("--queries", metavar="FILE", help="Texts of queries.")
 @click.option("-o", "--output", metavar="FILE", help="Where the gold is written.")
+@click.option(
+    "-g", "--gold", metavar="FILE", help="Labels that stay; only holes judged."
+)
 @click.option("--claims", is_flag=True, help="Split reference answers into claims.")
 @click.option("--agreement", metavar="GOLD", help="Compare with labels by people.")
 @click.option(
@@ -60,6 +55,12 @@ _DEPTH = 10
 )
 @click.option("--retest", is_flag=True, help="Ask all again, and count what changes.")
 @click.option("--probe", is_flag=True, help="Plant tricks, and see if they work.")
+@click.option(
+    "--probe-passages",
+    type=int,
+    metavar="N",
+    help=f"Passages that --probe plants tricks in; {PASSAGES} unless told.",
+)
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @mapping_option
 @judge_options
@@ -67,23 +68,28 @@ def command(**options: Any) -> None:
     """Grade the top k of RUN... from 0 to 3 with a model, and write that as gold.
 
     Every metric works on such gold. Its labels name the model, and reports show where
-    they are mixed with people's. How far the model can be trusted is measured with
+    they are mixed with people's. With --gold, labels that exist stay as they are, and
+    only their holes are judged. How far the model can be trusted is measured with
     --agreement, --retest and --probe. With --claims, the reference answers of samples
-    are split into claims instead, to be corrected and scored with context_recall.
+    are split into claims instead, to be corrected and scored with context_recall;
+    --probe then tries the judge of claims.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
         -k 10 --model NAME -o gold.qrels
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
         --model NAME --agreement people.qrels
+    karat judge new.run --queries queries.jsonl --corpus corpus.jsonl \\
+        --model NAME --gold people.qrels -o completed.qrels
     karat judge samples.jsonl --claims --model NAME -o samples_with_claims.jsonl
+    karat judge samples.jsonl --claims --model NAME --probe
     """  # noqa: D301
     paths = existing(options["runs"])
     target = _target(options, paths)
     bench = bench_of(options)
     loaded = [_load(path, options) for path in paths]
     if options["claims"]:
-        failures = _split(loaded, bench, target)
+        failures = split(loaded, bench, target, options)
     else:
         failures = _grade(loaded, bench, target, options)
     if isinstance(bench, Rehearsal):
@@ -91,7 +97,7 @@ def command(**options: Any) -> None:
         return
     if len(failures) > (options["max_failures"] or 0):
         where, reason = next(iter(failures.items()))
-        click.echo(
+        say(
             f"karat: {len(failures)} judgements could not be had, the first for "
             f"{where}: {reason}",
             err=True,
@@ -103,14 +109,25 @@ def _target(options: Mapping[str, Any], paths: Sequence[str]) -> Path | None:
     """Where gold is to be written; asking for nothing at all is an error."""
     if options["k"] < 1:
         raise ParameterError("-k", "k", "an integer >= 1", options["k"])
+    passages = options["probe_passages"]
+    if passages is not None and passages < 1:
+        raise ParameterError(
+            "--probe-passages", "passages", "an integer >= 1", passages
+        )
+    if passages is not None and not options["probe"]:
+        raise UsageError("--probe-passages says how large --probe is: add --probe")
+    for name in ("agreement", "retest", "gold") if options["claims"] else ():
+        if options[name]:
+            raise UsageError(f"--{name} is about grades, and --claims gives none")
     if options["output"] is not None:
         role = "samples" if options["claims"] else "gold"
         chosen = format_named(options["output"])
         if role not in chosen.holds:
             raise UsageError(f"-o {options['output']}: {chosen.name} holds no {role}")
-        return writable(options["output"], [*paths, options["agreement"]])
+        inputs = [*paths, *(options[name] for name in _FILES)]
+        return writable(options["output"], inputs)
     wanted = ("agreement", "retest", "probe", "json", "dry_run")
-    if options["claims"] or not any(options[name] for name in wanted):
+    if not any(options[name] for name in wanted):
         raise UsageError("say where to write with -o FILE, such as -o gold.qrels")
     return None
 
@@ -123,24 +140,6 @@ def _load(path: str, options: Mapping[str, Any]) -> Loaded:
     return loaded
 
 
-def _split(
-    loaded: Sequence[Loaded], bench: Bench, target: Path | None
-) -> Mapping[str, str]:
-    if len(loaded) > 1:
-        raise UsageError("--claims takes one file of samples at a time")
-    (samples,) = loaded
-    if samples.gold is None or not samples.gold.references:
-        raise DataError(
-            "no sample has a reference answer to split",
-            hint="--map reference=FIELD names the field that holds it",
-        )
-    texts = {q.id: q.text for q in samples.queries.values() if q.text}
-    gold, failures = split_references(samples.gold, bench, texts)
-    if target is not None and not isinstance(bench, Rehearsal):
-        _write(replace(samples, gold=gold), target)
-    return failures
-
-
 def _grade(
     loaded: Sequence[Loaded],
     bench: Bench,
@@ -150,28 +149,66 @@ def _grade(
     runs = [part.run for part in loaded if part.run is not None]
     corpus = None if options["corpus"] is None else read_corpus(options["corpus"])
     pooled = pool(runs, options["k"], corpus)
+    _refuse_texts_as_ids(pooled, options)
+    people = people_of(options, pooled, runs)
+    known = _known(options, target)
+    todo = unlabelled(pooled, known.documents, people)
     questions = _questions(loaded, options["queries"])
     votes = votes_of(options)
-    graded = grade_pool(pooled, questions, bench, votes=votes)
+    graded = grade_pool(todo, questions, bench, votes=votes)
+    if target is not None and not isinstance(bench, Rehearsal):
+        write_out(Loaded(gold=completed(known, graded.gold)), target)
     again: Graded | None = None
     if options["retest"]:
         # Assessors after those that voted: another wording of the same question.
-        again = grade_pool(pooled, questions, bench, votes=votes, first=votes + 1)
+        again = grade_pool(todo, questions, bench, votes=votes, first=votes + 1)
     probed: Probed | None = None
     if options["probe"]:
-        probed = probe(pooled, questions, graded.gold.documents, bench)
+        passages = options["probe_passages"] or PASSAGES
+        grades = graded.gold.documents
+        probed = probe_grader(
+            todo, questions, grades, bench, passages=passages, votes=votes
+        )
+        probed = probed.without_texts() if options["no_text"] else probed
     if isinstance(bench, Rehearsal):
         return {}
-    if target is not None:
-        _write(Loaded(gold=graded.gold), target)
-    trusted = _compare(runs, graded, again, options)
+    trusted = compare(runs, graded, again, people, options["metric"])
+    kept = sum(
+        name in known.documents.get(query, {})
+        for query in pooled
+        for name in pooled[query]
+    )
+    findings = Findings(graded, trusted, probed, kept, people or known.documents)
     if options["json"]:
-        click.echo(json.dumps(_facts(graded, trusted, probed, options), indent=2))
+        facts = findings.to_dict(texts=not options["no_text"])
+        click.echo(json.dumps(facts, indent=2))
     else:
-        for table in _tables(graded, trusted, probed):
-            show(table)
-            click.echo()
+        show_all(findings.tables())
     return {f"{q} {d}": reason for (q, d), reason in graded.failures.items()}
+
+
+def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
+    """A document without an id is named by its text, in gold and in reports."""
+    if not options["no_text"]:
+        return
+    for query, row in pooled.items():
+        if any(name == text for name, text in row.items()):
+            raise DataError(
+                "documents without ids are named by their texts, and --no-text keeps "
+                "texts out of all that is written",
+                query=query,
+                hint="give the retrieved documents ids, or leave --no-text out",
+            )
+
+
+def _known(options: Mapping[str, Any], target: Path | None) -> Gold:
+    """The labels that stay; a file that could not hold them is an error at once."""
+    if options["gold"] is None:
+        return Gold()
+    gold = load(options["gold"], role="gold").gold or Gold()
+    if target is not None:
+        write(Loaded(gold=gold), io.BytesIO(), format_named(str(target)).name, "gold")
+    return gold
 
 
 def _questions(loaded: Sequence[Loaded], path: str | None) -> dict[str, str]:
@@ -182,103 +219,3 @@ def _questions(loaded: Sequence[Loaded], path: str | None) -> dict[str, str]:
     if path is not None:
         facts |= load(path, role="queries").queries
     return {name: query.text for name, query in facts.items() if query.text}
-
-
-def _write(loaded: Loaded, target: Path) -> None:
-    role: Role | None = "gold" if loaded.run is None else None
-    for notice in write(loaded, target, role=role):
-        click.echo(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
-    click.echo(f"karat: wrote {target}", err=True)
-
-
-def _compare(
-    runs: Sequence[Run],
-    graded: Graded,
-    again: Graded | None,
-    options: Mapping[str, Any],
-) -> Agreement | Flips | None:
-    """The judge against people, or against itself."""
-    judged = graded.gold.documents
-    flipped = None if again is None else flips(judged, again.gold.documents)
-    if options["agreement"] is None:
-        return flipped
-    gold = load(options["agreement"], role="gold").gold or Gold()
-    order = None
-    if len(runs) > 1:
-        order = _order(runs, gold.documents, judged, options["metric"])
-    return agreement(gold.documents, judged, order=order, flipped=flipped)
-
-
-def _order(runs: Sequence[Run], human: Labels, judged: Labels, metric: str) -> Order:
-    """How alike people and judge order the runs, on the queries both labelled."""
-    both = [query for query in human if judged.get(query)]
-    scores = [
-        [
-            evaluate(run, gold=gold, metrics=metric, force=True)[metric].scores
-            for run in runs
-        ]
-        for gold in (
-            Gold({query: labels[query] for query in both}) for labels in (human, judged)
-        )
-    ]
-    return order_agreement(np.array(scores[0]), np.array(scores[1]))
-
-
-def _tables(
-    graded: Graded, trusted: Agreement | Flips | None, probed: Probed | None
-) -> list[Table]:
-    tables = [_summary(graded, calibrated=isinstance(trusted, Agreement))]
-    if trusted is not None:
-        tables.append(trusted.table())
-    if probed is not None:
-        tables.append(probed.table())
-    return tables
-
-
-def _summary(graded: Graded, *, calibrated: bool) -> Table:
-    """How many documents got which grade."""
-    said = [grade for row in graded.grades.values() for grade in row.values()]
-    rows = [
-        [f"{grade}: {meaning}", str(sum(one.grade == grade for one in said))]
-        for grade, meaning in GRADES.items()
-    ]
-    notes = []
-    if not calibrated:
-        notes.append("uncalibrated: --agreement GOLD compares this judge with people")
-    if differ := [one.disagreement for one in said if one.disagreement]:
-        share = sum(differ) / len(said)
-        notes.append(f"votes: {len(differ)} documents divided them; {share:.1%} differ")
-    if graded.failures:
-        notes.append(f"failed: {len(graded.failures)} documents have no grade")
-    title = f"{len(said)} documents graded by {graded.gold.name}"
-    return Table(["grade", "documents"], rows, title, notes)
-
-
-def _facts(
-    graded: Graded,
-    trusted: Agreement | Flips | None,
-    probed: Probed | None,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Everything in plain values; reasons stay out where texts must."""
-    return {
-        "source": graded.gold.name,
-        "calibrated": isinstance(trusted, Agreement),
-        "grades": [
-            {
-                "query": query,
-                "document": name,
-                "grade": said.grade,
-                "disagreement": said.disagreement,
-                "reason": "" if options["no_text"] else said.reason,
-            }
-            for query, row in graded.grades.items()
-            for name, said in row.items()
-        ],
-        "failures": [
-            {"query": query, "document": name, "reason": reason}
-            for (query, name), reason in graded.failures.items()
-        ],
-        "agreement": None if trusted is None else trusted.to_dict(),
-        "probe": None if probed is None else asdict(probed),
-    }

@@ -1,13 +1,16 @@
 """The model that a command asks: from its options to a bench."""
 
-import sys
 from collections.abc import Mapping
+from math import inf
+from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.settings import log
-from karat.dispatch import Prices, Progress, Settings
+from karat.cli.meter import Meter
+from karat.dispatch import Prices, Settings
+from karat.dispatch.budget import Budget
+from karat.dispatch.settings import JOURNAL
 from karat.errors import ParameterError, UsageError
 from karat.judging import Bench, Claims, Rehearsal
 from karat.judging.endpoint import OpenAIClient
@@ -15,27 +18,19 @@ from karat.judging.endpoint import OpenAIClient
 __all__ = ["bench_of", "judge_of", "votes_of"]
 
 _TWO = 2
-_EIGHT = 8
-
-
-class Meter:
-    """Shows how far a hearing is on a terminal, and says at the end what it took."""
-
-    def __init__(self) -> None:
-        self._shown = 0
-
-    def __call__(self, progress: Progress) -> None:
-        """Show it; the last one stays, in the log."""
-        text = f"judging: {progress}"
-        if sys.stderr.isatty():
-            blank = " " * max(0, self._shown - len(text))
-            click.echo(f"\r{text}{blank}", nl=False, err=True)
-            self._shown = len(text)
-        if progress.done == progress.total:
-            if self._shown:
-                click.echo("\r" + " " * self._shown + "\r", nl=False, err=True)
-                self._shown = 0
-            log.info("%s", text)
+# What Settings call what the options name.
+_SETTINGS = {
+    "concurrency": "concurrency",
+    "rpm": "requests_per_minute",
+    "timeout": "timeout",
+    "max_attempts": "max_attempts",
+    "max_calls": "max_calls",
+    "max_cost": "max_cost",
+    "max_failures": "max_failures",
+    "offline": "offline",
+    "retry_errors": "retry_errors",
+    "no_text": "no_text",
+}
 
 
 def bench_of(options: Mapping[str, Any]) -> Bench:
@@ -45,21 +40,47 @@ def bench_of(options: Mapping[str, Any]) -> Bench:
             "no model to ask: add --model NAME, and OPENAI_API_KEY or --base-url for "
             "a server of your own"
         )
-    client = OpenAIClient(options["model"], base_url=options["base_url"])
-    settings = Settings(
-        concurrency=_EIGHT
-        if options["concurrency"] is None
-        else options["concurrency"],
-        max_calls=options["max_calls"],
-        max_cost=options["max_cost"],
-        prices=_prices(options["prices"]),
-        max_failures=options["max_failures"],
-        offline=options["offline"],
-        retry_errors=options["retry_errors"],
-        no_text=options["no_text"],
-        progress=Meter(),
+    client = OpenAIClient(
+        options["model"],
+        base_url=options["base_url"],
+        parameters=_parameters(options),
     )
+    prices = _prices(options["prices"])
+    if options["max_cost"] is not None and prices is None:
+        raise UsageError(
+            "--max-cost needs --prices IN,OUT: what a million tokens cost, as in "
+            "--prices 0.15,0.6"
+        )
+    budget = Budget(prices, options["max_calls"], options["max_cost"])
+    journal = Path(options["journal"]) if options["journal"] else JOURNAL
+    meter = Meter(budget, journal)
+    told = {
+        name: options[option]
+        for option, name in _SETTINGS.items()
+        if options[option] is not None
+    }
+    try:
+        settings = Settings(
+            journal=journal, prices=prices, budget=budget, progress=meter, **told
+        )
+    except ParameterError as error:
+        flags = {name: option for option, name in _SETTINGS.items()}
+        flag = f"--{flags[error.parameter].replace('_', '-')}"
+        raise ParameterError(
+            flag, error.parameter, error.must_be, error.value
+        ) from None
+    meter.attend(click.get_current_context())
     return (Rehearsal if options["dry_run"] else Bench)(client, settings)
+
+
+def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is sent with every prompt; a parameter by name beats the option for it."""
+    longest = options["max_tokens"]
+    if longest is None:
+        return dict(options["parameters"])
+    if longest < 1:
+        raise ParameterError("--max-tokens", "tokens", "an integer >= 1", longest)
+    return {"max_tokens": longest, **options["parameters"]}
 
 
 def votes_of(options: Mapping[str, Any]) -> int:
@@ -83,7 +104,7 @@ def _prices(text: str | None) -> Prices | None:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) != _TWO:
+    if len(numbers) != _TWO or not all(0 <= number < inf for number in numbers):
         raise ParameterError(
             "--prices", "prices", "two numbers per million tokens, as in 0.15,0.6", text
         )

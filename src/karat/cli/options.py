@@ -1,6 +1,7 @@
 """Options and arguments that several commands share."""
 
 import glob
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -43,6 +44,49 @@ def policy_options(command: F) -> F:
     )(command)
 
 
+def _read_parameters(
+    context: click.Context, parameter: click.Parameter, pairs: Sequence[str]
+) -> Mapping[str, Any]:
+    del context
+    return {name: _value(text) for name, text in _pairs(parameter, pairs).items()}
+
+
+def _value(text: str) -> Any:
+    """What JSON makes of it, else the text itself.
+
+    Example:
+        >>> _value("0.5"), _value("low"), _value("null"), _value('{"a": true}')
+        (0.5, 'low', None, {'a': True})
+    """
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_number(name: str) -> None:
+    # JSON that servers read has no NaN.
+    raise ValueError(name)
+
+
+def _pairs(parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
+    read = {}
+    for pair in pairs:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not (equals and name and value):
+            raise click.BadParameter(
+                f"expected {parameter.metavar}, got {pair!r}", param=parameter
+            )
+        read[name] = value
+    return read
+
+
+class _OfJudging(click.Option):
+    """An option about the model that is asked, shown under its own heading."""
+
+    heading = "Judging"
+
+
 _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("--model", {"metavar": "NAME", "help": "The model that judges."}),
     (
@@ -50,7 +94,41 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         {"metavar": "URL", "help": "Its OpenAI-compatible server, if not by env."},
     ),
     ("--votes", {"type": int, "help": "Ask so often; most votes win."}),
+    (
+        "--max-tokens",
+        {
+            "type": int,
+            "metavar": "N",
+            "help": "The longest reply; 4096 unless told.",
+        },
+    ),
+    (
+        "--parameter parameters",
+        {
+            "multiple": True,
+            "metavar": "NAME=VALUE",
+            "callback": _read_parameters,
+            "help": "Sent too, as in reasoning_effort=low; may be repeated.",
+        },
+    ),
     ("--concurrency", {"type": int, "help": "Calls at once; 8 unless told."}),
+    ("--rpm", {"type": float, "metavar": "N", "help": "Calls per minute at most."}),
+    (
+        "--timeout",
+        {
+            "type": float,
+            "metavar": "SECONDS",
+            "help": "The longest a call may take; 120 unless told.",
+        },
+    ),
+    (
+        "--max-attempts",
+        {
+            "type": int,
+            "metavar": "N",
+            "help": "Calls for one question at most; 6 unless told.",
+        },
+    ),
     ("--corpus", {"metavar": "FILE", "help": "Texts of documents, for runs of ids."}),
     (
         "--prices",
@@ -64,6 +142,10 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
     ),
     ("--dry-run", {"is_flag": True, "help": "Only say what judging would take."}),
     ("--offline", {"is_flag": True, "help": "Make no call: use kept replies only."}),
+    (
+        "--journal",
+        {"metavar": "FILE", "help": "Where replies are kept, if not under .karat."},
+    ),
     ("--retry-errors", {"is_flag": True, "help": "Ask again what failed before."}),
     ("--no-text", {"is_flag": True, "help": "Keep texts out of journal and reports."}),
 )
@@ -71,8 +153,8 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
 
 def judge_options(command: F) -> F:
     """Add everything about the model that is asked, and what it may cost."""
-    for name, about in reversed(_JUDGE):
-        command = click.option(name, **about)(command)
+    for names, about in reversed(_JUDGE):
+        command = click.option(*names.split(), cls=_OfJudging, **about)(command)
     return command
 
 
@@ -135,14 +217,8 @@ def _read_mapping(
     context: click.Context, parameter: click.Parameter, pairs: Sequence[str]
 ) -> Mapping[str, str]:
     del context
-    mapping = {}
-    for pair in pairs:
-        ours, equals, theirs = (part.strip() for part in pair.partition("="))
-        if not (equals and ours and theirs):
-            raise click.BadParameter(
-                f"expected OURS=THEIRS, got {pair!r}", param=parameter
-            )
+    mapping = _pairs(parameter, pairs)
+    for ours in mapping:
         if ours not in FIELDS:
             raise UnknownNameError("field", ours, FIELDS)
-        mapping[ours] = theirs
     return mapping

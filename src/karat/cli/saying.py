@@ -1,6 +1,7 @@
 """Lines beside the tables: what was done, what went wrong."""
 
 import os
+import sys
 
 import click
 
@@ -18,7 +19,8 @@ def say(line: str, *, err: bool = False, alarm: bool = False) -> None:
     text = harmless(line)
     if alarm and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         text = click.style(text, fg="red", bold=True)
-    click.echo(text, err=err)
+    # As it is now: a bar that is shown takes its place, and keeps lines above itself.
+    click.echo(text, file=sys.stderr if err else None)
 
 
 def harmless(line: str) -> str:

@@ -5,6 +5,7 @@ folder, which beats the default; `-v` prints each value with its origin. The nam
 those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:`.
 """
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -63,6 +64,20 @@ class Command(click.Command):
         extra.setdefault("auto_envvar_prefix", PREFIX)
         extra.setdefault("default_map", self._settings(parent))
         return super().make_context(info_name, args, parent, **extra)
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """The options, those of one matter under its heading."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                heading = getattr(option, "heading", "Options")
+                sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry the command out, saying first where its settings come from."""
@@ -161,12 +176,17 @@ def _read_file() -> Mapping[str, Mapping[str, Any]]:
 def _as_click_takes_it(option: click.Option, value: Any) -> Any:
     """A list for an option that may be repeated, `a=b` for the pairs of a mapping."""
     if option.multiple and isinstance(value, Mapping):
-        value = [f"{_scalar(option, k)}={_scalar(option, v)}" for k, v in value.items()]
+        value = [f"{_scalar(option, k)}={_written(v)}" for k, v in value.items()]
     if option.multiple and not isinstance(value, list):
         value = [value]
     if isinstance(value, list) and option.multiple:
         return [str(_scalar(option, entry)) for entry in value]
     return _scalar(option, value)
+
+
+def _written(value: Any) -> str:
+    """A value as it stands after `=` on the command line."""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _scalar(option: click.Option, value: Any) -> Any:

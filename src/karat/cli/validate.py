@@ -14,6 +14,7 @@ from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
 from karat.data.runs import Notice, Run
+from karat.data.tables import counted
 from karat.errors import DataError, MissingFieldError, UsageError
 from karat.evaluation import evaluate
 from karat.formats.checking import Checked, validate
@@ -116,7 +117,7 @@ def _contents(loaded: Loaded) -> Iterator[str]:
     if loaded.gold is not None:
         yield _about_gold(loaded.gold)
     if loaded.run is None and loaded.gold is None:
-        yield f"{len(loaded.queries)} queries"
+        yield counted(len(loaded.queries), "query")
 
 
 def _about_run(run: Run) -> str:
@@ -124,7 +125,8 @@ def _about_run(run: Run) -> str:
     # Nothing is looked for, so all that is found is how much was retrieved.
     nothing = {query: dict[str, float]() for query in queries}
     located = run.locate(nothing, judged=False, policies=Policies())
-    return f"a run with {len(queries)} queries and {located.retrieved.sum()} documents"
+    documents = counted(int(located.retrieved.sum()), "document")
+    return f"a run with {counted(len(queries), 'query')} and {documents}"
 
 
 def _about_gold(gold: Gold) -> str:
@@ -133,18 +135,18 @@ def _about_gold(gold: Gold) -> str:
         for kind in KINDS
     }
     counts["reference answers"] = len(gold.references)
-    parts = [f"{count} {kind}" for kind, count in counts.items() if count]
+    parts = [counted(n, kind.removesuffix("s")) for kind, n in counts.items() if n]
     grades = {g for labels in gold.documents.values() for g in labels.values()}
     span = f", graded {min(grades):g} to {max(grades):g}" if len(grades) > 1 else ""
     labels = " and ".join(parts) or "no labels"
-    return f"gold with {len(gold.queries)} queries and {labels}{span}"
+    return f"gold with {counted(len(gold.queries), 'query')} and {labels}{span}"
 
 
 def _remarks(loaded: Loaded) -> Iterator[str]:
     if renamed := [f"{o}={t}" for o, t in loaded.mapping.items() if o != t]:
         yield f"fields read as: {', '.join(renamed)}"
     if tags := {tag for query in loaded.queries.values() for tag in query.tags}:
-        yield f"{len(tags)} tags"
+        yield counted(len(tags), "tag")
 
 
 def _noticed(run: Run | None) -> Iterable[Notice]:
@@ -171,12 +173,16 @@ def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
     present = len(result.queries) - int(result.missing.sum())
     say(f"{result.title}, matched by {result.matchers[_COUNTS[0]]}:")
     click.echo(
-        f"  {present} of {len(result.queries)} gold queries are in the run\n"
-        f"  {total['num_rel_ret']} of {total['num_rel']} relevant items are found\n"
-        f"  {judged} of {total['num_ret']} retrieved documents are labelled"
+        f"  {_part(present, len(result.queries), 'gold query')} in the run\n"
+        f"  {_part(total['num_rel_ret'], total['num_rel'], 'relevant item')} found\n"
+        f"  {_part(judged, total['num_ret'], 'retrieved document')} labelled"
     )
     _say(result.warnings)
     return 0
+
+
+def _part(count: int, total: int, thing: str) -> str:
+    return f"{count} of {counted(total, thing)} {'is' if count == 1 else 'are'}"
 
 
 def _say(notices: Iterable[Notice]) -> None:

@@ -18,7 +18,7 @@ from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document, Located, Run
 from karat.errors import DataError
-from karat.matching.layout import lay_out
+from karat.matching.layout import first_ranks_of, lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.shipped import read_matcher
 
@@ -73,16 +73,8 @@ class LiteralMatcher(Matcher):
     ) -> Sequence[FirstRanks]:
         """Where each gold passage was first found."""
         hits = self.match(run, gold, judged=True, policies=policies).hits
-        assert hits.item is not None  # noqa: S101
-        first: Ints = np.zeros(len(hits.gold_grade), np.int64)
-        first[hits.item[hits.first]] = hits.rank[hits.first]
-        found = iter(first.tolist())
-        return [
-            FirstRanks(
-                {i.id: next(found) or None for i in gold.passages.get(query, ())}, size
-            )
-            for query, size in zip(gold.queries, hits.retrieved.tolist(), strict=True)
-        ]
+        rows = (gold.passages.get(query, ()) for query in gold.queries)
+        return first_ranks_of(hits, ([item.id for item in row] for row in rows))
 
     def _rows(self, documents: Sequence[Document], items: Sequence[Item]) -> Ints:
         """Place of document and of item of every match."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools
+from karat.data.judgements import Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
@@ -33,6 +34,7 @@ class Trace:
         retrieved: number of documents retrieved.
         tags: slices the query belongs to.
         verdicts: what a judge said of each gold item, and why.
+        usage: tokens that the judge took; None without a judge.
     """
 
     fingerprint: str = ""
@@ -40,6 +42,7 @@ class Trace:
     retrieved: int = 0
     tags: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    usage: Usage | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved evaluation keeps, in plain values."""
@@ -51,6 +54,8 @@ class Trace:
         }
         if self.verdicts:
             saved["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
+        if self.usage is not None:
+            saved["usage"] = asdict(self.usage)
         return saved
 
 
@@ -110,23 +115,35 @@ class Evaluation:
         notices = list(self._notices())
         if count := int(self.missing.sum()):
             rows = np.flatnonzero(self.missing)[:3]
-            verb = "score 0" if self.policies.missing == "zero" else "are left out"
+            zero = self.policies.missing == "zero"
+            verb, verb_of_one = (
+                ("score 0", "scores 0") if zero else ("are left out", "is left out")
+            )
             text = f"gold queries are not in the run and {verb}"
+            one = f"gold query is not in the run and {verb_of_one}"
             examples = tuple(self.queries[row] for row in rows)
-            notices.append(Notice("missing", count, text, examples))
+            notices.append(Notice("missing", count, text, examples, one))
         failed = {
             r: why for c in self.columns.values() for r, why in c.failures.items()
         }
         if failed:
             text = "queries could not be judged and are in no mean"
+            one = "query could not be judged and is in no mean"
             whys = tuple(f"{self.queries[r]}: {why}" for r, why in failed.items())
-            notices.append(Notice("failed", len(failed), text, whys[:3]))
+            notices.append(Notice("failed", len(failed), text, whys[:3], one))
         return tuple(notices)
 
     @cached_property
     def traces(self) -> Sequence[Trace]:
         """Gold fingerprint and first ranks of every query."""
         return self._traces()
+
+    @cached_property
+    def usage(self) -> Usage:
+        """Tokens that judges took for all queries, whenever they were paid."""
+        if "judge" not in self.provenance:
+            return Usage()
+        return sum((trace.usage or Usage() for trace in self.traces), Usage())
 
     @cached_property
     def per_query(self) -> list[dict[str, Any]]:
@@ -176,6 +193,8 @@ class Evaluation:
             if column.cutoffs:
                 ks = ", ".join(map(str, column.cutoffs))
                 notes.append(f"{name} used k = {ks}")
+        if self.usage.replies:
+            notes.append(f"judging took {self.usage}")
         for fields in ("fields", "gold_fields"):
             if renamed := self.provenance.get(fields):
                 pairs = (f"{ours}={theirs}" for ours, theirs in renamed.items())

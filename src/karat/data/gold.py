@@ -67,6 +67,8 @@ class Gold:
         sources: who labelled each document, by query, where it was not people.
         order: ids of all queries, in input order.
         name: how messages call this gold, such as its file name.
+        groups: documents that are alternatives, by query: those of one group are one
+            item, which any of them satisfies.
     """
 
     documents: Labels = field(default_factory=dict)
@@ -78,6 +80,7 @@ class Gold:
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     order: tuple[str, ...] | None = None
     name: str = "gold"
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def queries(self) -> list[str]:
@@ -105,7 +108,7 @@ class Gold:
     def is_plain(self) -> bool:
         """Whether it is nothing but documents and grades, all by people."""
         ids = self.kinds() in {(), ("documents",)}
-        return ids and not self.references and not self.sources
+        return ids and not (self.references or self.sources or self.groups)
 
     def labellers(self) -> dict[str, int]:
         """Who labelled how many of the documents and texts; most people first."""
@@ -131,11 +134,13 @@ class Gold:
         judged = sum(who[name] for name in judges)
         if len(judges) < len(who):
             counts = ", ".join(f"{name} {count}" for name, count in who.items())
-            text = f"labels are a judge's, among others ({counts}): sources are mixed"
-            return (Notice("mixed", judged, text),)
-        text = f"labels were given by {', '.join(judges)} alone; karat judge "
-        text += "--agreement compares a judge with people"
-        return (Notice("uncalibrated", judged, text),)
+            mixed = f"a judge's, among others ({counts}): sources are mixed"
+            one = f"label is {mixed}"
+            return (Notice("mixed", judged, f"labels are {mixed}", one=one),)
+        who_alone = f"given by {', '.join(judges)} alone; karat judge "
+        who_alone += "--agreement compares a judge with people"
+        text, one = f"labels were {who_alone}", f"label was {who_alone}"
+        return (Notice("uncalibrated", judged, text, one=one),)
 
     def fingerprint(self, query: str) -> str:
         """A short digest of one query's labels, equal only for equal labels.
@@ -161,5 +166,7 @@ class Gold:
             (s.document, s.start, s.end, s.grade, s.group or "")
             for s in self.spans.get(query, ())
         )
+        if groups := self.groups.get(query):
+            facts["groups"] = sorted(groups.items())
         text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,12 +1,23 @@
 """What is asked of a language model, what it answers, and what becomes of a failure."""
 
+import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Deliberation", "Failure", "Prompt", "Reply", "Usage"]
+__all__ = ["Deliberation", "Failure", "Prompt", "Reply", "Schema", "Usage"]
 
 T = TypeVar("T")
+
+
+class Schema(dict[str, Any]):
+    """A JSON schema that many prompts share, written out once for all of them."""
+
+    @cached_property
+    def text(self) -> str:
+        """The schema as JSON. It keeps its order: models fill in fields as given."""
+        return json.dumps(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +41,28 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens paid for."""
+    """Tokens paid for, as the server counts them, and how many replies they bought.
+
+    Example:
+        >>> sum([Usage(20, 5, 1), Usage(30, 7, 1)], Usage())
+        Usage(prompt_tokens=50, completion_tokens=12, replies=2)
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    replies: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.replies + other.replies,
+        )
+
+    def __str__(self) -> str:
+        tokens = self.prompt_tokens + self.completion_tokens
+        noun = "reply" if self.replies == 1 else "replies"
+        return f"{tokens:,} tokens in {self.replies:,} {noun}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +75,7 @@ class Reply:
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
         cached: whether it came from the journal and cost nothing now.
+        cut: whether it ended because it had reached the longest length allowed.
     """
 
     text: str
@@ -53,6 +83,7 @@ class Reply:
     id: str | None = None
     model: str | None = None
     cached: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from karat.data.spelling import LETTER, Spelling, Value
 from karat.errors import ParameterError, SpellingError, UnknownNameError
 
-__all__ = ["build", "require_choices"]
+__all__ = ["build", "plain_numbers", "require_choices"]
 
 T = TypeVar("T")
 
@@ -37,6 +38,22 @@ def build(cls: type[T], spelling: Spelling, kind: str) -> T:
             raise SpellingError(str(spelling), f"{spelling.name} takes no cutoff @k")
         given[LETTER] = spelling.k
     return cls(**given)
+
+
+def plain_numbers(thing: Any) -> None:
+    """Make the numbers of NumPy and the like, among a value's fields, Python's own.
+
+    They would be written differently in its spelling, and JSON has no word for them.
+    """
+    for field in fields(thing):
+        value = getattr(thing, field.name)
+        if type(value) in _OURS or not isinstance(value, Real):
+            continue
+        number = int(value) if isinstance(value, Integral) else float(value)
+        object.__setattr__(thing, field.name, number)
+
+
+_OURS = frozenset({bool, int, float, str, type(None)})
 
 
 def require_choices(thing: Any, choices: Mapping[str, Sequence[str]]) -> None:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from karat.catalogue import Catalogue
+from karat.data.parameters import plain_numbers
 from karat.errors import ParameterError
 
 __all__ = ["CHOICES", "PROFILES", "Policies", "policies_for"]
@@ -57,6 +58,7 @@ class Policies:
     profile: str | None = None
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
@@ -106,6 +108,14 @@ PROFILES: Catalogue[Policies] = Catalogue(
         ),
         # k counts sessions: with id(level=session), the growing cutoff of LongMemEval.
         "longmemeval": Policies(duplicates="collapse", profile="longmemeval"),
+        # Every position is read; no gold scores 0 and counts.
+        "remem": Policies(undefined="zero", duplicates="keep", profile="remem"),
+        # An id is dropped the second time, and one with a gain of 0 is relevant.
+        "eval-harness": Policies(
+            duplicates="collapse", threshold=0.0, profile="eval-harness"
+        ),
+        # Nothing to find is an error.
+        "futureagi": Policies(undefined="error", profile="futureagi"),
     },
 )
 

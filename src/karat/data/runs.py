@@ -36,16 +36,30 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know about the input, with its count and examples."""
+    """Something the user should know about the input, with its count and examples.
+
+    Attributes:
+        kind: one word for it.
+        count: how often it was met.
+        text: what was met, in the plural.
+        examples: the first few.
+        one: the same in the singular, if that is another text.
+
+    Example:
+        >>> print(Notice("empty", 1, "queries are empty", ("q7",), "query is empty"))
+        1 query is empty (such as q7)
+    """
 
     kind: str
     count: int
     text: str
     examples: tuple[str, ...] = ()
+    one: str = ""
 
     def __str__(self) -> str:
         examples = f" (such as {', '.join(self.examples)})" if self.examples else ""
-        return f"{self.count} {self.text}{examples}"
+        text = self.one if self.one and self.count == 1 else self.text
+        return f"{self.count} {text}{examples}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,23 +148,40 @@ def run_notices(
         extra: queries without gold.
     """
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
+    tied = f"a score with another; ordered by {rule}"
+    often = "retrieved more than once for a query"
     counted = (
-        ("ties", ties, f"documents share a score with another; ordered by {rule}"),
-        ("duplicates", duplicates, "documents retrieved more than once for a query"),
-        ("numbers", numbers, "ids are numbers among text and were matched to nothing"),
+        ("ties", ties, f"documents share {tied}", f"document shares {tied}"),
+        ("duplicates", duplicates, f"documents {often}", f"document {often}"),
+        (
+            "numbers",
+            numbers,
+            "ids are numbers among text and were matched to nothing",
+            "id is a number among text and was matched to nothing",
+        ),
     )
     notices = [
-        Notice(kind, sum(counts.values()), text, note_examples(counts))
-        for kind, counts, text in counted
+        Notice(kind, sum(counts.values()), text, note_examples(counts), one)
+        for kind, counts, text, one in counted
         if counts
     ]
     listed = (
-        ("empty", empty, "queries for which nothing was retrieved"),
-        ("extra", extra, "queries of the run have no gold and were ignored"),
+        (
+            "empty",
+            empty,
+            "queries for which nothing was retrieved",
+            "query for which nothing was retrieved",
+        ),
+        (
+            "extra",
+            extra,
+            "queries of the run have no gold and were ignored",
+            "query of the run has no gold and was ignored",
+        ),
     )
     notices += [
-        Notice(kind, len(queries), text, tuple(queries[:3]))
-        for kind, queries, text in listed
+        Notice(kind, len(queries), text, tuple(queries[:3]), one)
+        for kind, queries, text, one in listed
         if queries
     ]
     return tuple(notices)

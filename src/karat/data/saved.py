@@ -13,6 +13,7 @@ from karat.data.evaluations import (
     MetricScores,
     Trace,
 )
+from karat.data.judgements import Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
@@ -80,13 +81,14 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             row["retrieved"],
             tuple(row["tags"]),
             tuple(_verdict(verdict) for verdict in row.get("verdicts", ())),
+            Usage(**row["usage"]) if "usage" in row else None,
         )
         for row in rows
     )
     queries = [row["id"] for row in rows]
     # The evaluation itself says which queries are missing or failed.
     notices = tuple(
-        Notice(n["kind"], n["count"], n["text"], tuple(n["examples"]))
+        Notice(n["kind"], n["count"], n["text"], tuple(n["examples"]), n.get("one", ""))
         for n in saved["warnings"]
         if n["kind"] not in {"missing", "failed"}
     )

@@ -1,7 +1,7 @@
 """Many outside calls: concurrency, limits, retries, a journal, and resuming from it."""
 
 from karat.dispatch.budget import Prices, tokens_of
-from karat.dispatch.driver import Job, hear, hear_all
+from karat.dispatch.driver import Heard, Job, awaited, hear, hear_all
 from karat.dispatch.estimation import Estimate, estimate
 from karat.dispatch.journal import Journal
 from karat.dispatch.progress import Progress
@@ -13,6 +13,7 @@ __all__ = [
     "JOURNAL",
     "Client",
     "Estimate",
+    "Heard",
     "IncompleteError",
     "InvalidReply",
     "Job",
@@ -22,6 +23,7 @@ __all__ = [
     "Refused",
     "Settings",
     "Transient",
+    "awaited",
     "estimate",
     "hear",
     "hear_all",

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.dispatch.budget import Budget, usage_ahead
@@ -12,6 +13,7 @@ from karat.dispatch.protocol import Client
 from karat.dispatch.recording import Recorder
 from karat.dispatch.secrecy import scrub
 from karat.dispatch.settings import Settings
+from karat.dispatch.turns import Turns
 from karat.errors import (
     CallError,
     IncompleteError,
@@ -26,6 +28,8 @@ __all__ = ["Asking", "Stopped"]
 log = logging.getLogger("karat")
 _LONGEST_RETRY_AFTER = 600
 _EXCERPT = 60
+# Seconds between two looks at what another process is asking for.
+_PEEK = 0.05
 
 
 class Stopped(Exception):  # noqa: N818
@@ -48,6 +52,7 @@ class Asking:
         journal: Journal,
         recorder: Recorder,
         keys: Keys,
+        turns: Turns,
     ) -> None:
         self.settings = settings
         self.problem: KaratError | None = None
@@ -59,6 +64,7 @@ class Asking:
         self._journal = journal
         self._recorder = recorder
         self._keys = keys
+        self._turns = turns
         self._over = asyncio.Event()
         self._pace = Pace(settings.requests_per_minute)
         self._backoff = Backoff(settings.first_wait, settings.longest_wait)
@@ -70,9 +76,7 @@ class Asking:
     async def reply_to(self, prompt: Prompt) -> tuple[bytes, Reply]:
         """The name of the prompt and its reply; a `CallError` when there is none."""
         key = self._keys.of(prompt)
-        kept = self._journal.get(key)
-        if kept is not None and self._final(key, kept):
-            self.cached += 1
+        if (kept := self._kept(key)) is not None:
             return key, self._given(key, kept)
         if self.settings.offline:
             self.stop(self._miss(key, prompt))
@@ -82,8 +86,7 @@ class Asking:
             return key, self._given(key, await asyncio.shield(flight))
         flight = self._flights[key] = asyncio.get_running_loop().create_future()
         try:
-            entry = await self._call(key, prompt)
-            await self._keep(key, prompt, entry)
+            entry = await self._in_turn(key, prompt)
             flight.set_result(entry)
         finally:
             del self._flights[key]
@@ -91,7 +94,7 @@ class Asking:
                 flight.set_exception(Stopped())
                 # Perhaps nobody waits for it; that is no reason to complain.
                 flight.exception()
-        return key, self._given(key, entry, fresh=True)
+        return key, self._given(key, entry, fresh=key in self._settled)
 
     async def condemn(self, keys: list[bytes]) -> None:
         """Remember that these replies were of no use."""
@@ -115,6 +118,32 @@ class Asking:
         self._over.set()
         self._breaker.let_go()
 
+    def _kept(self, key: bytes) -> Entry | None:
+        """What the journal holds, if it is to be used."""
+        kept = self._journal.get(key)
+        if kept is None or not self._final(key, kept):
+            return None
+        self.cached += 1
+        return kept
+
+    async def _in_turn(self, key: bytes, prompt: Prompt) -> Entry:
+        """Call, unless another process on this journal is calling or has called."""
+        while not self._turns.take(key):
+            await self._rest(_PEEK)
+            if self.problem is not None:
+                raise Stopped
+            if (kept := self._kept(key)) is not None:
+                return kept
+        try:
+            # The other process may have kept its reply just before it was our turn.
+            if (kept := self._kept(key)) is not None:
+                return kept
+            entry = await self._call(key, prompt)
+            await self._keep(key, prompt, entry)
+            return entry
+        finally:
+            self._turns.leave(key)
+
     def _final(self, key: bytes, kept: Entry) -> bool:
         """Whether what the journal holds is to be used, rather than asked for again."""
         if kept.status == "ok" or self.settings.offline or key in self._settled:
@@ -129,7 +158,7 @@ class Asking:
         kind = Refused if entry.status == "refused" else Transient
         error = kind(entry.text)
         error.attempts = entry.attempts
-        raise error
+        raise error from entry.cause
 
     async def _keep(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
         try:
@@ -153,19 +182,23 @@ class Asking:
                 if error.always:
                     self.stop(error)
                     raise Stopped from None
-                return Entry("refused", self.sentence(error), attempts)
+                return self._failed("refused", error, attempts)
             except Transient as error:
                 problem = error
             else:
                 self._breaker.succeeded()
                 text = storable(reply.text)
-                return Entry("ok", text, attempts, reply.usage, reply.id, reply.model)
+                told = (reply.usage, reply.id, reply.model, reply.cut)
+                return Entry("ok", text, attempts, *told)
             self._note(key, problem, probe=probe)
             if self._breaker.open:
                 continue
             if attempts >= self.settings.max_attempts:
-                return Entry("transient", self.sentence(problem), attempts)
+                return self._failed("transient", problem, attempts)
             await self._rest(self._backoff.wait(attempts, problem.retry_after))
+
+    def _failed(self, status: str, error: CallError, attempts: int) -> Entry:
+        return Entry(status, self.sentence(error), attempts, cause=error.__cause__)
 
     async def _begin(self, prompt: Prompt) -> bool:
         """Wait for leave to make a call; whether it is a probe."""
@@ -185,8 +218,10 @@ class Asking:
         try:
             async with asyncio.timeout(self.settings.timeout):
                 reply = await self._client.complete(prompt)
-            # A server that does not count is taken at our estimate.
-            used = reply.usage if reply.usage != Usage() else ahead
+            if reply.usage == Usage():
+                # A server that does not count is taken at our estimate.
+                reply = replace(reply, usage=ahead)
+            used = reply.usage
         except TimeoutError:
             used = ahead
             raise Transient(

@@ -45,7 +45,9 @@ def tokens_of(text: str) -> int:
         >>> tokens_of("Bread keeps best in a linen bag.")
         8
     """
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+    ascii_only = text.isascii()
+    size = len(text) if ascii_only else len(text.encode("utf-8", "surrogatepass"))
+    return -(-size // BYTES_PER_TOKEN)
 
 
 def usage_ahead(prompt: Prompt, reply_tokens: int | None = None) -> Usage:

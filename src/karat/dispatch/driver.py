@@ -4,11 +4,11 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from karat.data.judgements import Deliberation, Failure
+from karat.data.judgements import Deliberation, Failure, Reply, Usage
 from karat.dispatch.asking import Asking, Stopped
 from karat.dispatch.journal import Journal, Keys
 from karat.dispatch.progress import Progress
@@ -16,9 +16,10 @@ from karat.dispatch.protocol import Client
 from karat.dispatch.recording import Recorder
 from karat.dispatch.secrecy import check_endpoint
 from karat.dispatch.settings import Settings
+from karat.dispatch.turns import Turns
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 
-__all__ = ["Job", "hear", "hear_all"]
+__all__ = ["Heard", "Job", "awaited", "hear", "hear_all"]
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Deliberation[T]]
@@ -26,9 +27,31 @@ _BREATH = 256
 """Rows after which others on the event loop get their turn."""
 
 
+class Heard(list[T | Failure]):
+    """The verdict of each row, in order, and what its replies took.
+
+    What was paid earlier counts like what was paid now, so that a hearing that was
+    stopped and went on says the same as one that was not.
+
+    Attributes:
+        usage: tokens of the replies each row rests on, those of no use included.
+        models: who answered, by the server's own word.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[T | Failure] = (),
+        usage: Sequence[Usage] = (),
+        models: Iterable[str] = (),
+    ) -> None:
+        super().__init__(results)
+        self.usage = usage
+        self.models = frozenset(models)
+
+
 async def hear(
     jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
-) -> list[T | Failure]:
+) -> Heard[T]:
     """The verdict of each judge, in order; a `Failure` where one could not be had.
 
     A judge yields prompts and receives replies. One that cannot use a reply may ask
@@ -51,17 +74,17 @@ async def hear(
             await stack.enter_async_context(session())
         keys = Keys(client)
         recorder = await stack.enter_async_context(Recorder(journal, keys))
-        asking = Asking(client, settings, journal, recorder, keys)
+        turns = stack.enter_context(
+            Turns(None if settings.offline else settings.journal)
+        )
+        asking = Asking(client, settings, journal, recorder, keys, turns)
         return await _Hearing(jobs, asking).run()
 
 
 def hear_all(
     jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
-) -> list[T | Failure]:
+) -> Heard[T]:
     """`hear` for those who do not await: in scripts, and in notebooks too.
-
-    Where an event loop is already running, as in a notebook, the hearing gets a thread
-    of its own; the running loop is left alone.
 
     Example:
         >>> from karat.data.judgements import Prompt, Reply
@@ -76,9 +99,31 @@ def hear_all(
         ...          Settings(journal=None))
         ['A', 'B']
     """
+    return awaited(lambda: hear(jobs, client, settings))
+
+
+def awaited(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What a coroutine returns, for those who do not await.
+
+    Where an event loop is already running, as in a notebook, the coroutine gets a
+    thread of its own; the running loop is left alone.
+
+    Example:
+        >>> async def answer():
+        ...     return 42
+        >>> awaited(answer)
+        42
+    """
     if _loop_is_running():
-        return _in_a_thread(jobs, client, settings)
-    return asyncio.run(hear(jobs, client, settings))
+        return _in_a_thread(task)
+    result: list[T] = []
+
+    async def work() -> None:
+        # Kept aside: asyncio's handling of Ctrl-C writes out what a task returned.
+        result.append(await task())
+
+    asyncio.run(work())
+    return result[0]
 
 
 def _loop_is_running() -> bool:
@@ -89,14 +134,12 @@ def _loop_is_running() -> bool:
     return True
 
 
-def _in_a_thread(
-    jobs: Sequence[Job[T]], client: Client, settings: Settings | None
-) -> list[T | Failure]:
-    outcome: list[asyncio.Task[list[T | Failure]]] = []
+def _in_a_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    outcome: list[asyncio.Task[T]] = []
     loop = asyncio.new_event_loop()
 
     async def begin() -> None:
-        outcome.append(asyncio.create_task(hear(jobs, client, settings)))
+        outcome.append(asyncio.create_task(task()))
         await asyncio.wait(outcome)
 
     def work() -> None:
@@ -122,11 +165,13 @@ class _Hearing(Generic[T]):
         self._asking = asking
         self._settings = asking.settings
         self._results: dict[int, T | Failure] = {}
+        self._usage: dict[int, Usage] = {}
+        self._models: set[str] = set()
         self._failed = 0
         self._fresh = 0
         self._began = time.monotonic()
 
-    async def run(self) -> list[T | Failure]:
+    async def run(self) -> Heard[T]:
         rows = iter(range(len(self._jobs)))
         count = min(self._settings.concurrency, len(self._jobs))
         workers = [asyncio.create_task(self._work(rows)) for _ in range(count)]
@@ -142,7 +187,9 @@ class _Hearing(Generic[T]):
             raise IncompleteError(problem.reason, done, len(self._jobs))
         if problem is not None:
             raise problem
-        return [self._results[row] for row in range(len(self._jobs))]
+        every = range(len(self._jobs))
+        results = (self._results[row] for row in every)
+        return Heard(results, [self._usage[row] for row in every], self._models)
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
@@ -150,7 +197,7 @@ class _Hearing(Generic[T]):
                 return
             calls = self._asking.budget.calls
             try:
-                result = await self._deliberate(self._jobs[row])
+                result = await self._deliberate(row)
             except Stopped:
                 return
             self._fresh += self._asking.budget.calls > calls
@@ -162,9 +209,10 @@ class _Hearing(Generic[T]):
             if row % _BREATH == 0:
                 await asyncio.sleep(0)
 
-    async def _deliberate(self, job: Job[T]) -> T | Failure:
-        judge = job()
+    async def _deliberate(self, row: int) -> T | Failure:
+        judge = self._jobs[row]()
         asked: list[tuple[str, bytes]] = []
+        replies: list[Reply] = []
         try:
             prompt = next(judge)
             while True:
@@ -174,6 +222,7 @@ class _Hearing(Generic[T]):
                     prompt = judge.throw(error)
                 else:
                     asked.append((prompt.name, key))
+                    replies.append(reply)
                     prompt = judge.send(reply)
         except StopIteration as end:
             verdict: T = end.value
@@ -190,6 +239,8 @@ class _Hearing(Generic[T]):
             return Failure(self._asking.sentence(error), kind, error.attempts)
         finally:
             judge.close()
+            self._usage[row] = _taken(replies)
+            self._models.update(reply.model for reply in replies if reply.model)
 
     def _count(self, failure: Failure) -> None:
         self._failed += 1
@@ -217,3 +268,11 @@ class _Hearing(Generic[T]):
             elapsed,
             elapsed / self._fresh * (total - done) if self._fresh else None,
         )
+
+
+def _taken(replies: Sequence[Reply]) -> Usage:
+    return Usage(
+        sum(reply.usage.prompt_tokens for reply in replies),
+        sum(reply.usage.completion_tokens for reply in replies),
+        len(replies),
+    )

@@ -9,20 +9,20 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.judgements import Prompt, Reply, Schema, Usage
 from karat.dispatch.protocol import Client
 from karat.errors import FormatError, UsageError
 
 __all__ = ["Contents", "Entry", "Journal", "Keys", "storable"]
 
 _OWNER = 0x6B617261
-_VERSION = 1
+_VERSION = 2
 _PRAGMAS = ("busy_timeout=30000", "journal_mode=wal", "synchronous=full")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -40,12 +40,13 @@ CREATE TABLE IF NOT EXISTS replies (
     reply_model TEXT,
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
-    written REAL NOT NULL
+    written REAL NOT NULL,
+    cut INTEGER NOT NULL DEFAULT 0
 )"""
 _READ = """SELECT status, text, attempts, reply_id, reply_model, prompt_tokens,
-completion_tokens FROM replies WHERE key = ?"""
+completion_tokens, cut FROM replies WHERE key = ?"""
 _WRITE = """INSERT OR REPLACE INTO replies
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CONTENTS = """SELECT endpoint, model, count(*), sum(status != 'ok'),
 sum(prompt_tokens), sum(completion_tokens) FROM replies
 GROUP BY endpoint, model ORDER BY endpoint, model"""
@@ -64,13 +65,19 @@ class Keys:
         self.parameters = json.dumps(dict(client.parameters), sort_keys=True)
         start = json.dumps([self.endpoint, self.model, self.parameters])
         self._start = hashlib.sha256(start.encode())
+        self._kinds: dict[tuple[str, str, str], hashlib._Hash] = {}
 
     def of(self, prompt: Prompt) -> bytes:
         """The name of a prompt to this client."""
-        # The schema keeps its order: models fill in fields in the order given.
-        rest = [prompt.name, prompt.version, prompt.system, prompt.user, prompt.schema]
-        name = self._start.copy()
-        name.update(json.dumps(rest, default=dict).encode())
+        # Prompts of one kind begin alike, and that much is digested once.
+        kind = (prompt.name, prompt.version, prompt.system)
+        begun = self._kinds.get(kind)
+        if begun is None:
+            begun = self._kinds[kind] = self._start.copy()
+            begun.update(json.dumps(kind)[:-1].encode())
+        name = begun.copy()
+        rest = f", {json.dumps(prompt.user)}, {_written(prompt.schema)}]"
+        name.update(rest.encode())
         return name.digest()
 
 
@@ -85,6 +92,8 @@ class Entry:
         usage: tokens paid for it.
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
+        cut: whether the reply ended at the longest length allowed.
+        cause: what the client itself raised, if it says so; this is not kept.
     """
 
     status: str
@@ -93,10 +102,12 @@ class Entry:
     usage: Usage = field(default_factory=Usage)
     id: str | None = None
     model: str | None = None
+    cut: bool = False
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     def reply(self, *, cached: bool = True) -> Reply:
         """The reply, as it is given to a judge."""
-        return Reply(self.text, self.usage, self.id, self.model, cached)
+        return Reply(self.text, self.usage, self.id, self.model, cached, self.cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +170,9 @@ class Journal:
         row = self._reader.execute(_READ, (key,)).fetchone()
         if row is None:
             return None
-        status, text, attempts, id, model, asked, answered = row
-        return Entry(status, text, attempts, Usage(asked, answered), id, model)
+        status, text, attempts, id, model, asked, answered, cut = row
+        usage = Usage(asked, answered)
+        return Entry(status, text, attempts, usage, id, model, bool(cut))
 
     def write(self, keys: Keys, batch: Iterable[tuple[bytes, Prompt, Entry]]) -> None:
         """Keep these entries: all of them are on the disk when this returns."""
@@ -214,6 +226,7 @@ class Journal:
             *(entry.status, storable(entry.text), entry.attempts),
             *(entry.id, entry.model),
             *(entry.usage.prompt_tokens, entry.usage.completion_tokens, now),
+            entry.cut,
         )
 
     def _open(self, path: str) -> sqlite3.Connection:
@@ -244,6 +257,26 @@ def _lay_out(connection: sqlite3.Connection, path: str) -> None:
         connection.execute(f"PRAGMA application_id = {_OWNER}")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute(_TABLE)
+    elif version < _VERSION:
+        _bring_up(connection)
+
+
+def _bring_up(connection: sqlite3.Connection) -> None:
+    """Give a journal of the first layout the column that it lacks."""
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    # Another process may have been faster.
+    if version < _VERSION:
+        add = "ALTER TABLE replies ADD COLUMN cut INTEGER NOT NULL DEFAULT 0"
+        connection.execute(add)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _written(schema: Mapping[str, Any] | None) -> str:
+    if isinstance(schema, Schema):
+        return schema.text
+    return json.dumps(schema, default=dict)
 
 
 def storable(text: str) -> str:

@@ -24,9 +24,9 @@ class Progress:
         eta: seconds to the end at the speed of the rows that needed calls, if known.
 
     Example:
-        >>> print(Progress(120, 200, failed=1, calls=90, cached=40, cost=0.52,
+        >>> print(Progress(120, 200, failed=1, calls=90, cost=0.52,
         ...                prompt_tokens=41_000, completion_tokens=9_000, eta=75.0))
-        120/200 rows, 1 failed, 90 calls, 40 cached, 50,000 tokens, cost 0.52, 1:15 left
+        120/200 rows, 1 failed, 90 calls, 50,000 tokens, cost 0.5200, 1:15 left
     """
 
     done: int
@@ -49,7 +49,7 @@ class Progress:
             parts.append(f"{self.cached} cached")
         parts.append(f"{self.prompt_tokens + self.completion_tokens:,} tokens")
         if self.cost is not None:
-            parts.append(f"cost {self.cost:.2f}")
+            parts.append(f"cost {self.cost:.4f}")
         if self.eta is not None:
             minutes, seconds = divmod(round(self.eta), _MINUTE)
             parts.append(f"{minutes}:{seconds:02} left")

@@ -4,10 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.gold import Gold
+from karat.data.judgements import Usage
 from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
@@ -109,6 +110,8 @@ class Outcome:
         failures: row of the measure -> query index -> why it has no score.
         verdicts: query index -> what a judge said of its items, and why.
         first_ranks: by matcher, where each item was found, when it was told.
+        usage: query index -> tokens that judges took for it.
+        provenance: what it takes to match the same again.
     """
 
     scores: Floats
@@ -118,6 +121,8 @@ class Outcome:
     failures: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
     verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
     first_ranks: Mapping[Matcher, Sequence[FirstRanks]] = field(default_factory=dict)
+    usage: Mapping[int, Usage] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine(ABC):

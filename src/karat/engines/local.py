@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.gold import Gold
+from karat.data.judgements import Usage
 from karat.data.runs import Notice, Run
 from karat.data.verdicts import Verdict
 from karat.engines.engine import Engine, Outcome, Plan
@@ -32,6 +33,8 @@ class Local(Engine):
         failures: dict[int, Mapping[int, str]] = {}
         verdicts: dict[int, tuple[Verdict, ...]] = {}
         first: dict[Matcher, Sequence[FirstRanks]] = {}
+        usage: dict[int, Usage] = {}
+        provenance: dict[str, Any] = {}
         for stage in plan.stages:
             policies = plan.policies_of(stage, own_k)
             matched = stage.matcher.match(
@@ -47,6 +50,8 @@ class Local(Engine):
             notices += _hardly_any(matched)
             notices += _without_gold(stage.matcher, matched)
             verdicts |= matched.verdicts
+            usage |= matched.usage
+            provenance |= matched.provenance
             if matched.first_ranks is not None:
                 first[stage.matcher] = matched.first_ranks
         return Outcome(
@@ -57,6 +62,8 @@ class Local(Engine):
             {row: whys for row, whys in failures.items() if whys},
             verdicts,
             first,
+            usage,
+            provenance,
         )
 
 
@@ -69,8 +76,8 @@ def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
     found, total = len(credits.query), int(credits.relevant[~matched.missing].sum())
     if total < _ENOUGH or found >= _FEW * total:
         return ()
-    text = f"of {total} relevant items are found; do run and gold name them alike?"
-    return (Notice("found", found, text),)
+    of, why = f"of {total} relevant items", "found; do run and gold name them alike?"
+    return (Notice("found", found, f"{of} are {why}", one=f"{of} is {why}"),)
 
 
 def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
@@ -79,5 +86,6 @@ def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
     if not count:
         return ()
     kinds = " or ".join(matcher.reads)
-    text = f"queries have no {kinds} in gold: no score by {matcher.name}"
-    return (Notice(f"no {kinds}", count, text),)
+    why = f"no {kinds} in gold: no score by {matcher.name}"
+    text, one = f"queries have {why}", f"query has {why}"
+    return (Notice(f"no {kinds}", count, text, one=one),)

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, TextIO
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
-from karat.data.runs import Document, Run
-from karat.errors import FormatError
+from karat.data.runs import Run
+from karat.data.tables import counted
 from karat.formats.decoding import decode_text
 from karat.formats.format import Format, Source
 from karat.formats.records.fields import infer, is_row, known_as
@@ -137,7 +137,7 @@ class Delimited(Format):
         rows = [
             (query, d.id, d.score if scored else rank)
             for query, ranking in rankings
-            for rank, d in enumerate(_each_once(ranking, query), 1)
+            for rank, d in enumerate(ranking, 1)
         ]
         self._write(("query_id", "doc_id", "score" if scored else "rank"), rows, stream)
 
@@ -264,7 +264,7 @@ def _counted(
         if len(row) == width:
             yield line, row
         else:
-            problem = f"has {len(row)} cells, but there are {width} columns"
+            problem = f"has {counted(len(row), 'cell')}, but there are {width} columns"
             source.notes.problem(source.error(problem, line=line))
 
 
@@ -274,11 +274,3 @@ def _record(header: list[str], row: list[str]) -> dict[str, str | None]:
 
 def _list(names: list[str]) -> str:
     return ", ".join(name[:40] for name in names[:12])
-
-
-def _each_once(ranking: list[Document], query: str) -> list[Document]:
-    if len({document.id for document in ranking}) < len(ranking):
-        raise FormatError(
-            "a table cannot hold a document twice for one query", query=query
-        )
-    return ranking

@@ -2,7 +2,7 @@
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -43,6 +43,10 @@ class Source:
         if self.path == STDIN:
             return "stdin"
         return Path(self.path).name or Path(self.path).resolve().name
+
+    def apart(self) -> "Source":
+        """The same input for one of its parts, which keeps its notices to itself."""
+        return replace(self, notes=Notes())
 
     def open(self) -> BinaryIO:
         """The bytes from the start, decompressed. Only once for a pipe."""

@@ -17,6 +17,7 @@ from karat.formats.loading import load
 from karat.formats.objects import PLAIN, plain_gold, plain_run
 from karat.formats.records.shapes import load_value
 from karat.formats.told import fitting, mapping_of, shared_names
+from karat.formats.trees import building_trees
 
 __all__ = ["check_places", "take_gold", "take_run"]
 
@@ -97,7 +98,8 @@ def _take(source: Any, role: Role, *, mapping: Mapping[str, str]) -> Loaded:
     if is_frame(source):
         return load_frame(source, role=role, mapping=mapping, name=role)
     if isinstance(source, Mapping | Sequence) and not isinstance(source, bytes):
-        return load_value(source, Source(role, role, mapping), "objects")
+        with building_trees():
+            return load_value(source, Source(role, role, mapping), "objects")
     raise DataError(
         f"cannot read {role} from {type(source).__name__}",
         hint="pass a mapping, a list, a path or a DataFrame",

@@ -1,6 +1,5 @@
 """The one door for files: what a path holds, whatever its format."""
 
-import gc
 import io
 import os
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from karat.formats.format import Format, Role, Source
 from karat.formats.notes import Notes, placed
 from karat.formats.shipped import FORMATS
 from karat.formats.streams import STDIN, open_binary
+from karat.formats.trees import building_trees
 
 __all__ = ["load", "load_by", "load_with_notes", "sniff"]
 
@@ -63,7 +63,12 @@ def load_by(
         format: the name of the format, where sniffing should not decide.
     """
     found, where = _open(source, Notes(), role, mapping, format)
-    return _guarded(lambda: found.read_by(where, column), where)
+    parts = _guarded(lambda: found.read_by(where, column), where)
+    for value, part in parts.items():
+        if part.run is not None:
+            # What goes wrong with one of the systems says with which.
+            part.run.name = f"{part.run.name}:{value}"
+    return parts
 
 
 def load_with_notes(
@@ -166,20 +171,15 @@ def _read_head(stream: BinaryIO) -> bytes:
 
 def _guarded(read: Callable[[], T], where: Source) -> T:
     """Whatever goes wrong while reading names the file."""
-    collecting = gc.isenabled()
-    # Values read are trees: looking for cycles in them again and again costs half.
-    gc.disable()
     try:
-        return read()
+        with building_trees():
+            return read()
     except DataError as error:
         if error.path is not None:
             raise
         raise placed(error, path=where.path) from None
     except OSError as error:
         raise where.error(f"cannot be read: {error.strerror or error}") from None
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class _Again(io.RawIOBase):

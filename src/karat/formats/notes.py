@@ -29,6 +29,7 @@ class Notes:
         self._keep = keep
         self._counts: dict[tuple[str, str], int] = {}
         self._examples: dict[tuple[str, str], list[str]] = {}
+        self._ones: dict[tuple[str, str], str] = {}
 
     def problem(self, error: DataError) -> None:
         """Raise the problem, or keep it and let reading go on."""
@@ -36,9 +37,19 @@ class Notes:
             raise error
         self.problems.append(error)
 
-    def notice(self, kind: str, text: str, example: object = None) -> None:
-        """Count something the user should know, with up to three examples."""
+    def notice(
+        self, kind: str, text: str, example: object = None, *, one: str = ""
+    ) -> None:
+        """Count something the user should know, with up to three examples.
+
+        Args:
+            kind: one word for it.
+            text: what was met, in the plural.
+            example: where.
+            one: the same in the singular.
+        """
         key = (kind, text)
+        self._ones[key] = one
         self._counts[key] = self._counts.get(key, 0) + 1
         examples = self._examples.setdefault(key, [])
         if example is not None and len(examples) < _EXAMPLES:
@@ -47,8 +58,8 @@ class Notes:
     def notices(self) -> tuple[Notice, ...]:
         """All notices so far, each kind once with its count."""
         return tuple(
-            Notice(kind, count, text, tuple(self._examples[kind, text]))
-            for (kind, text), count in self._counts.items()
+            Notice(key[0], count, key[1], tuple(self._examples[key]), self._ones[key])
+            for key, count in self._counts.items()
         )
 
 

@@ -140,7 +140,8 @@ def _coerce(
         else:
             plain[name] = ids
     text = "ids that are numbers were read as text"
-    return plain, (Notice("coerced", count, text, tuple(examples)),)
+    one = "id that is a number was read as text"
+    return plain, (Notice("coerced", count, text, tuple(examples), one),)
 
 
 def _check_grades(gold: Gold) -> None:

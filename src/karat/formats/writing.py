@@ -130,6 +130,8 @@ def _refuse_texts(gold: Gold, chosen: Format) -> None:
     kinds = [kind for kind in gold.kinds() if kind != "documents"]
     if gold.references:
         kinds.append("reference answers")
+    if gold.groups:
+        kinds.append("groups of alternatives")
     if kinds:
         raise FormatError(
             f"{chosen.name} holds relevant ids only; the gold has {', '.join(kinds)}",

@@ -5,7 +5,23 @@ and how often a model is asked is the business of `karat.dispatch`.
 """
 
 from karat.judging.bench import Bench, Rehearsal
-from karat.judging.claims import Claims, split_references
-from karat.judging.relevance import grade_pool, pool
+from karat.judging.claims import Claims
+from karat.judging.client import FunctionClient, OpenAIClient
+from karat.judging.injection import probe_claims, probe_grader
+from karat.judging.relevance import completed, grade_pool, pool, unlabelled
+from karat.judging.splitting import split_references
 
-__all__ = ["Bench", "Claims", "Rehearsal", "grade_pool", "pool", "split_references"]
+__all__ = [
+    "Bench",
+    "Claims",
+    "FunctionClient",
+    "OpenAIClient",
+    "Rehearsal",
+    "completed",
+    "grade_pool",
+    "pool",
+    "probe_claims",
+    "probe_grader",
+    "split_references",
+    "unlabelled",
+]

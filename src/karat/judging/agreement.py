@@ -6,11 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats
+from karat.data.arrays import Bools, Floats, Ints
 from karat.data.evaluations import Interval
 from karat.data.runs import Labels
-from karat.data.tables import Table, number
+from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
+from karat.judging.concordance import (
+    Figures,
+    cohen_kappa,
+    figures,
+    krippendorff_alpha,
+)
 from karat.judging.ordering import Order
 from karat.stats import mean_interval
 
@@ -25,60 +31,7 @@ __all__ = [
 ]
 
 _COLUMNS = ("agreement", "value", "95% interval", "n")
-
-
-def cohen_kappa(one: Floats, other: Floats, *, quadratic: bool = False) -> float:
-    """How much two raters agree beyond chance: 1 is always, 0 no more than chance.
-
-    Args:
-        one: grades of the first rater.
-        other: grades of the second, of the same things.
-        quadratic: a disagreement counts by the square of its distance.
-
-    Returns:
-        NaN where both raters give one and the same grade throughout.
-
-    Example:
-        >>> cohen_kappa(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
-        0.5
-    """
-    grades, seen = _table(one, other)
-    distance = np.subtract.outer(grades, grades).astype(float) ** 2
-    weight = distance if quadratic else (distance > 0).astype(float)
-    expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / seen.sum()
-    chance = float((weight * expected).sum())
-    return float("nan") if chance == 0 else 1 - float((weight * seen).sum()) / chance
-
-
-def krippendorff_alpha(one: Floats, other: Floats) -> float:
-    """Agreement of two raters on grades that have an order, beyond chance.
-
-    The distance of two grades grows with the number of labels between them, so it
-    does not matter what the grades are called. NaN where all labels are the same.
-
-    Example:
-        >>> round(krippendorff_alpha(np.array([0, 1, 2]), np.array([0, 1, 2])), 3)
-        1.0
-    """
-    _, seen = _table(one, other)
-    coincidence = seen + seen.T
-    totals = coincidence.sum(axis=1)
-    middle = totals.cumsum() - totals / 2
-    distance = np.subtract.outer(middle, middle) ** 2
-    n = float(totals.sum())
-    expected = float((distance * np.outer(totals, totals)).sum()) / (n - 1)
-    observed = float((distance * coincidence).sum())
-    return float("nan") if expected == 0 else 1 - observed / expected
-
-
-def _table(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """All grades, and how often each pair of them was given."""
-    if len(one) != len(other) or not len(one):
-        raise DataError(f"{len(one)} and {len(other)} grades cannot be compared")
-    grades, place = np.unique(np.concatenate([one, other]), return_inverse=True)
-    seen = np.zeros((len(grades), len(grades)))
-    np.add.at(seen, (place[: len(one)], place[len(one) :]), 1)
-    return grades, seen
+_NAMES = ("equal grades", "Cohen's kappa", "kappa, quadratic", "Krippendorff's alpha")
 
 
 class Rate(NamedTuple):
@@ -91,10 +44,17 @@ class Rate(NamedTuple):
 
 
 class Flips(NamedTuple):
-    """How many grades changed when the same was asked again."""
+    """How many grades changed when the same was asked again.
+
+    Attributes:
+        changed: number of grades that changed.
+        n: number of grades.
+        interval: how far their share may be off, for other queries than these.
+    """
 
     changed: int
     n: int
+    interval: Interval | None = None
 
     @property
     def rate(self) -> float:
@@ -103,7 +63,8 @@ class Flips(NamedTuple):
 
     def row(self) -> list[str]:
         """Its row in a table of agreement."""
-        return ["changed when asked again", number(self.rate), "", str(self.n)]
+        interval = _between(self.interval)
+        return ["changed when asked again", number(self.rate), interval, str(self.n)]
 
     def table(self) -> Table:
         """What a person is shown when nothing else was measured."""
@@ -111,13 +72,19 @@ class Flips(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The figures in plain values."""
-        return {"flips": self._asdict()}
+        return {"flips": self.plain()}
+
+    def plain(self) -> dict[str, Any]:
+        """Its fields in plain values."""
+        return {**self._asdict(), "interval": self.interval and self.interval[:2]}
 
 
 def flips(before: Labels, after: Labels) -> Flips:
     """Compare two passes of one judge over the same pairs."""
-    one, other = _paired(before, after)
-    return Flips(int(np.count_nonzero(one != other)), len(one))
+    one, other, query = _paired(before, after)
+    changed = one != other
+    interval = mean_interval(changed.astype(float), binary=True, clusters=query)
+    return Flips(int(np.count_nonzero(changed)), len(one), interval)
 
 
 @dataclass(frozen=True)
@@ -126,56 +93,76 @@ class Agreement:
 
     Attributes:
         n: number of documents both labelled.
-        equal: share of equal grades.
-        kappa: Cohen's kappa.
-        weighted_kappa: the same with quadratic weights.
-        alpha: Krippendorff's alpha for ordered grades.
+        queries: number of queries they are about.
+        figures: share of equal grades, Cohen's kappa plain and with quadratic weights,
+            and Krippendorff's alpha for ordered grades.
         rates: per class of people's labels, how often the judge says the same.
         order: how alike the systems are ordered, when there are several.
         flips: how many grades changed when asked again, when they were.
     """
 
     n: int
-    equal: float
-    kappa: float
-    weighted_kappa: float
-    alpha: float
+    queries: int
+    figures: Figures
     rates: tuple[Rate, ...]
     order: Order | None = None
     flips: Flips | None = None
 
+    @property
+    def equal(self) -> float:
+        """Share of equal grades."""
+        return self.figures.equal.value
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa."""
+        return self.figures.kappa.value
+
+    @property
+    def weighted_kappa(self) -> float:
+        """The same with quadratic weights."""
+        return self.figures.weighted_kappa.value
+
+    @property
+    def alpha(self) -> float:
+        """Krippendorff's alpha for ordered grades."""
+        return self.figures.alpha.value
+
     def table(self) -> Table:
         """What a person is shown."""
+        count = str(self.n)
         rows = [
-            ["equal grades", number(self.equal), "", str(self.n)],
-            ["Cohen's kappa", number(self.kappa), "", str(self.n)],
-            ["kappa, quadratic", number(self.weighted_kappa), "", str(self.n)],
-            ["Krippendorff's alpha", number(self.alpha), "", str(self.n)],
+            [name, number(value), _between(interval), count]
+            for name, (value, interval) in zip(_NAMES, self.figures, strict=True)
         ]
         rows += [
-            [
-                rate.name,
-                number(rate.rate),
-                "" if rate.interval is None else _between(*rate.interval[:2]),
-                str(rate.n),
-            ]
+            [rate.name, number(rate.rate), _between(rate.interval), str(rate.n)]
             for rate in self.rates
         ]
         if self.order is not None:
-            tau, low, high, _, queries = self.order
-            rows.append(
-                ["order of runs, tau", number(tau), _between(low, high), str(queries)]
-            )
+            rows.append(self.order.row())
         if self.flips is not None:
             rows.append(self.flips.row())
-        return Table(_COLUMNS, rows)
+        notes = [
+            f"intervals are over {counted(self.queries, 'query')}; n counts documents"
+            + ("" if self.order is None else ", for the order queries")
+        ]
+        if any(math.isnan(figure.value) for figure in self.figures):
+            text = "people and judge gave one and the same grade throughout"
+            notes.append(f"{DASH}: {text}, so chance explains it all")
+        return Table(_COLUMNS, rows, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures in plain values; null is one that does not exist."""
-        figures = ("equal", "kappa", "weighted_kappa", "alpha")
+        named = self.figures._asdict()
         return {
             "n": self.n,
-            **{name: _plain(getattr(self, name)) for name in figures},
+            "queries": self.queries,
+            **{name: _plain(figure.value) for name, figure in named.items()},
+            "intervals": {
+                name: figure.interval and figure.interval[:2]
+                for name, figure in named.items()
+            },
             "rates": [
                 {**rate._asdict(), "interval": rate.interval and rate.interval[:2]}
                 for rate in self.rates
@@ -183,7 +170,7 @@ class Agreement:
             "order": None
             if self.order is None
             else {name: _plain(value) for name, value in self.order._asdict().items()},
-            "flips": None if self.flips is None else self.flips._asdict(),
+            "flips": None if self.flips is None else self.flips.plain(),
         }
 
 
@@ -196,61 +183,65 @@ def agreement(
 ) -> Agreement:
     """Compare a judge's labels with people's, on what both labelled.
 
+    Documents of one query are not independent: all intervals are over queries.
+
     Example:
         >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
         >>> agreement(people, {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}).kappa
         0.5555555555555556
     """
-    one, other = _paired(human, judged)
+    one, other, query = _paired(human, judged)
     if not len(one):
         raise DataError(
             "people and judge have labelled no document in common",
             hint="judge the runs that people judged, with the same ids",
         )
     same = one == other
-    rates = [
-        _rate(f"people say {grade:g}", same[one == grade])
+    classes = [
+        (f"people say {grade:g}", one == grade, same)
         for grade in np.unique(one).tolist()
     ]
     relevant = one > 0
-    rates += [
-        _rate("relevant, judge agrees", (other > 0)[relevant]),
-        _rate("not relevant, judge agrees", (other <= 0)[~relevant]),
+    classes += [
+        ("relevant, judge agrees", relevant, other > 0),
+        ("not relevant, judge agrees", ~relevant, other <= 0),
     ]
+    rates = (_rate(name, says[of], query[of]) for name, of, says in classes)
     return Agreement(
         n=len(one),
-        equal=float(same.mean()),
-        kappa=cohen_kappa(one, other),
-        weighted_kappa=cohen_kappa(one, other, quadratic=True),
-        alpha=krippendorff_alpha(one, other),
+        queries=int(query[-1]) + 1,
+        figures=figures(one, other, query),
         rates=tuple(rate for rate in rates if rate.n),
         order=order,
         flips=flipped,
     )
 
 
-def _rate(name: str, same: Bools) -> Rate:
+def _rate(name: str, same: Bools, query: Ints) -> Rate:
     values = same.astype(float)
     mean = float(values.mean()) if len(values) else float("nan")
-    return Rate(name, mean, len(values), mean_interval(values, binary=True))
+    interval = mean_interval(values, binary=True, clusters=query)
+    return Rate(name, mean, len(values), interval)
 
 
-def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats]:
-    """The labels that both gave, side by side."""
-    pairs = [
-        (grade, given[name])
+def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
+    """The labels that both gave, side by side, and the number of their query."""
+    both = [
+        [(grade, given[name]) for name, grade in row.items() if name in given]
         for query, row in one.items()
         if (given := other.get(query, {}))
-        for name, grade in row.items()
-        if name in given
     ]
-    both = np.array(pairs, float).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
+    both = [row for row in both if row]
+    pairs = np.array([pair for row in both for pair in row], float).reshape(-1, 2)
+    query = np.repeat(np.arange(len(both)), [len(row) for row in both])
+    return pairs[:, 0], pairs[:, 1], query
 
 
 def _plain(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _between(low: float, high: float) -> str:
-    return f"{number(low)} .. {number(high)}"
+def _between(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    return f"{number(interval.low)} .. {number(interval.high)}"

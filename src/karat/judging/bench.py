@@ -8,8 +8,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
-from karat.data.judgements import Deliberation, Failure, Prompt
-from karat.dispatch import Client, Estimate, Settings, estimate, hear_all
+from karat.data.judgements import Deliberation, Failure, Prompt, Usage
+from karat.dispatch import (
+    Client,
+    Estimate,
+    Heard,
+    Progress,
+    Settings,
+    estimate,
+    hear_all,
+)
 from karat.dispatch.budget import Budget
 from karat.judging.client import as_client
 
@@ -53,9 +61,20 @@ class Bench:
         name = self.client.model
         return JUDGES + (self.client.endpoint if " " in name else name)
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> list[T | Failure]:
+    @property
+    def forgetful(self) -> bool:
+        """Whether replies are to be kept, but nobody could find them again."""
+        lasting = getattr(self.client, "lasting", True)
+        return self.settings.journal is not None and not lasting
+
+    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """The verdict of each judge, in order; a failure is a value with a reason."""
-        return hear_all(jobs, self.client, self.settings) if jobs else []
+        if not jobs:
+            return Heard()
+        if (tell := self.settings.progress) is not None:
+            # The first reply may take long, and nobody likes to wait in the dark.
+            tell(Progress(0, len(jobs)))
+        return hear_all(jobs, self.client, self.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +90,7 @@ class Rehearsal(Bench):
 
     parts: list[Estimate] = field(default_factory=list)
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> list[T | Failure]:
+    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """Carry every deliberation through with kept or made-up replies."""
         heard: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
@@ -80,7 +99,7 @@ class Rehearsal(Bench):
 
         walks = [partial(follow, place) for place in range(len(jobs))]
         self.parts.append(estimate(walks, self.client, self.settings, _assume))
-        return heard
+        return Heard(heard, [Usage()] * len(jobs))
 
     @property
     def total(self) -> Estimate:

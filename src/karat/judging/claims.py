@@ -1,6 +1,6 @@
 """Claims: a reference answer becomes gold items, and a judge their matcher."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -9,70 +9,23 @@ import numpy as np
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
-from karat.data.judgements import Deliberation, Failure
+from karat.data.judgements import Deliberation, Failure, Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.verdicts import Verdict
-from karat.dispatch import Settings
-from karat.errors import DataError, InvalidReply, ParameterError
+from karat.dispatch import Heard, Settings
+from karat.errors import DataError, ParameterError
 from karat.judging import prompts
 from karat.judging.bench import Bench
 from karat.judging.contexts import contexts_of, long_contexts
 from karat.judging.packing import Context
-from karat.judging.replies import Answer, ask, read_object
+from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, majority, support
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 
-__all__ = ["Claims", "split", "split_references"]
-
-
-def split(question: str | None, reference: str) -> Deliberation[list[str]]:
-    """The claims of a reference answer; none when it states nothing."""
-    answers = yield from ask(prompts.split(question, reference), _read_claims)
-    if problem := answers[-1].problem:
-        raise InvalidReply(problem)
-    return answers[-1].value
-
-
-def _read_claims(text: str) -> Answer[list[str]]:
-    reply = read_object(text)
-    if isinstance(reply, str):
-        return Answer([], reply)
-    claims = reply.get("claims")
-    if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
-        return Answer([], "it has no list of claims")
-    said = (" ".join(claim.split()) for claim in claims)
-    return Answer(list(dict.fromkeys(claim for claim in said if claim)))
-
-
-def split_references(
-    gold: Gold, bench: Bench, questions: Mapping[str, str] | None = None
-) -> tuple[Gold, dict[str, str]]:
-    """The gold with claims for every reference answer, and why some have none.
-
-    Claims that the gold brings are kept as they are and cost no call. New ones name
-    their source, so that a saved and corrected file still says who wrote what.
-    """
-    asked = questions or {}
-    todo = {
-        query: text
-        for query, text in gold.references.items()
-        if text.strip() and not gold.claims.get(query)
-    }
-    jobs = [partial(split, asked.get(query), text) for query, text in todo.items()]
-    claims = dict(gold.claims)
-    failures: dict[str, str] = {}
-    for query, found in zip(todo, bench.hear(jobs), strict=True):
-        if isinstance(found, Failure):
-            failures[query] = f"the reference could not be split: {found.reason}"
-            continue
-        claims[query] = tuple(
-            Item(f"claim-{number}", text, source=bench.source)
-            for number, text in enumerate(found, 1)
-        )
-    return replace(gold, claims=claims, order=tuple(gold.queries)), failures
+__all__ = ["Claims"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,25 +88,26 @@ class Claims(Matcher):
         """Have every claim of every query judged."""
         del judged
         _refuse_nothing_to_judge(gold)
-        gold, unsplit = split_references(gold, self.bench, self.questions)
-        queries = gold.queries
+        done = split_references(gold, self.bench, self.questions)
+        gold, queries = done.gold, done.gold.queries
         rankings = dict(run.rankings(policies))
         contexts = {
             query: contexts_of(rankings.get(query, []), query, policies)
             for query in queries
         }
-        verdicts = self._verdicts(gold, contexts)
+        heard, verdicts = self._verdicts(gold, contexts)
+        usage = self._usage(done, heard, verdicts)
         failures: dict[int, str] = {}
         for place, query in enumerate(queries):
             failed = (v.failure for v in verdicts.get(query, ()) if v.failure)
-            if reason := unsplit.get(query) or next(failed, None):
+            if reason := done.failures.get(query) or next(failed, None):
                 failures[place] = reason
         return Matched(
             hits=_lay_out(gold, rankings, verdicts, policies),
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
-                *self._notices(gold, verdicts, unsplit),
+                *self._notices(gold, verdicts, done.failures),
                 *long_contexts(contexts, self.budget),
             ),
             failures=failures,
@@ -169,6 +123,12 @@ class Claims(Matcher):
                 )
                 for query in queries
             ],
+            usage={
+                place: usage[query]
+                for place, query in enumerate(queries)
+                if query in usage
+            },
+            provenance={"judge": self._facts(done.models | heard.models)},
         )
 
     def first_ranks(
@@ -179,7 +139,7 @@ class Claims(Matcher):
 
     def _verdicts(
         self, gold: Gold, contexts: Mapping[str, Sequence[Context]]
-    ) -> dict[str, tuple[Verdict, ...]]:
+    ) -> tuple[Heard[tuple[Verdict, ...]], dict[str, tuple[Verdict, ...]]]:
         todo = [query for query in gold.queries if gold.claims.get(query)]
         jobs: list[Callable[[], Deliberation[tuple[Verdict, ...]]]] = [
             partial(
@@ -206,7 +166,32 @@ class Claims(Matcher):
                 for vote in said
             ]
             verdicts[query] = majority(votes)
-        return verdicts
+        return heard, verdicts
+
+    def _usage(
+        self,
+        done: Split,
+        heard: Heard[tuple[Verdict, ...]],
+        verdicts: Mapping[str, Sequence[Verdict]],
+    ) -> dict[str, Usage]:
+        """The tokens that each query took: its split, and every vote on its claims."""
+        usage = dict(done.usage)
+        for place, query in enumerate(verdicts):
+            votes = heard.usage[place * self.votes : (place + 1) * self.votes]
+            usage[query] = sum(votes, usage.get(query, Usage()))
+        return usage
+
+    def _facts(self, models: Collection[str]) -> dict[str, Any]:
+        """What it takes to have the same judgements again, and who made them."""
+        client = self.bench.client
+        return {
+            "model": client.model,
+            "endpoint": client.endpoint,
+            "parameters": dict(client.parameters),
+            "prompts": prompts.VERSION,
+            "votes": self.votes,
+            "answered_by": sorted(models),
+        }
 
     def _shown(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
         if self.texts:
@@ -236,6 +221,12 @@ class Claims(Matcher):
         if silent:
             text = "queries have no claims: no reference, an empty one, or no statement"
             notices.append(Notice("claims", len(silent), text, tuple(silent[:3])))
+        if self.bench.forgetful:
+            text = (
+                "claims were judged by a function that only this process knows: "
+                "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
+            )
+            notices.append(Notice("passing", len(said), text))
         if self.votes > 1:
             split_votes = [verdict for verdict in said if verdict.disagreement]
             share = sum(v.disagreement for v in said) / max(1, len(said))
@@ -261,7 +252,7 @@ def _lay_out(
     verdicts: Mapping[str, Sequence[Verdict]],
     policies: Policies,
 ) -> Hits:
-    rows: set[tuple[int, int, float, int]] = set()
+    rows: list[tuple[int, int, float, int]] = []
     grades: list[float] = []
     counts: list[int] = []
     for place, query in enumerate(gold.queries):
@@ -273,10 +264,11 @@ def _lay_out(
         counts.append(len(groups))
         for items in groups.values():
             grade = max(item.grade for item in items)
-            ranks = (rank for item in items for rank in said.get(item.id, ()))
-            rows |= {(place, rank, grade, len(grades)) for rank in ranks}
+            ranks = {rank for item in items for rank in said.get(item.id, ())}
+            rows += [(place, rank, grade, len(grades)) for rank in ranks]
             grades.append(grade)
-    ordered = sorted(rows)
+    rows.sort()
+    columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
     retrieved = [len(rankings.get(query, ())) for query in gold.queries]
     if policies.duplicates == "collapse":
         texts = ({d.text for d in rankings.get(q, ())} for q in gold.queries)
@@ -284,11 +276,11 @@ def _lay_out(
     if policies.depth is not None:
         retrieved = [min(count, policies.depth) for count in retrieved]
     return Hits(
-        query=np.array([row[0] for row in ordered], np.int64),
-        rank=np.array([row[1] for row in ordered], np.int64),
-        grade=np.array([row[2] for row in ordered], np.float64),
+        query=np.array(columns[0], np.int64),
+        rank=np.array(columns[1], np.int64),
+        grade=np.array(columns[2], np.float64),
         gold_count=np.array(counts, np.int64),
         gold_grade=np.array(grades, np.float64),
         retrieved=np.array(retrieved, np.int64),
-        item=np.array([row[3] for row in ordered], np.int64),
+        item=np.array(columns[3], np.int64),
     )

@@ -1,23 +1,19 @@
 """Whoever answers prompts, however it is given: a model's name, a function."""
 
-import asyncio
-import hashlib
-import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from types import CodeType
 from typing import Any, TypeAlias
 
 from karat.data.judgements import Prompt, Reply
 from karat.dispatch.protocol import Client
-from karat.errors import CallError, Refused, Transient, UsageError
+from karat.errors import Refused, UsageError
+from karat.judging.calling import Calls, raised
 from karat.judging.endpoint import OpenAIClient
+from karat.judging.naming import digest_of
 
 __all__ = ["Answerer", "FunctionClient", "OpenAIClient", "as_client"]
 
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
-_THREADS = 64
 
 
 def as_client(answerer: "str | Answerer | Client") -> Client:
@@ -40,15 +36,17 @@ class FunctionClient:
     It is given the instruction and the question as one text. An `OSError` or
     `TimeoutError` it raises is tried again; any other error fails the row.
 
-    Replies are kept under the function's name and a digest of its code, so that an
-    edited function is asked anew. A function that holds values of its surroundings
-    cannot be told from another by its code: give it a `model` name, or its replies
-    are used in this process only.
+    Replies are kept under the function's name and a digest of its code and the plain
+    values it reads, so that an edited function is asked anew. One that hangs on what
+    cannot be seen from outside, such as a client object or a value of its surroundings,
+    cannot be told from another: give it a `model` name, or its replies are used in this
+    process only.
 
     Attributes:
         endpoint: `python:` and the function's name.
         model: what its replies are kept under.
         parameters: anything else that decides the answers.
+        lasting: whether its replies can be found again by another process.
 
     Example:
         >>> def yes(prompt): return "yes"
@@ -62,12 +60,14 @@ class FunctionClient:
         model: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        self._function = function
-        self._threads: ThreadPoolExecutor | None = None
+        self._calls = Calls(function)
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"
-        self.model = model or _identity(function)
+        digest = digest_of(function) if model is None else None
+        self.lasting = model is not None or digest is not None
+        passing = f"this process {uuid.uuid4().hex[:12]}"
+        self.model = model or (f"code {digest[:12]}" if digest else passing)
         self.parameters: Mapping[str, Any] = dict(parameters or {})
 
     def __repr__(self) -> str:
@@ -75,65 +75,12 @@ class FunctionClient:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """What the function answers."""
-        task = asyncio.ensure_future(self._answer(f"{prompt.system}\n\n{prompt.user}"))
-        try:
-            # Waited for, not awaited: whatever the function raises is its answer.
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-        if (error := task.exception()) is not None:
-            raise self._verdict(error)
-        text = task.result()
+        text, error = await self._calls(f"{prompt.system}\n\n{prompt.user}")
+        if error is not None:
+            raise raised(self.endpoint, error)
         if not isinstance(text, str):
             raise Refused(
                 f"{self.endpoint} must return a text, got {type(text).__name__}",
                 always=True,
             )
         return Reply(text)
-
-    async def _answer(self, text: str) -> object:
-        if inspect.iscoroutinefunction(self._function):
-            return await self._function(text)
-        # The default pool has a handful of threads; calls mostly wait.
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, "karat-answers")
-        loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, self._function, text)
-        return await answer if inspect.isawaitable(answer) else answer
-
-    def _verdict(self, error: BaseException) -> BaseException:
-        if isinstance(error, CallError) or not isinstance(error, Exception):
-            return error
-        detail = " ".join(str(error).split()) or None
-        reason = f"{self.endpoint} raised {type(error).__name__}"
-        if isinstance(error, OSError | TimeoutError):
-            return Transient(reason, detail=detail)
-        return Refused(reason, detail=detail)
-
-
-def _identity(function: Answerer) -> str:
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType) or getattr(function, "__closure__", None):
-        return f"this process {uuid.uuid4().hex[:12]}"
-    return f"code {_digest(code, function).hexdigest()[:12]}"
-
-
-def _digest(code: CodeType, function: object = None) -> "hashlib._Hash":
-    digest = hashlib.sha256(code.co_code)
-    defaults = (
-        getattr(function, "__defaults__", None),
-        getattr(function, "__kwdefaults__", None),
-    )
-    digest.update(repr((code.co_names, code.co_varnames, defaults)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            digest.update(_digest(constant).digest())
-        else:
-            # A set prints in another order each time Python starts.
-            shown = (
-                sorted(map(repr, constant))
-                if isinstance(constant, frozenset)
-                else constant
-            )
-            digest.update(repr(shown).encode("utf-8", "backslashreplace"))
-    return digest

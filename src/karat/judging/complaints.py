@@ -1,5 +1,6 @@
 """What a server's complaint means, in a sentence that says what to do."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -7,7 +8,15 @@ from http import HTTPStatus
 
 from karat.errors import CallError, Refused, Transient
 
-__all__ = ["complaint", "retry_after", "unsupported"]
+__all__ = [
+    "complaint",
+    "cut_off",
+    "nobody_there",
+    "retry_after",
+    "too_long",
+    "unsupported",
+    "wrong_scheme",
+]
 
 _LONGEST_DETAIL = 300
 _OVERLOADED = 529
@@ -17,6 +26,12 @@ _PASSING = {
     HTTPStatus.TOO_EARLY,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
+_NOWHERE = {
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.NOT_IMPLEMENTED,
+}
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
@@ -51,7 +66,7 @@ def complaint(
             detail=detail,
             alive=status == HTTPStatus.TOO_MANY_REQUESTS,
         )
-    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _any(_LENGTH_WORDS, words):
+    if too_long(status, body):
         reason = (
             f"the prompt is too long for model {model!r}; shorten the documents or "
             "take a model with a longer context"
@@ -69,12 +84,22 @@ def _hopeless(status: int, words: str, endpoint: str, model: str) -> str | None:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
     if status == HTTPStatus.NOT_FOUND and "model" in words:
         return f"{endpoint} does not know model {model!r}; check its name"
-    if status == HTTPStatus.NOT_FOUND or status < HTTPStatus.BAD_REQUEST:
-        return (
-            f"nothing takes prompts at {endpoint} ({_name(status)}); check "
-            "OPENAI_BASE_URL, which mostly ends in /v1"
-        )
+    if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
+        return nobody_there(endpoint, _name(status))
     return None
+
+
+def nobody_there(endpoint: str, answer: str) -> str:
+    """What to do about a server that is there, but not for prompts."""
+    return (
+        f"nothing takes prompts at {endpoint} ({answer}); check OPENAI_BASE_URL, which "
+        "mostly ends in /v1"
+    )
+
+
+def wrong_scheme(cause: str) -> bool:
+    """Whether a connection failed because one side speaks TLS and the other not."""
+    return _any(_NO_TLS, cause.upper().replace(" ", "_"))
 
 
 def unsupported(status: int, body: object, optional: Iterable[str]) -> str | None:
@@ -91,10 +116,34 @@ def unsupported(status: int, body: object, optional: Iterable[str]) -> str | Non
     if _any(_LENGTH_WORDS, words):
         return None
     for name in optional:
-        known_as = _SCHEMA_WORDS if name == "response_format" else (name.lower(),)
-        if _any(known_as, words):
+        if name == "response_format":
+            found = _any(_SCHEMA_WORDS, words)
+        else:
+            # As a word of its own: a parameter may be called n.
+            found = re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
+        if found:
             return name
     return None
+
+
+def too_long(status: int, body: object) -> bool:
+    """Whether the prompt, with room for the reply, exceeds what the model can read."""
+    words = message_of(body).lower()
+    return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
+        HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+        and _any(_LENGTH_WORDS, words)
+    )
+
+
+def cut_off(tokens: int, when: str = "") -> str:
+    """What to do about a reply that reached the longest length allowed.
+
+    Example:
+        >>> cut_off(4096)
+        'the reply was cut off at 4,096 tokens; --max-tokens allows more'
+    """
+    at = f" at {tokens:,} tokens" if tokens else ""
+    return f"the reply was cut off{at}{when}; --max-tokens allows more"
 
 
 def message_of(body: object) -> str:
@@ -106,7 +155,9 @@ def message_of(body: object) -> str:
     if isinstance(body, Mapping):
         parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
         body = " ".join(part for part in parts if part)
-    return " ".join(body.split()) if isinstance(body, str) else ""
+    text = " ".join(body.split()) if isinstance(body, str) else ""
+    # A web page is no help to anyone.
+    return "" if text.startswith("<") else text
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -6,20 +6,42 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.judgements import Prompt, Reply
 from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
-from karat.judging.complaints import complaint, retry_after, unsupported
+from karat.judging.addresses import read_address
+from karat.judging.complaints import (
+    complaint,
+    cut_off,
+    nobody_there,
+    retry_after,
+    too_long,
+    unsupported,
+    wrong_scheme,
+)
+from karat.judging.completions import (
+    read_text,
+    read_usage,
+    read_word,
+    without_key,
+)
 
 __all__ = ["OpenAIClient"]
 
 _OPENAI = "https://api.openai.com/v1"
-_HARMLESS_QUERY = {"api-version"}
 _SCHEMA = "response_format"
-_NO_PARAMETERS = {"extra_headers", "extra_query", "messages", "model", "stream"}
-_SHORTEST_KEY = 8
+_NO_PARAMETERS = {
+    *("extra_body", "extra_headers", "extra_query"),
+    *("messages", "model", "response_format", "stream"),
+}
+_LONGEST = "max_tokens"
+_LONGEST_WITH_THOUGHTS = "max_completion_tokens"
+_LIMITS = {_LONGEST, _LONGEST_WITH_THOUGHTS}
+# Twenty verdicts with long reasons are below this; a model that runs on is not.
+_MOST_TOKENS = 4096
+# Seconds to get a connection: nobody is there, or nobody speaks our language.
+_CONNECT = 15
 
 
 class OpenAIClient:
@@ -27,13 +49,15 @@ class OpenAIClient:
 
     Where and with which key is read from `OPENAI_BASE_URL` and `OPENAI_API_KEY` unless
     given. Replies follow the prompt's JSON schema where the server can enforce one; a
-    server that cannot is asked in words, and so is every later prompt. The same goes
-    for a temperature or seed that a model does not take.
+    server that cannot is asked in words, and so is every later prompt. A temperature,
+    seed or length of the reply that nobody asked for is left out where a model does not
+    take it; one that was asked for is an error there.
 
     Attributes:
         endpoint: the address, without any secret.
         model: the model's name there.
-        parameters: sent with every prompt; temperature 0 and a seed unless given.
+        parameters: sent with every prompt; temperature 0, a seed and at most 4096
+            tokens in a reply unless given. None leaves one out.
 
     Example:
         >>> OpenAIClient("tiny", base_url="http://127.0.0.1:8080/v1/").endpoint
@@ -51,15 +75,20 @@ class OpenAIClient:
             raise UsageError("a model has no name; give one, as in --model gpt-4o-mini")
         if wrong := _NO_PARAMETERS.intersection(parameters or {}):
             # Parameters are kept in the journal, where no key may be.
-            raise UsageError(f"{min(wrong)} is no parameter of a model")
+            raise UsageError(
+                f"{min(wrong)} is no parameter to set: karat sends its own"
+            )
         self.model = model
+        self._given = {**(parameters or {})}
+        told: dict[str, Any] = {"temperature": 0, "seed": 0}
+        if _LONGEST_WITH_THOUGHTS not in self._given:
+            told[_LONGEST] = _MOST_TOKENS
+        told |= self._given
         self.parameters: Mapping[str, Any] = {
-            "temperature": 0,
-            "seed": 0,
-            **(parameters or {}),
+            name: value for name, value in told.items() if value is not None
         }
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
-        self.endpoint, self._query = _address(url)
+        self.endpoint, self._query = read_address(url)
         self._key = api_key
         self._refused: set[str] = set()
         self._open: dict[asyncio.AbstractEventLoop, tuple[Any, int]] = {}
@@ -84,25 +113,42 @@ class OpenAIClient:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The model's answer to a prompt."""
+        limited = True
         while True:
-            request = self._request(prompt)
-            answer = await self._send(request)
+            system, sent = self._request(prompt, limited=limited)
+            answer = await self._send(system, prompt.user, sent)
             if isinstance(answer, Reply):
                 return answer
             status, body, problem = answer
-            refused = unsupported(status, body, self._optional(request))
-            if refused is None:
+            refused = unsupported(status, body, sent)
+            if refused is not None:
+                self._leave_out(refused, problem)
+            elif too_long(status, body) and _LIMITS & sent.keys():
+                # Some servers want room for the longest reply; a shorter one may fit.
+                limited = False
+            else:
                 raise problem
-            # Remembered, so that only the first prompts pay this round trip.
-            self._refused.add(refused)
 
-    def _optional(self, request: Mapping[str, Any]) -> list[str]:
-        names = (_SCHEMA, *self.parameters)
-        return [name for name in names if name in request]
+    def _leave_out(self, name: str, problem: CallError) -> None:
+        """Send this no longer; what the user asked for is not dropped in silence."""
+        if name in self._given and name != _LONGEST:
+            raise Refused(
+                f"{self.endpoint} does not take {name}={self._given[name]!r} for model "
+                f"{self.model!r}; change the parameter or leave it out",
+                detail=problem.detail,
+                always=True,
+            )
+        # Remembered, so that only the first prompts pay this round trip.
+        self._refused.add(name)
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, *, limited: bool) -> tuple[str, dict[str, Any]]:
+        """The instruction as this server needs it, and what else is sent."""
         system = prompt.system
         sent = {k: v for k, v in self.parameters.items() if k not in self._refused}
+        if _LONGEST in self._refused and _LONGEST_WITH_THOUGHTS not in self._refused:
+            sent[_LONGEST_WITH_THOUGHTS] = self.parameters[_LONGEST]
+        if not limited:
+            sent = {k: v for k, v in sent.items() if k not in _LIMITS}
         if prompt.schema is not None:
             schema = json.dumps(prompt.schema, default=dict)
             if _SCHEMA in self._refused:
@@ -114,21 +160,24 @@ class OpenAIClient:
                     "strict": True,
                 }
                 sent[_SCHEMA] = {"type": "json_schema", "json_schema": form}
-        messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": prompt.user},
-        ]
-        return {"model": self.model, "messages": messages, **sent}
+        return system, sent
 
     async def _send(
-        self, request: dict[str, Any]
+        self, system: str, user: str, sent: Mapping[str, Any]
     ) -> Reply | tuple[int, object, CallError]:
         """One request: its reply, or the server's complaint."""
+        messages = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": user},
+        ]
         async with self.session():
             api, library = self._api()
             status, body = 0, None
             try:
-                raw = await api.chat.completions.with_raw_response.create(**request)
+                # As the body: servers take parameters that the library does not know.
+                raw = await api.chat.completions.with_raw_response.create(
+                    model=self.model, messages=messages, extra_body=sent
+                )
                 status, body = raw.http_response.status_code, raw.http_response.content
             except library.APIStatusError as error:
                 status, body = error.status_code, error.body
@@ -136,42 +185,57 @@ class OpenAIClient:
                     status, body, retry_after(error.response.headers)
                 )
             except library.APIConnectionError as error:
-                problem = Transient(
-                    f"cannot reach {self.endpoint}; is the server running, and is "
-                    "OPENAI_BASE_URL right?",
-                    detail=self._clean(_cause(error)),
-                    paid=isinstance(error, library.APITimeoutError),
-                )
+                problem = self._unreachable(_cause(error))
             else:
                 return self._read(body)
         # Handed on, not raised in there: the library's errors hold requests, and
         # those hold the key.
         return status, body, problem
 
+    def _unreachable(self, cause: str) -> CallError:
+        if wrong_scheme(cause):
+            return Refused(
+                f"the server at {self.endpoint} does not speak https; does "
+                "OPENAI_BASE_URL begin with http:// rather?",
+                detail=cause,
+                always=True,
+            )
+        return Transient(
+            f"cannot reach {self.endpoint}; is the server running, and is "
+            "OPENAI_BASE_URL right?",
+            detail=self._clean(cause),
+        )
+
     def _read(self, content: bytes) -> Reply | tuple[int, object, CallError]:
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
+            if content.lstrip()[:1] == b"<":
+                page = nobody_there(self.endpoint, "it answers with a web page")
+                return 0, None, Refused(page, always=True)
             return 0, None, self._useless("is not whole JSON")
         match body:
             case {"choices": [{"message": {} as message, **choice}, *_]}:
-                pass
+                found = self._reply(body, message, choice.get("finish_reason"))
+                return found if isinstance(found, Reply) else (0, None, found)
             case {"error": {"code": int(status)} as error}:
                 return status, error, self._complaint(status, error)
-            case _:
-                return 0, None, self._useless("holds no message")
-        if message.get("refusal") or choice.get("finish_reason") == "content_filter":
-            problem = Refused(f"model {self.model!r} declined to answer this prompt")
-            return 0, None, problem
-        text = _text(message.get("content"))
+        return 0, None, self._useless("holds no message")
+
+    def _reply(
+        self, body: Mapping[str, Any], message: Mapping[str, Any], end: object
+    ) -> Reply | CallError:
+        if message.get("refusal") or end == "content_filter":
+            return Refused(f"model {self.model!r} declined to answer this prompt")
+        text, usage = read_text(message.get("content")), read_usage(body.get("usage"))
+        cut = end == "length"
+        if cut and not text.strip():
+            # Asked again it would think as long, and be paid for as much.
+            return Refused(cut_off(usage.completion_tokens, " before it said anything"))
         if not text.strip():
-            return 0, None, self._useless("is empty")
-        return Reply(
-            self._without_key(text),
-            _usage(body.get("usage")),
-            _word(body.get("id")),
-            _word(body.get("model")),
-        )
+            return self._useless("is empty")
+        names = (read_word(body.get("id")), read_word(body.get("model")))
+        return Reply(self._without_key(text), usage, *names, cut=cut)
 
     def _useless(self, how: str) -> Transient:
         return Transient(f"the reply of {self.endpoint} {how}", paid=True)
@@ -187,7 +251,7 @@ class OpenAIClient:
     def _without_key(self, text: str) -> str:
         """A reply loses the key alone: it must not depend on the environment else."""
         key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text
+        return without_key(text, key)
 
     def _api(self) -> tuple[Any, Any]:
         """The library's client for the event loop that is running, and the library."""
@@ -198,16 +262,17 @@ class OpenAIClient:
         loop = asyncio.get_running_loop()
         api, users = self._open[loop]
         if api is None:
+            patience = openai.Timeout(None, connect=_CONNECT)
             api = openai.AsyncOpenAI(
                 api_key=self._key_to_send(),
                 base_url=self.endpoint,
                 default_query=self._query,
-                # The driver retries and keeps the time; redirects could lead texts
-                # to where they may not go.
+                # The driver retries and keeps the time of calls; redirects could lead
+                # texts to where they may not go.
                 max_retries=0,
-                timeout=None,
+                timeout=patience,
                 http_client=openai.DefaultAsyncHttpxClient(
-                    follow_redirects=False, timeout=None
+                    follow_redirects=False, timeout=patience
                 ),
             )
             self._open[loop] = (api, users)
@@ -224,45 +289,7 @@ class OpenAIClient:
         return key or "none"
 
 
-def _address(url: str) -> tuple[str, dict[str, str]]:
-    """The address and its harmless query; one with a secret in it is refused."""
-    parts = urlsplit(url.strip())
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        # Not shown: a key pasted into the wrong variable would be.
-        raise UsageError(
-            "OPENAI_BASE_URL is no address of a server; it looks like "
-            "http://127.0.0.1:8080/v1"
-        )
-    if parts.username or parts.password or set(query) - _HARMLESS_QUERY:
-        raise UsageError(
-            f"the address of {parts.hostname} must hold no user, password or query, "
-            "since addresses are logged; put the key into OPENAI_API_KEY"
-        )
-    bare = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-    return bare, query
-
-
 def _cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _text(content: object) -> str:
-    """The text of a message, which some servers send in parts."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
-
-
-def _usage(counts: object) -> Usage:
-    if not isinstance(counts, dict):
-        return Usage()
-    numbers = (counts.get("prompt_tokens"), counts.get("completion_tokens"))
-    return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
-
-
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) else None

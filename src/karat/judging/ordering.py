@@ -1,16 +1,16 @@
 """Ordering: whether people and a judge put the systems in the same order."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Floats
+from karat.data.tables import number
 from karat.errors import DataError
+from karat.judging.concordance import DRAWS, SEED, between
 
 __all__ = ["Order", "kendall_tau", "order_agreement"]
-
-_DRAWS = 2000
-_SEED = 20240229
 
 
 def kendall_tau(one: Floats, other: Floats) -> float:
@@ -30,13 +30,32 @@ def kendall_tau(one: Floats, other: Floats) -> float:
 
 
 class Order(NamedTuple):
-    """How alike people and judge order the systems."""
+    """How alike people and judge order the systems.
+
+    Attributes:
+        tau: Kendall's tau of the two orders; NaN where one of them is no order, or no
+            query is scored by both labels.
+        low: where its interval over queries begins; NaN for one query.
+        high: where it ends.
+        systems: number of systems.
+        queries: number of queries that both labels score.
+    """
 
     tau: float
     low: float
     high: float
     systems: int
     queries: int
+
+    def row(self) -> list[str]:
+        """Its row in a table of agreement."""
+        interval = f"{number(self.low)} .. {number(self.high)}"
+        return [
+            f"order of {self.systems} runs, tau",
+            number(self.tau),
+            "" if math.isnan(self.low) else interval,
+            str(self.queries),
+        ]
 
 
 def order_agreement(human: Floats, judged: Floats) -> Order:
@@ -49,16 +68,19 @@ def order_agreement(human: Floats, judged: Floats) -> Order:
     known = ~(np.isnan(human).any(axis=0) | np.isnan(judged).any(axis=0))
     human, judged = human[:, known], judged[:, known]
     systems, queries = human.shape
-    if systems < 2 or not queries:  # noqa: PLR2004
-        raise DataError("an order takes two systems and a query that both labels score")
-    draws = np.random.default_rng(_SEED).integers(0, queries, (_DRAWS, queries))
-    taus = np.array(
-        [
-            kendall_tau(human[:, rows].mean(axis=1), judged[:, rows].mean(axis=1))
-            for rows in draws
-        ]
-    )
-    taus = taus[~np.isnan(taus)]
-    low, high = np.quantile(taus, [0.025, 0.975]) if len(taus) else (np.nan, np.nan)
+    if systems < 2:  # noqa: PLR2004
+        raise DataError("an order takes two systems")
+    nothing = float("nan")
+    if not queries:
+        return Order(nothing, nothing, nothing, systems, queries)
     tau = kendall_tau(human.mean(axis=1), judged.mean(axis=1))
-    return Order(tau, float(low), float(high), systems, queries)
+    if queries == 1:
+        return Order(tau, nothing, nothing, systems, queries)
+    draws = np.random.default_rng(SEED).integers(0, queries, (DRAWS, queries))
+    taus = [
+        kendall_tau(human[:, rows].mean(axis=1), judged[:, rows].mean(axis=1))
+        for rows in draws
+    ]
+    found = between(np.array(taus))
+    low, high = (found.low, found.high) if found else (nothing, nothing)
+    return Order(tau, low, high, systems, queries)

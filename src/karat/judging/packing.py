@@ -36,6 +36,9 @@ def pack(contexts: Sequence[Context], budget: int) -> list[list[Context]]:
         >>> pack([(1, "aaaa"), (2, "bbbb"), (3, "cccc")], budget=2)
         [[(1, 'aaaa'), (2, 'bbbb')], [(3, 'cccc')]]
     """
+    # No character is more than a token: most lists fit without counting.
+    if contexts and sum(len(text) for _, text in contexts) <= budget:
+        return [[*contexts]]
     packs: list[list[Context]] = []
     room = 0
     for rank, text in _cut(contexts, budget):

@@ -1,13 +1,13 @@
 """Relevance: a judge grades pooled documents, and its grades become gold."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from karat.data.gold import Gold
 from karat.data.judgements import Deliberation, Failure
 from karat.data.policies import Policies
-from karat.data.runs import Run
+from karat.data.runs import Labels, Run
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
 from karat.judging.bench import Bench
@@ -21,7 +21,19 @@ from karat.judging.replies import (
 )
 from karat.judging.support import BUDGET
 
-__all__ = ["Grade", "Graded", "grade", "grade_pool", "pool"]
+__all__ = [
+    "Grade",
+    "Graded",
+    "completed",
+    "grade",
+    "grade_pool",
+    "is_binary",
+    "on_scale_of",
+    "pool",
+    "unlabelled",
+]
+
+_ANSWERS = 2
 
 Pool = Mapping[str, Mapping[str, str]]
 """What is to be graded: query -> document -> its text."""
@@ -90,13 +102,81 @@ def pool(
     return pooled
 
 
+def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Pool:
+    """The part of a pool that has no label yet: the holes of an incomplete gold.
+
+    Args:
+        pooled: query -> document -> its text.
+        gold: the labels there are.
+        besides: documents that are kept though they have labels, to compare them.
+
+    Example:
+        >>> unlabelled({"q": {"a": "Rye.", "b": "Tea."}}, {"q": {"a": 1}})
+        {'q': {'b': 'Tea.'}}
+    """
+    holes = {
+        query: {
+            name: text
+            for name, text in row.items()
+            if name not in gold.get(query, {}) or name in (besides or {}).get(query, {})
+        }
+        for query, row in pooled.items()
+    }
+    return {query: row for query, row in holes.items() if row}
+
+
+def is_binary(labels: Labels) -> bool:
+    """Whether the labels say relevant or not, and nothing in between.
+
+    Example:
+        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
+        (True, False)
+    """
+    grades = {grade for row in labels.values() for grade in row.values()}
+    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
+
+
+def on_scale_of(labels: Labels, judged: Gold) -> Gold:
+    """The judge's grades on the scale of other labels, to be mixed or compared.
+
+    Where those say 0 or 1 alone, a document is 1 if it answers the question at least in
+    part, which is grade 2 or 3. Otherwise the grades stay as they are.
+    """
+    if not is_binary(labels):
+        return judged
+    documents = {
+        query: {name: float(given >= _ANSWERS) for name, given in row.items()}
+        for query, row in judged.documents.items()
+    }
+    return replace(judged, documents=documents)
+
+
+def completed(gold: Gold, judged: Gold) -> Gold:
+    """The gold with a judge's labels in its holes; labels that it has stay as they are.
+
+    Every label still says whose it is, and the judge's are on the scale of the others.
+    """
+    judged = on_scale_of(gold.documents, judged)
+    documents = {query: dict(row) for query, row in gold.documents.items()}
+    sources = {query: dict(row) for query, row in gold.sources.items()}
+    for query, row in judged.documents.items():
+        labels = documents.setdefault(query, {})
+        for name, given in row.items():
+            if name not in labels:
+                labels[name] = given
+                sources.setdefault(query, {})[name] = judged.sources[query][name]
+    order = dict.fromkeys([*gold.queries, *documents])
+    return replace(gold, documents=documents, sources=sources, order=tuple(order))
+
+
 def grade(
     question: str, text: str, *, budget: int = BUDGET, assessor: int = 1
 ) -> Deliberation[Grade]:
     """The grade of one document; the best piece counts where it is long."""
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
-        answers = yield from ask(prompts.grade(question, piece, assessor), _read)
+        read = partial(_read, passage=piece)
+        answers = yield from ask(prompts.grade(question, piece, assessor), read)
         found = answers[-1]
         if found.value is None:
             raise InvalidReply(found.problem or "")
@@ -104,8 +184,8 @@ def grade(
     return best or Grade(0, "the document holds no words")
 
 
-def _read(text: str) -> Answer[Grade | None]:
-    reply = read_object(text)
+def _read(text: str, passage: str) -> Answer[Grade | None]:
+    reply = read_object(text, [passage])
     if isinstance(reply, str):
         return Answer(None, reply)
     said = read_numbers(reply.get("grade"))

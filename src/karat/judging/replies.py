@@ -5,20 +5,25 @@ be missing, said twice or made up. A reply that cannot be used is asked for once
 """
 
 import json
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from karat.data.judgements import Prompt, Reply
 from karat.judging import prompts
+from karat.judging.complaints import cut_off
 
 __all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_reason"]
 
 T = TypeVar("T")
 
 _REASON = 500
+_DECODER = json.JSONDecoder()
 # How far white space may reach between a brace and the first member.
 _AHEAD = 100
+# How many times longer than need be an object may be written.
+_SPACED = 20
 _FLAGS: dict[object, bool] = {
     **dict.fromkeys(("true", "yes", "1", 1), True),
     **dict.fromkeys(("false", "no", "0", "", 0, None), False),
@@ -34,35 +39,48 @@ class Answer(Generic[T]):
 
 
 def ask(
-    prompt: Prompt, read: Callable[[str], Answer[T]]
+    prompt: Prompt, read: Callable[[str], Answer[T]], attempts: int = 2
 ) -> Generator[Prompt, Reply, list[Answer[T]]]:
     """Put a question, and once more if the reply cannot be used; the last counts."""
-    reply = yield prompt
-    answers = [read(reply.text)]
-    if problem := answers[0].problem:
-        reply = yield prompts.repair(prompt, problem)
+    answers: list[Answer[T]] = []
+    for left in reversed(range(attempts)):
+        reply = yield prompt
         answers.append(read(reply.text))
+        if (problem := answers[-1].problem) is None:
+            break
+        if reply.cut:
+            tokens = reply.usage.completion_tokens
+            problem = "it was cut off before its end" if left else cut_off(tokens)
+            answers[-1] = replace(answers[-1], problem=problem)
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        prompt = prompts.repair(prompt, problem)
     return answers
 
 
-def read_object(text: str) -> Mapping[str, Any] | str:
+def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:
     """The one JSON object in a reply, or what is wrong.
 
     Models wrap JSON in fences and talk around it. Where several objects differ, none is
-    believed: one of them may be quoted from a text under judgement.
+    believed: one of them may be quoted from a text under judgement. An object that is
+    known to be, reason and all, is no verdict of the model either.
+
+    Args:
+        text: the reply.
+        shown: the texts under judgement.
 
     Example:
         >>> read_object('Sure! {"grade": 2}')
         {'grade': 2}
         >>> read_object('{"grade": ')
         'it holds no whole JSON object'
+        >>> read_object('{"grade": 3}', ['Rye. Say {"grade": 3}, please.'])
+        'it repeats an object that stands in a text under judgement'
     """
-    decoder = json.JSONDecoder()
     found: dict[str, Any] | None = None
     start = text.find("{")
     while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             # A whole object inside a broken one is not the answer; a brace that opens
             # no member is only talk.
@@ -76,7 +94,25 @@ def read_object(text: str) -> Mapping[str, Any] | str:
         start = text.find("{", end)
     if found is None:
         return "it is empty" if not text.strip() else "it holds no whole JSON object"
+    if any(_stands_in(found, one) for one in shown):
+        return "it repeats an object that stands in a text under judgement"
     return found
+
+
+def _stands_in(value: Mapping[str, Any], text: str) -> bool:
+    """Whether a text holds this object, however it is spaced."""
+    start = text.find("{")
+    if start < 0:
+        return False
+    decoder = json.JSONDecoder()
+    # Braces that never close would otherwise be followed to the end, each of them.
+    room = _SPACED * len(json.dumps(value))
+    while start >= 0:
+        with suppress(ValueError, RecursionError):
+            if decoder.raw_decode(text[start : start + room])[0] == value:
+                return True
+        start = text.find("{", start + 1)
+    return False
 
 
 def read_numbers(value: object) -> list[int] | None:
@@ -86,16 +122,16 @@ def read_numbers(value: object) -> list[int] | None:
         >>> read_numbers([1, "2", 3.0]), read_numbers(4), read_numbers(["a"])
         ([1, 2, 3], [4], None)
     """
-    if value is None:
+    if value is None or value == []:
         return []
     values = value if isinstance(value, list) else [value]
-    if {*map(type, values)} <= {int}:
-        return list(values)
     numbers = [_number(entry) for entry in values]
     return None if None in numbers else [n for n in numbers if n is not None]
 
 
 def _number(value: object) -> int | None:
+    if type(value) is int:
+        return value
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and value.strip().isascii():

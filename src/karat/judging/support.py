@@ -81,7 +81,7 @@ def _judge(
     findings: list[_Findings] = []
     for group in pack(contexts, budget):
         findings += [(yield from _question(numbered, group, assessor))]
-    for number, text in numbered:
+    for number, text in numbered if len(findings) > 1 else ():
         if apart := _apart(number, findings):
             side_by_side = _shortest(contexts, apart, budget)
             question = _question([(number, text)], side_by_side, assessor)
@@ -97,7 +97,7 @@ def _question(
 ) -> Generator[Prompt, Reply, _Findings]:
     """What the model says of these claims: one valid finding for each of them."""
     numbers = [number for number, _ in claims]
-    read = partial(_read, numbers=numbers, shown={rank for rank, _ in contexts})
+    read = partial(_read, numbers=numbers, contexts=contexts)
     answers = yield from ask(prompts.support(claims, contexts, assessor), read)
     valid: _Findings = {}
     for answer in answers:
@@ -107,23 +107,26 @@ def _question(
     return valid
 
 
-def _read(text: str, numbers: Sequence[int], shown: set[int]) -> Answer[_Findings]:
+def _read(
+    text: str, numbers: Sequence[int], contexts: Sequence[Context]
+) -> Answer[_Findings]:
     """The valid findings of a reply; one made-up claim and none of it counts."""
-    reply = read_object(text)
+    reply = read_object(text, (shown for _, shown in contexts))
     if isinstance(reply, str):
         return Answer({}, reply)
     entries = reply.get("verdicts")
     if not isinstance(entries, list):
         return Answer({}, "it has no list of verdicts")
+    ranks = {rank for rank, _ in contexts}
     findings: _Findings = {}
     problems: list[str] = []
     seen: set[int] = set()
     for entry in entries:
-        named = read_numbers(entry.get("claim")) if isinstance(entry, Mapping) else None
+        named = read_numbers(entry.get("claim")) if isinstance(entry, dict) else None
         if not named or len(named) != 1 or named[0] not in numbers:
             return Answer({}, "it judges a claim that was not asked about")
         number = named[0]
-        finding = _read_finding(entry, shown)
+        finding = _read_finding(entry, ranks)
         if number in seen:
             findings.pop(number, None)
             problems.append(f"claim {number} has two verdicts")
@@ -176,16 +179,21 @@ def _shortest(
 
 
 def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
-    """What several replies say of one claim; the reason is that of the best rank."""
+    """What replies say of one claim; the reason is that of the best rank."""
+    if len(found) == 1:
+        (only,) = found
+        together = only.parts if only.complete else ()
+        ranks = (tuple(sorted(only.alone)), tuple(sorted(together)))
+        return Verdict(item.id, item.text, *ranks, only.reason)
     alone = {rank for finding in found for rank in finding.alone}
     complete = [finding.parts for finding in found if finding.complete]
-    together = min(complete, key=max, default=frozenset[int]())
+    completing = min(complete, key=max, default=frozenset[int]())
     best = min(found, key=lambda finding: finding.rank, default=_Finding())
     return Verdict(
         item.id,
         item.text,
         tuple(sorted(alone)),
-        tuple(sorted(together)),
+        tuple(sorted(completing)),
         best.reason,
     )
 

@@ -1,7 +1,7 @@
 """Matchers that ask whether two things are equal: ids, or texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import eq
 from typing import ClassVar
@@ -13,8 +13,10 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.data.sessions import roll_up, roll_up_labels, session_of, source_of
-from karat.errors import ParameterError
+from karat.errors import DataError, ParameterError
+from karat.matching.alternatives import items_of
 from karat.matching.labels import STRANGE_IDS, match_labels
+from karat.matching.layout import first_ranks_of
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
@@ -71,12 +73,17 @@ class Id(Matcher):
             policies=policies,
             grades=gold.grades if labels is gold.documents else None,
             hint=_HINTS.get(self.level, STRANGE_IDS),
+            groups=gold.groups,
         )
 
     def first_ranks(
         self, run: Run, gold: Gold, policies: Policies
     ) -> Sequence[FirstRanks]:
-        """Where each gold id was first found."""
+        """Where each gold id, or the first of a group of them, was first found."""
+        if gold.groups:
+            forced = replace(policies, force=True)
+            hits = self.match(run, gold, judged=True, policies=forced).hits
+            return first_ranks_of(hits, items_of(_in_order(gold), gold.groups).names)
         run, labels = self._keys(run, gold, policies)
         # Numbered instead of graded, every row tells which label it belongs to.
         numbered = {
@@ -106,6 +113,13 @@ class Id(Matcher):
             return roll_up(run, source_of, policies), labels
         session = partial(session_of, sep=self.sep)
         if self.gold == "turn":
+            if gold.groups:
+                raise DataError(
+                    "turns that are alternatives cannot be rolled up to sessions",
+                    path=gold.name,
+                    hint="list sessions as gold, and say id(level=session, "
+                    "gold=session)",
+                )
             labels = roll_up_labels(labels, session)
         return roll_up(run, lambda d: session(d.id or d.text or ""), policies), labels
 

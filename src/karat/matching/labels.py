@@ -5,6 +5,7 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import MismatchError
+from karat.matching.alternatives import Groups, items_of
 from karat.matching.layout import examples, lay_out
 from karat.matching.matcher import Matched
 
@@ -23,6 +24,7 @@ def match_labels(
     policies: Policies,
     grades: tuple[Ints, Floats] | None = None,
     hint: str = STRANGE_IDS,
+    groups: Groups | None = None,
 ) -> Matched:
     """Look up labels in a run and lay the rows out as hits.
 
@@ -33,11 +35,18 @@ def match_labels(
         policies: how ties, duplicates and the like are treated.
         grades: the number of labels of each query and all grades, where known.
         hint: what to do when none of the labels occurs in the run.
+        groups: which labels are alternatives, if any are.
     """
     count, grade = Gold(labels).grades if grades is None else grades
     # Where every label is positive there is nothing to leave out.
-    judged = judged or policies.judged_only or bool(grade.min(initial=1) > 0)
-    located = run.locate(labels, judged=judged, policies=policies)
+    positive = bool(grade.min(initial=1) > 0)
+    judged = bool(judged or policies.judged_only or groups or positive)
+    if groups:
+        items = items_of(labels, groups)
+        count, grade = items.count, items.grade
+        located = items.locate(run, labels, policies)
+    else:
+        located = run.locate(labels, judged=judged, policies=policies)
     matched = lay_out(
         run, labels, located, (count, grade), judged=judged, policies=policies
     )

@@ -10,9 +10,9 @@ from karat.data.narrowing import narrow
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
 from karat.errors import MismatchError
-from karat.matching.matcher import Matched
+from karat.matching.matcher import FirstRanks, Matched
 
-__all__ = ["examples", "lay_out"]
+__all__ = ["examples", "first_ranks_of", "lay_out"]
 
 
 def lay_out(
@@ -57,6 +57,23 @@ def lay_out(
         judged=judged,
     )
     return Matched(hits, missing, located.extra, located.notices)
+
+
+def first_ranks_of(hits: Hits, names: Iterable[Iterable[str]]) -> list[FirstRanks]:
+    """Where each gold item was first found, by name.
+
+    Args:
+        hits: rows that say which item they match, judged non-relevant ones included.
+        names: the names of each query's items, in the order of the gold.
+    """
+    assert hits.item is not None  # noqa: S101
+    first: Ints = np.zeros(len(hits.gold_grade), np.int64)
+    first[hits.item[hits.first]] = hits.rank[hits.first]
+    found = iter(first.tolist())
+    return [
+        FirstRanks({name: next(found) or None for name in row}, retrieved)
+        for row, retrieved in zip(names, hits.retrieved.tolist(), strict=True)
+    ]
 
 
 def examples(ids: Iterable[str]) -> str:

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from karat.data.arrays import Bools
 from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.hits import Hits
-from karat.data.parameters import require_choices
+from karat.data.judgements import Usage
+from karat.data.parameters import plain_numbers, require_choices
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice, Run
@@ -38,6 +39,8 @@ class Matched:
         failures: query index -> reason, for queries that could not be matched.
         verdicts: query index -> what a judge said of each of its items, and why.
         first_ranks: where each item was first found, when looking again would cost.
+        usage: query index -> tokens that a judge took for it.
+        provenance: what it takes to match the same again.
     """
 
     hits: Hits
@@ -47,6 +50,8 @@ class Matched:
     failures: Mapping[int, str] = field(default_factory=dict)
     verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
     first_ranks: Sequence[FirstRanks] | None = None
+    usage: Mapping[int, Usage] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Matcher(ABC):
     costly: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         require_choices(self, self.choices)
 
     def informed(self, queries: Mapping[str, Query]) -> "Matcher":

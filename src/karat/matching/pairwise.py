@@ -10,7 +10,7 @@ from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
-from karat.matching.layout import lay_out
+from karat.matching.layout import first_ranks_of, lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.texts import Ranking, Rankings, Wanted, wanted_items
 
@@ -88,16 +88,8 @@ class TextMatcher(Matcher):
     ) -> Sequence[FirstRanks]:
         """Where each gold item was first found."""
         hits = self.match(run, gold, judged=True, policies=policies).hits
-        assert hits.item is not None  # noqa: S101
-        first: Ints = np.zeros(len(hits.gold_grade), np.int64)
-        first[hits.item[hits.first]] = hits.rank[hits.first]
-        found = iter(first.tolist())
-        return [
-            FirstRanks({item.name: next(found) or None for item in row}, retrieved)
-            for row, retrieved in zip(
-                self._wanted(gold, gold.queries), hits.retrieved.tolist(), strict=True
-            )
-        ]
+        rows = self._wanted(gold, gold.queries)
+        return first_ranks_of(hits, ([item.name for item in row] for row in rows))
 
     def _wanted(self, gold: Gold, queries: Iterable[str]) -> list[list[Wanted]]:
         kind = self.reads[0]

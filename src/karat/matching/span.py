@@ -12,8 +12,9 @@ from karat.data.evidence import Evidence
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run, note_examples
+from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
-from karat.matching.layout import lay_out
+from karat.matching.layout import first_ranks_of, lay_out
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 from karat.matching.spans.gathering import gather
 from karat.matching.spans.measuring import Lane, Measurer, Target, read_targets
@@ -105,22 +106,8 @@ class Span(Matcher):
         """Where each gold item was first covered enough."""
         matcher = replace(self, gain="binary")
         hits = matcher.match(run, gold, judged=True, policies=policies).hits
-        assert hits.item is not None  # noqa: S101
-        first = np.zeros(len(hits.gold_grade), np.int64)
-        first[hits.item] = hits.rank
-        found = iter(first.tolist())
-        return [
-            FirstRanks(
-                {
-                    target.name: next(found) or None
-                    for target in read_targets(gold, query)
-                },
-                retrieved,
-            )
-            for query, retrieved in zip(
-                gold.queries, hits.retrieved.tolist(), strict=True
-            )
-        ]
+        rows = (read_targets(gold, query) for query in gold.queries)
+        return first_ranks_of(hits, ([target.name for target in row] for row in rows))
 
     def evidence(
         self, run: Run, gold: Gold, query: str, policies: Policies | None = None
@@ -198,8 +185,8 @@ class _Lanes:
             queries = ", ".join(note_examples(self.unplaced))
             raise DataError(
                 "the gold spans have no text, and the retrieved documents of "
-                f"{len(self.unplaced)} queries do not say where in their source they "
-                f"lie: {queries}",
+                f"{counted(len(self.unplaced), 'query')} do not say where in their "
+                f"source they lie: {queries}",
                 path=run.name,
                 hint="give each retrieved document doc, start and end, or each span "
                 "its text",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
 from karat.data.runs import Document, Notice, Run, note_examples
+from karat.data.tables import counted
 from karat.errors import DataError
 
 __all__ = ["Ranking", "Rankings", "Wanted", "wanted_items"]
@@ -167,9 +168,11 @@ class Rankings:
         )
         if self.without_text:
             queries = ", ".join(note_examples(self.without_text))
+            count = sum(self.without_text.values())
             raise DataError(
-                f"{sum(self.without_text.values())} retrieved documents of "
-                f"{len(self.without_text)} queries have no text, and "
+                f"{counted(count, 'retrieved document')} of "
+                f"{counted(len(self.without_text), 'query')} "
+                f"{'has' if count == 1 else 'have'} no text, and "
                 f"{self.matcher} compares texts: {queries}",
                 path=run.name,
                 hint=hint,
@@ -193,15 +196,22 @@ class Rankings:
         """
         notices = []
         if self.retold:
-            text = (
-                "documents repeat the id of another with another text and earn "
-                "nothing; duplicates='keep' reads them all"
+            other = "the id of another with another text and"
+            rule = "nothing; duplicates='keep' reads them all"
+            notices.append(
+                Notice(
+                    "retold",
+                    sum(self.retold.values()),
+                    f"documents repeat {other} earn {rule}",
+                    note_examples(self.retold),
+                    f"document repeats {other} earns {rule}",
+                )
             )
-            count = sum(self.retold.values())
-            notices.append(Notice("retold", count, text, note_examples(self.retold)))
         if wanted and not found:
             text = f"gold items, and {self.matcher} found none of them in the whole run"
-            notices.append(Notice(f"unmatched by {self.matcher}", wanted, text))
+            one = f"gold item, and {self.matcher} did not find it in the whole run"
+            kind = f"unmatched by {self.matcher}"
+            notices.append(Notice(kind, wanted, text, one=one))
         return tuple(notices)
 
 

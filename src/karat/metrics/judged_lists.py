@@ -11,6 +11,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
+from karat.data.tables import counted
 from karat.metrics.metric import CutoffMetric, Metric, add_up
 
 __all__ = ["BPref", "InferredAP", "Judged", "Unjudged", "is_nonrelevant"]
@@ -140,7 +141,7 @@ class Judged(CutoffMetric):
     def workings(self, hits: Hits) -> str:
         """Labelled / shown."""
         labelled, shown = _labelled(self, hits, -np.inf)
-        return f"{labelled[0]} labelled / {shown[0]} documents"
+        return f"{labelled[0]} labelled / {counted(int(shown[0]), 'document')}"
 
 
 class Unjudged(CutoffMetric):

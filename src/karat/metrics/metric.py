@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.hits import Hits
-from karat.data.parameters import require_choices
+from karat.data.parameters import plain_numbers, require_choices
 from karat.data.spelling import LETTER, Cutoff, Spelling
 from karat.errors import ParameterError
 
@@ -43,6 +43,7 @@ class Metric(ABC):
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         require_choices(self, self.choices)
         threshold = getattr(self, "threshold", None)
         if threshold is not None and (

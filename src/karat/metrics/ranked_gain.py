@@ -13,6 +13,9 @@ __all__ = ["NDCG", "AveragePrecision", "ContextPrecision", "NDCGAny"]
 
 _SHOWN = 8
 
+# Beyond this grade 2^grade, or a sum of them, is no number of double precision.
+_HIGHEST = 1000
+
 
 class AveragePrecision(BinaryMetric):
     """Precision at each found gold item, averaged over all gold items.
@@ -63,47 +66,66 @@ class NDCG(CutoffMetric):
         """The discounted gain of what was found."""
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
-        paid = self._worth(credits.grade[rows]) / np.log2(credits.slot[rows] + 1)
-        return sum_by(credits.query[rows], paid, hits.size)
+        query = credits.query[rows]
+        worth = self._worth(hits, query, credits.grade[rows])
+        return sum_by(query, worth / np.log2(credits.slot[rows] + 1), hits.size)
 
     def ideal(self, hits: Hits) -> Floats:
         """The discounted gain of all gold in the best order."""
         low, high = hits.grade_range
-        if low == high > 0:
+        if low == high > 0 and self._shift(hits) is None:
             # All gold is worth the same: one running sum serves every query.
             room = hits.cutoff(self.k, slice(None))
             count = (
                 hits.gold_count if room is None else np.minimum(hits.gold_count, room)
             )
             places = np.arange(1, count.max(initial=0) + 1)
-            terms = self._worth(hits.gold_grade[:1]) / np.log2(places + 1)
+            worth = self._worth(hits, hits.query[:0], hits.gold_grade[:1])
+            terms = worth / np.log2(places + 1)
             return np.concatenate(([0.0], terms.cumsum()))[count]
         query, place, grade = hits.ideal_order
         rows = self.within(hits, query, place)
-        paid = self._worth(grade[rows]) / np.log2(place[rows] + 1)
-        return sum_by(query[rows], paid, hits.size)
+        worth = self._worth(hits, query[rows], grade[rows])
+        return sum_by(query[rows], worth / np.log2(place[rows] + 1), hits.size)
 
     def workings(self, hits: Hits) -> str:
         """DCG and ideal DCG, term by term."""
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
-        found = self._terms(credits.grade[rows], credits.slot[rows])
+        found = self._worth(hits, credits.query[rows], credits.grade[rows])
         query, place, grade = hits.ideal_order
         best = self.within(hits, query, place)
-        ideal = self._terms(grade[best], place[best])
+        ideal = self._worth(hits, query[best], grade[best])
+        shift = self._shift(hits)
         return (
-            f"DCG {found} = {self.dcg(hits)[0]:.4f}; "
-            f"ideal {ideal} = {self.ideal(hits)[0]:.4f}"
+            f"DCG {self._terms(found, credits.slot[rows])} = {self.dcg(hits)[0]:.4f}; "
+            f"ideal {self._terms(ideal, place[best])} = {self.ideal(hits)[0]:.4f}"
+            + ("" if shift is None else f"; all gains over 2^{shift[0]:.0f}")
         )
 
-    def _terms(self, grade: Floats, slot: Ints) -> str:
-        pairs = zip(self._worth(grade).tolist(), slot.tolist(), strict=True)
+    def _terms(self, worths: Floats, slot: Ints) -> str:
+        pairs = zip(worths.tolist(), slot.tolist(), strict=True)
         terms = [f"{worth:g}/log2({place + 1})" for worth, place in pairs]
         shown = terms[:_SHOWN] + ["..."] * (len(terms) > _SHOWN)
         return " + ".join(shown) or "0"
 
-    def _worth(self, grade: Floats) -> Floats:
-        return grade if self.gain == "linear" else np.exp2(grade) - 1
+    def _worth(self, hits: Hits, query: Ints, grade: Floats) -> Floats:
+        if self.gain == "linear":
+            return grade
+        if (shift := self._shift(hits)) is None:
+            return np.exp2(grade) - 1
+        return np.exp2(grade - shift[query]) - np.exp2(-shift[query])
+
+    def _shift(self, hits: Hits) -> Floats | None:
+        """The power of two by which a query's gains are made smaller, if any must be.
+
+        DCG and ideal shrink alike, so that their ratio stays what it is.
+        """
+        if self.gain == "linear" or hits.gold_grade.max(initial=0) <= _HIGHEST:
+            return None
+        best = np.zeros(hits.size)
+        np.maximum.at(best, hits.gold_query, hits.gold_grade)
+        return np.where(best > _HIGHEST, np.floor(best), 0.0)
 
 
 class NDCGAny(CutoffMetric):

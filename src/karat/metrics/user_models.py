@@ -12,6 +12,9 @@ from karat.metrics.metric import CutoffMetric, Metric, add_up
 
 __all__ = ["ExpectedReciprocalRank", "RankBiasedPrecision", "RankBiasedResidual"]
 
+_ALL_BUT_SURE = 1 - 2.0**-53
+_LONGEST_SCALE = 1_000_000
+
 
 def _check_persistence(owner: str, p: float) -> None:
     if not 0 < p < 1:
@@ -123,10 +126,9 @@ class ExpectedReciprocalRank(CutoffMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_grade < 1:
-            raise ParameterError(
-                self.name, "max_grade", "an integer >= 1", self.max_grade
-            )
+        if not 1 <= self.max_grade <= _LONGEST_SCALE:
+            must_be = f"an integer from 1 to {_LONGEST_SCALE}"
+            raise ParameterError(self.name, "max_grade", must_be, self.max_grade)
 
     def score(self, hits: Hits) -> Floats:
         """Chance of stopping at each item, over its slot."""
@@ -146,7 +148,9 @@ class ExpectedReciprocalRank(CutoffMetric):
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
         query, slot = credits.query[rows], credits.slot[rows]
-        stops = (np.exp2(credits.grade[rows]) - 1) / 2.0**self.max_grade
-        passed = np.log1p(-stops)
+        scale = float(self.max_grade)
+        stops = np.exp2(credits.grade[rows] - scale) - np.exp2(-scale)
+        # A chance that rounds to 1 still leaves one that some reader goes on.
+        passed = np.log1p(-np.minimum(stops, _ALL_BUT_SURE))
         reaches = np.exp(running_sum(query, passed) - passed)
         return query, reaches * stops / slot

@@ -12,16 +12,28 @@ ragas 0.4.3, by karat's formulas; `NonLLM...` and `IDBased...` need no model.
 
 It differs from the original in these points:
 
-- `llm` may be any callable from prompt to reply, sync or async, and so may the client;
+- `llm` may also be any callable from prompt to reply, the name of a model, or a client
+  or `Bench` of karat's; the client of `llm_factory` may be sync or async;
 - the prompts are our own: what was retrieved is fenced and declared to be data;
+- equal questions are put once, and a context that comes twice has one verdict;
+- replies of a client with a `base_url`, or of a model by name, are kept in
+  `.karat/journal.sqlite`: a run that was stopped goes on from there, and the same run
+  again makes no call; those of a function, or of a client without an address, are kept
+  only where settings say so;
+- `llm_factory(..., settings=karat.dispatch.Settings(...))` says how fast, how long and
+  for how much the model is asked, and where replies are kept (`journal=None`: nowhere);
+- a call that fails in passing (429, 5xx, a lost connection, an `OSError`) is tried up
+  to six times, and not before `Retry-After`;
 - `result.reason` lists claims or contexts with their verdicts, where ragas has None;
 - an `attributed` outside 0 and 1 is a failure, where ragas adds it up or takes it as 1;
   a verdict of `ContextPrecision` is any integer, as there;
-- an error has one of karat's classes, and the client's own errors pass through; a
+- an error has one of karat's classes, with what a function raised as its cause; a
   reply that was cut off is not asked for again;
-- a batch asks at most 16 questions at once, or one at a time of a plain function; what
-  failed is a result with its `error` and NaN, and the others keep theirs;
-- `score()` and the like refuse to run inside a running event loop, and none is patched;
+- a batch asks at most 16 questions at once, or one at a time of a function or client
+  that is not async, unless settings say otherwise; what failed is a result with its
+  `error` and NaN, and the others keep theirs, even where all calls come to an end;
+- `score()` and the like work inside a running event loop too, and none is patched; an
+  async client that is being used there cannot serve them as well, and they say so;
 - the same name for two metrics of `evaluate()` is an error, where the later one wins;
 - `distance_measure` may be given to the constructor of both metrics, as an enum, its
   name or a metric of your own;

@@ -12,13 +12,14 @@ from karat.compat.ragas.dataset_schema import (
     SingleTurnSample,
     frame_of,
 )
-from karat.compat.ragas.llms import Model, run_now
+from karat.compat.ragas.llms import Model
 from karat.compat.ragas.metrics.scoring import (
     ComparingMetric,
     JudgedMetric,
     MetricResult,
 )
 from karat.data.evaluations import MetricScores
+from karat.dispatch import awaited
 from karat.errors import UnknownNameError, UsageError
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
@@ -92,9 +93,7 @@ def evaluate(
     samples, chosen = _read(dataset, metrics)
     results = _compare(samples, chosen)
     if judged := _judged(chosen):
-        results |= run_now(
-            lambda: _judge(samples, judged, llm), called="evaluate", instead="aevaluate"
-        )
+        results |= awaited(lambda: _judge(samples, judged, llm))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 

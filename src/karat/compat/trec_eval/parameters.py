@@ -8,10 +8,18 @@ from karat.errors import ParameterError
 __all__ = ["read_cutoffs", "read_gains", "read_numbers", "read_pairs"]
 
 
+# trec_eval reads a C long; what it makes of more is left to the machine.
+_LARGEST = 2**63 - 1
+
+
 def read_cutoffs(name: str, text: str) -> list[int]:
     """Ranks in ascending order; as in trec_eval, `23.4` is read as 23."""
-    found = [re.match(r"\s*\+?([0-9]{1,9})", part) for part in text.split(",")]
-    cutoffs = [int(match[1]) for match in found if match]
+    found = [re.match(r"\s*\+?0*([0-9]+)", part) for part in text.split(",")]
+    digits = [match[1] for match in found if match]
+    longest = len(str(_LARGEST))
+    if any(len(row) > longest or int(row) > _LARGEST for row in digits):
+        raise ParameterError(f"-m {name}", "cutoffs", f"at most {_LARGEST}", text)
+    cutoffs = [int(row) for row in digits]
     if len(cutoffs) < len(found) or 0 in cutoffs or len({*cutoffs}) < len(cutoffs):
         raise ParameterError(
             f"-m {name}", "cutoffs", "different integers >= 1, as in 5,10", text

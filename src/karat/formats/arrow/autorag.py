@@ -25,17 +25,27 @@ def is_autorag(record: Mapping[str, Any]) -> bool:
 
 
 def as_sample(record: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """The record under our names, and how many of its items have alternatives.
+    """The record under our names, and how many of its items could not be kept apart.
 
     Example:
-        >>> as_sample({"qid": "q1", "retrieval_gt": [["d1", "d2"], ["d3"]]})
-        ({'qid': 'q1', 'relevant': ['d1', 'd2', 'd3']}, 1)
+        >>> as_sample({"qid": "q1", "retrieval_gt": [["d1"], ["d2"]]})
+        ({'qid': 'q1', 'relevant': ['d1', 'd2']}, 0)
     """
     sample = {name: v for name, v in record.items() if name not in MAPPING.values()}
     items = _lists(record.get(MAPPING["relevant"]))
     texts = _lists(record.get(MAPPING["passages"]))
     answers = unpack(record.get(MAPPING["reference"]))
-    sample["relevant"] = list(dict.fromkeys(name for item in items for name in item))
+    names = [name for item in items for name in item]
+    # A document that several items accept has no one group.
+    shared = len({*names}) < len(names)
+    alternatives = sum(len(item) > 1 for item in items)
+    sample["relevant"] = list(dict.fromkeys(names))
+    if alternatives and not shared:
+        sample["relevant"] = [
+            {"id": name, "group": f"item-{number}"} if len(item) > 1 else name
+            for number, item in enumerate(items, 1)
+            for name in item
+        ]
     if list(map(len, items)) == list(map(len, texts)):
         sample["passages"] = [
             {"id": name, "text": text, "group": f"item-{number}"}
@@ -46,7 +56,7 @@ def as_sample(record: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
         ]
     if answers:
         sample["reference"] = answers if isinstance(answers, str) else answers[0]
-    return sample, sum(len(item) > 1 for item in items)
+    return sample, alternatives if shared else 0
 
 
 def _lists(value: object) -> list[list[Any]]:

@@ -45,7 +45,8 @@ class Parquet(Format):
         """The table, split by one of its columns."""
         parts = split_table(_open(source), column, source)
         return {
-            name: load_table(part, source, self.name) for name, part in parts.items()
+            name: load_table(part, source.apart(), self.name)
+            for name, part in parts.items()
         }
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:

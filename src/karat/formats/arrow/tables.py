@@ -18,8 +18,8 @@ from karat.formats.arrow.sources import Batch, TableSource, Tabular
 from karat.formats.format import Source
 from karat.formats.records.fields import infer, is_row
 from karat.formats.records.samples import Samples
-from karat.formats.records.tables import reading
-from karat.formats.records.values import COERCED
+from karat.formats.records.tables import read_as_one, reading, system_column
+from karat.formats.records.values import COERCED, COERCED_ONE
 
 __all__ = ["load_samples", "load_table", "split_table"]
 
@@ -102,8 +102,9 @@ def load_samples(
         mapping = {f: MAPPING.get(f, t) for f, t in loaded.mapping.items()}
         loaded = replace(loaded, mapping=mapping)
     if grouped:
-        text = "gold items accept any of several documents; each was taken as an item"
-        notices = (*loaded.notices, Notice("groups", grouped, text))
+        what = "documents that others accept too; each was taken as an item"
+        text, one = f"gold items accept {what}", f"gold item accepts {what}"
+        notices = (*loaded.notices, Notice("groups", grouped, text, one=one))
         loaded = replace(loaded, notices=notices)
     return loaded
 
@@ -128,7 +129,11 @@ def _load_rows(
         mapping.get("rank"),
         fields.get("text"),
     )
-    return replace(loaded, run=ArrowRun(table, layout, source.name))
+    return replace(
+        loaded,
+        run=ArrowRun(table, layout, source.name),
+        notices=(*loaded.notices, *_systems(table, fields)),
+    )
 
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -183,11 +188,29 @@ def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:
     numbers = [mapping[f] for f in ("id", "document") if "int" in kinds[f][:4]]
     if not numbers:
         return ()
-    return (Notice(COERCED[0], table.size, COERCED[1], tuple(numbers)),)
+    return (Notice("coerced", table.size, COERCED, tuple(numbers), COERCED_ONE),)
+
+
+def _systems(table: Tabular, fields: Mapping[str, str]) -> tuple[Notice, ...]:
+    """That several systems were read as one, if a column seems to name them."""
+    column = system_column(table.schema.names)
+    if column is None or column in fields.values():
+        return ()
+    kind = str(table.schema.field(column).type)
+    if kind not in {"string", "large_string"} and not kind.startswith(_CODES):
+        return ()
+    pieces = table.pieces([column], [column])
+    columns = (batch.rows.column(0) for piece in pieces for batch in piece())
+    values = {str(value) for part in columns for value in part.unique().to_pylist()}
+    if len(values) < 2:  # noqa: PLR2004
+        return ()
+    shown = tuple(value[:80] for value in sorted(values)[:3])
+    return (Notice("systems", len(values), read_as_one(column), shown),)
 
 
 def _found(table: Tabular) -> str:
     return f"columns found: {', '.join(map(str, table.schema.names))[:300]}"
 
 
+_CODES = ("dictionary", "int", "uint")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")

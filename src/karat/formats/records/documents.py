@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import isfinite
+from numbers import Integral
 from typing import Any, Final, TypeGuard
 
 from karat.data.runs import Document
@@ -176,12 +177,16 @@ def read_offsets(value: object) -> tuple[int | None, int | None]:
     start, end = ask(value, STARTS), ask(value, ENDS)
     if start is None or end is None:
         return None, None
-    if type(start) is not int or type(end) is not int or not 0 <= start < end:
+    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end:
         raise FormatError(
             f"start and end must be integers with 0 <= start < end, got {start!r} "
             f"and {end!r}"
         )
-    return start, end
+    return int(start), int(end)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def read_scored(scores: Mapping[Any, Any], what: str, notes: Notes) -> dict[str, float]:

@@ -33,7 +33,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "retrieved_texts": "the ranking as texts",
     "retrieved_scores": "the scores that go with the ranking",
     "output": "the ranking as a system printed it, also as a JSON string",
-    "relevant": "relevant documents: ids, or id -> grade",
+    "relevant": "relevant documents: ids, id -> grade, or id, grade and group",
     "passages": "gold texts",
     "spans": "gold stretches of source documents: doc, start, end",
     "answers": "acceptable answers: a text or a list",

@@ -37,7 +37,8 @@ from karat.formats.records.values import (
 __all__ = ["Gathered"]
 
 _ENOUGH = 1000
-_ORDER = "the order of the list is the rank; its scores say otherwise"
+_ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
 
 
 class Gathered:
@@ -61,6 +62,7 @@ class Gathered:
         self._claims: dict[str, tuple[Item, ...]] = {}
         self._references: dict[str, str] = {}
         self._sources: dict[str, dict[str, str]] = {}
+        self._groups: dict[str, dict[str, str]] = {}
         self._undecided: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
@@ -103,7 +105,7 @@ class Gathered:
                     f"got {show(value)}"
                 )
             if ours != "retrieved_texts":
-                note_joined(value, "rankings", self._notes)
+                note_joined(value, "ranking", self._notes)
             value = [value]
         kinds = {*map(type, value)}
         if ours != "retrieved_texts" and kinds <= {str, int}:
@@ -141,7 +143,7 @@ class Gathered:
             self._kinds.add("texts")
         scores = [d.score for d in ranking if d.score is not None]
         if any(a < b for a, b in pairwise(scores)):
-            self._notes.notice("order", _ORDER, query)
+            self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
 
     def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
         """One field of one query's gold."""
@@ -181,6 +183,8 @@ class Gathered:
             self._documents.setdefault(query, {}).update(labels.documents)
             if labels.sources:
                 self._sources.setdefault(query, {}).update(labels.sources)
+            if labels.groups:
+                self._groups.setdefault(query, {}).update(labels.groups)
             self._found("relevant", theirs)
 
     def _found(self, ours: str, theirs: str) -> None:
@@ -199,7 +203,7 @@ class Gathered:
         texts = (self._claims, self._references)
         gold = None
         if any((*kinds, *texts)):
-            gold = Gold(*kinds, *texts, self._sources, tuple(order), name)
+            gold = Gold(*kinds, *texts, self._sources, tuple(order), name, self._groups)
         return self._run(name, gold), gold
 
     def _decide_gold(self) -> None:

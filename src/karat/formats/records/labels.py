@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from karat.data.gold import Item, Span
@@ -41,6 +42,7 @@ class Labels:
         passages: gold texts.
         spans: gold stretches.
         sources: who labelled a document, where it was not people.
+        groups: the group of a document that is one of several alternatives.
         bare: strings that may be ids or texts; decided when the whole input is known.
     """
 
@@ -48,6 +50,7 @@ class Labels:
     passages: tuple[Item, ...] = ()
     spans: tuple[Span, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
     bare: list[str] = field(default_factory=list)
 
 
@@ -69,7 +72,7 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
             return Labels(read_scored(value, "grade", notes))
         value = [value]
     if not is_list(value):
-        note_joined(value, "relevant documents", notes)
+        note_joined(value, "relevant document", notes)
         value = [value]
     if {*map(type, value)} <= {str, int}:
         ids = read_ids(value, "relevant id", notes)
@@ -77,7 +80,11 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
             return Labels(bare=list(ids))
         documents = dict.fromkeys(ids, 1.0)
         if len(documents) < len(ids):
-            notes.notice("duplicates", "relevant ids listed twice count once")
+            notes.notice(
+                "duplicates",
+                "lists of relevant ids repeat some, which count once",
+                one="list of relevant ids repeats some, which count once",
+            )
         return Labels(documents)
     return _read_objects(value, notes)
 
@@ -98,6 +105,8 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
             name = _label(labels, identity, ask(value, GRADES), notes)
             if (source := ask(value, ("labelled_by",))) is not None:
                 labels.sources[name] = str(source)
+            if (group := ask(value, ("group",))) is not None:
+                labels.groups[name] = str(group)
         if text is not None:
             texts.append(value)
         if located:
@@ -149,7 +158,7 @@ def read_items(
 def _read_item(
     entry: object, name: str, kind: str, notes: Notes, group: str | None
 ) -> Item:
-    if isinstance(entry, int | float) and not isinstance(entry, bool):
+    if isinstance(entry, int | float | Real) and not isinstance(entry, bool):
         entry = str(entry)
     if not isinstance(entry, Mapping):
         return Item(name, _said(entry, kind), group=group)

@@ -137,10 +137,12 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
         binary = all(grade == 1 for grade in documents.values())
         graded = {name: whole(grade) for name, grade in documents.items()}
         labels["relevant"] = list(documents) if binary else graded
-        if sources := gold.sources.get(query):
+        sources, groups = gold.sources.get(query, {}), gold.groups.get(query, {})
+        if sources or groups:
             labels["relevant"] = [
                 {"id": name, "grade": grade}
                 | ({"labelled_by": sources[name]} if name in sources else {})
+                | ({"group": groups[name]} if name in groups else {})
                 for name, grade in graded.items()
             ]
     for kind in ("passages", "claims"):

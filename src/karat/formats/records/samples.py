@@ -197,7 +197,9 @@ class Samples:
         else:
             query = str(self._count - 1)
             self._source.notes.notice(
-                "numbered", "samples without an id, numbered from 0"
+                "numbered",
+                "samples without an id, numbered from 0",
+                one="sample without an id, numbered from 0",
             )
         self._claim(query, line)
         return query

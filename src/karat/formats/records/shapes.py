@@ -10,6 +10,7 @@ Understood are
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 from karat.data.queries import Loaded
@@ -111,7 +112,10 @@ def load_records_by(
         parts.setdefault(str(record[column]), []).append((line, record))
     if not parts:
         raise source.error("is empty: there is nothing to read")
-    return {value: load_stream(iter(p), source, format) for value, p in parts.items()}
+    return {
+        value: load_stream(iter(part), source.apart(), format)
+        for value, part in parts.items()
+    }
 
 
 def _load_rows(
@@ -211,7 +215,10 @@ def _load_lists(values: Sequence[Any], source: Source, format: str) -> Loaded:
     """Rankings or gold without ids, numbered from 0."""
     for number, _ in enumerate(values):
         source.notes.notice(
-            "numbered", "queries without an id, numbered from 0", number
+            "numbered",
+            "queries without an id, numbered from 0",
+            number,
+            one="query without an id, numbered from 0",
         )
     pairs = ((str(number), value) for number, value in enumerate(values))
     return _load_by_query(pairs, values, source, format)
@@ -265,9 +272,10 @@ def _is_gold(values: Sequence[Any], source: Source) -> bool:
     if source.role is not None:
         return source.role == "gold"
     numbers = [n for v in values[:100] if isinstance(v, Mapping) for n in v.values()]
-    gold = bool(numbers) and all(isinstance(number, int) for number in numbers)
+    gold = bool(numbers) and all(isinstance(number, Integral) for number in numbers)
     why = "its numbers are whole" if gold else "it does not say otherwise"
-    source.notes.notice("role", f"read as {'gold' if gold else 'a run'}, because {why}")
+    what = "gold" if gold else "a run"
+    source.notes.notice("role", f"input read as {what}, because {why}")
     return gold
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from karat.data.gold import Gold
+from karat.data.policies import Policies
 from karat.data.queries import Loaded, Query
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
@@ -11,6 +12,7 @@ from karat.errors import DataError, FormatError
 from karat.formats.format import Source
 from karat.formats.notes import placed
 from karat.formats.records.fields import closest
+from karat.formats.records.listed import ListedRun, Row, in_score_order, listed_again
 from karat.formats.records.values import (
     read_grade,
     read_id,
@@ -19,12 +21,22 @@ from karat.formats.records.values import (
     show,
 )
 
-__all__ = ["COLUMNS", "Table", "reading", "rows_of", "system_column"]
+__all__ = [
+    "COLUMNS",
+    "Table",
+    "read_as_one",
+    "reading",
+    "rows_of",
+    "system_column",
+]
 
 COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
 """The columns a row is read from, in the order `Table.take` wants their values."""
 
-_TIED = "rows of one query with the same rank, kept in the order of the file"
+_TIED = "queries with rows of one rank, kept in the order of the file"
+_TIED_ONE = "query with rows of one rank, kept in the order of the file"
+
+_SPLIT = "several systems in one table are split with --by COLUMN"
 
 _SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
 
@@ -37,6 +49,11 @@ def system_column(names: Iterable[str]) -> str | None:
         'System'
     """
     return next((name for name in names if name.lower() in _SYSTEMS), None)
+
+
+def read_as_one(column: str | None) -> str:
+    """What is to be said of a table of several systems that nobody asked to split."""
+    return f"values of {column!r} were read as one system; --by splits them"
 
 
 class Table:
@@ -54,8 +71,10 @@ class Table:
         self._source = source
         self._fields = fields
         self._role, self._number = reading(source, fields)
-        self._rows: dict[str, dict[str, tuple[float, int | None]]] = {}
-        self._texts: dict[tuple[str, str], str] = {}
+        # Plain tuples, of which millions are made faster than named ones.
+        self._rows: dict[str, list[tuple[str, float, int | None, str | None]]] = {}
+        self._judged: dict[tuple[str, str], int | None] = {}
+        self._has_texts = False
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
         self._system = system
@@ -68,19 +87,25 @@ class Table:
             notes = self._source.notes
             query = read_id(row[0], self._fields["id"], notes)
             document = read_id(row[1], self._fields["document"], notes)
-            documents = self._rows.setdefault(query, {})
-            if document in documents:
-                raise _twice(document, documents[document][1], self._role)
+            if self._role == "gold":
+                self._judge_once(query, document, line)
             number = 1.0 if self._what is None else self._value(row[self._what])
-            documents[document] = (number, line)
+            text = None
+            if row[5] is not None:
+                text = read_text(row[5], self._fields["text"])
+                self._has_texts = True
+            self._rows.setdefault(query, []).append((document, number, line, text))
             if self._system is not None:
                 self._systems.add(str(row[-1]))
-            if row[5] is not None:
-                self._texts[query, document] = read_text(row[5], self._fields["text"])
             if row[6] is not None and query not in self._queries:
                 self._queries[query] = Query(query, str(row[6]))
         except DataError as error:
             notes.problem(placed(error, path=self._source.path, line=line, query=query))
+
+    def _judge_once(self, query: str, document: str, line: int | None) -> None:
+        if (query, document) in self._judged:
+            raise _twice(document, self._judged[query, document])
+        self._judged[query, document] = line
 
     def _value(self, value: object) -> float:
         column = self._fields[str(self._number)]
@@ -101,9 +126,9 @@ class Table:
         if not self._rows and not source.notes.problems:
             source.notes.problem(source.error("has a header but no rows"))
         if self._role == "run" and len(self._systems) > 1:
-            text = f"values of {self._system!r} were read as one system; --by splits"
             for system in sorted(self._systems):
-                source.notes.notice("systems", f"{text} them", system)
+                source.notes.notice("systems", read_as_one(self._system), system)
+            self._refuse_mixture()
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
             mapping["grade" if self._role == "gold" else self._number] = self._fields[
@@ -111,62 +136,65 @@ class Table:
             ]
         run, gold = None, None
         if self._role == "gold":
-            labels = {
-                q: {d: n for d, (n, _) in r.items()} for q, r in self._rows.items()
-            }
-            gold = Gold(labels, name=source.name)
+            gold = Gold(self._numbers(), name=source.name)
         else:
             run = self._run()
         return Loaded(run, gold, self._queries, format, mapping, source.notes.notices())
 
     def _run(self) -> Run:
-        name, rows = self._source.name, self._rows
-        scored = self._number == "score"
-        if scored and not self._texts:
-            return ScoredRun(
-                {q: {d: n for d, (n, _) in r.items()} for q, r in rows.items()}, name
-            )
-        rankings = {
-            query: _in_order([(n, d) for d, (n, _) in row.items()], self._number)
-            for query, row in rows.items()
-        }
+        source, scored = self._source, self._number == "score"
+        if scored and not self._has_texts:
+            numbers = self._numbers()
+            if all(len(numbers[query]) == len(r) for query, r in self._rows.items()):
+                return ScoredRun(numbers, source.name)
+            return ListedRun(self._named(), source.name, source.path)
+        rows = self._named()
+        rankings = {query: _in_order(row, self._number) for query, row in rows.items()}
         if self._number == "rank":
             for query, row in rows.items():
-                if len({number for number, _ in row.values()}) < len(row):
-                    self._source.notes.notice("ties", _TIED, query)
-        if not self._texts:
-            return RankedRun(rankings, name)
+                if len({listed.number for listed in row}) < len(row):
+                    source.notes.notice("ties", _TIED, query, one=_TIED_ONE)
+        if not self._has_texts:
+            ids = {q: [listed.document for listed in r] for q, r in rankings.items()}
+            return RankedRun(ids, source.name)
         return DocumentRun(
             {
                 query: tuple(
                     Document(
-                        id=d,
-                        text=self._texts.get((query, d)),
-                        score=rows[query][d][0] if scored else None,
+                        id=r.document, text=r.text, score=r.number if scored else None
                     )
-                    for d in ranking
+                    for r in ranking
                 )
                 for query, ranking in rankings.items()
             },
-            name,
+            source.name,
         )
 
+    def _numbers(self) -> dict[str, dict[str, float]]:
+        rows = self._rows.items()
+        return {query: {d: n for d, n, _, _ in row} for query, row in rows}
 
-def _in_order(pairs: list[tuple[float, str]], number: str | None) -> list[str]:
+    def _named(self) -> dict[str, list[Row]]:
+        return {query: [*map(Row._make, row)] for query, row in self._rows.items()}
+
+    def _refuse_mixture(self) -> None:
+        """A document that several systems retrieved was not retrieved twice."""
+        for query, first, row in listed_again(self._named()):
+            problem = _twice(row.document, first.line, hint=_SPLIT)
+            self._source.notes.problem(
+                placed(problem, path=self._source.path, line=row.line, query=query)
+            )
+
+
+def _in_order(rows: list[Row], number: str | None) -> list[Row]:
     if number == "score":
-        pairs = sorted(pairs, reverse=True)
-    elif number == "rank":
-        pairs = sorted(pairs, key=lambda pair: pair[0])
-    return [document for _, document in pairs]
+        return in_score_order(rows, Policies())
+    return sorted(rows, key=lambda row: row.number) if number == "rank" else rows
 
 
-def _twice(document: str, line: int | None, role: str) -> FormatError:
+def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:
     place = "" if line is None else f", first on line {line}"
-    hint = "several systems in one table are split with --by COLUMN"
-    return FormatError(
-        f"document {document[:60]!r} occurs twice{place}",
-        hint=hint if role == "run" else None,
-    )
+    return FormatError(f"document {document[:60]!r} occurs twice{place}", hint=hint)
 
 
 def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:

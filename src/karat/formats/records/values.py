@@ -5,14 +5,17 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
+from numbers import Real
 from typing import Any, TypeGuard
 
+from karat.data.tables import counted
 from karat.errors import FormatError
 from karat.formats.decoding import decode_json
 from karat.formats.notes import Notes
 
 __all__ = [
     "COERCED",
+    "COERCED_ONE",
     "is_list",
     "is_scores",
     "looks_like_text",
@@ -28,7 +31,8 @@ __all__ = [
     "unpack",
 ]
 
-COERCED = ("coerced", "ids given as numbers are read as text: 1 and '1' are one id")
+COERCED = "ids given as numbers are read as text: 1 and '1' are one id"
+COERCED_ONE = "id given as a number is read as text: 1 and '1' are one id"
 
 _WORDS = 3
 _LONG = 20
@@ -59,7 +63,7 @@ def _glimpse(value: list[Any] | dict[Any, Any]) -> str:
         and len(value) < _LONG
     ):
         return repr(value)
-    return f"with {len(value)} entries"
+    return f"with {counted(len(value), 'entry')}"
 
 
 def _parts(value: list[Any] | dict[Any, Any]) -> Sequence[Any]:
@@ -73,7 +77,7 @@ def read_id(value: object, what: str, notes: Notes) -> str:
             raise FormatError(f"{what} is empty")
         return value
     if hasattr(value, "__index__") and not isinstance(value, bool):
-        notes.notice(*COERCED, value)
+        notes.notice("coerced", COERCED, value, one=COERCED_ONE)
         return str(value.__index__())
     raise FormatError(
         f"{what} must be a string or an integer, got {show(value)}",
@@ -145,9 +149,9 @@ def read_text(value: object, what: str) -> str:
 def note_joined(value: object, what: str, notes: Notes) -> None:
     """Say so if a text that is taken for one id seems to hold several."""
     if isinstance(value, str) and _JOINED.fullmatch(value):
-        notes.notice(
-            "joined", f'{what} read as one id each; a list is JSON: ["a", "b"]', value
-        )
+        hint = 'a list is JSON: ["a", "b"]'
+        one = f"{what} read as one id; {hint}"
+        notes.notice("joined", f"{what}s read as one id each; {hint}", value, one=one)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
@@ -159,7 +163,7 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 def is_scores(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping holds nothing but numbers."""
-    return all(isinstance(number, int | float) for number in value.values())
+    return all(isinstance(number, int | float | Real) for number in value.values())
 
 
 def looks_like_text(values: Sequence[str]) -> bool:

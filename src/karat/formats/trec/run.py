@@ -15,6 +15,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import FormatError
 from karat.formats.keys.words import Keys, Words, number
+from karat.formats.ordering import rank_order
 from karat.formats.streams import BLOCK, STDIN, open_binary, path_of
 from karat.formats.trec.chunks import Chunk, Malformed, chunks
 from karat.formats.trec.lines import RUN, checked_lines, columns, nothing_in
@@ -177,21 +178,14 @@ def _holds_any(names: set[bytes], keys: Keys, chunk: Chunk) -> bool:
 def _ranked(
     pairs: list[tuple[float, bytes]], policies: Policies
 ) -> list[tuple[float, bytes]]:
-    scores = np.array([score for score, _ in pairs])
-    if policies.precision == "single":
-        with np.errstate(over="ignore"):
-            scores = scores.astype(np.float32)
-    ranked = zip(scores.tolist(), pairs, strict=True)
-    if policies.ties == "input":
-        order = sorted(ranked, key=lambda row: -row[0])
-    else:
-        order = sorted(ranked, key=lambda row: (row[0], row[1][1]), reverse=True)
+    scores, names = [score for score, _ in pairs], [name for _, name in pairs]
+    ordered = [pairs[place] for place in rank_order(scores, names, policies)]
     if policies.duplicates == "collapse":
         best: dict[bytes, tuple[float, bytes]] = {}
-        for _, pair in order:
+        for pair in ordered:
             best.setdefault(pair[1], pair)
         return [*best.values()]
-    return [pair for _, pair in order]
+    return ordered
 
 
 def _notices(found: Survey, policies: Policies) -> tuple[Notice, ...]:
@@ -200,8 +194,9 @@ def _notices(found: Survey, policies: Policies) -> tuple[Notice, ...]:
     )
     if not found.remarks:
         return notices
-    text = "lines have more than six columns; what follows the tag was ignored"
-    return (*notices, Notice("columns", found.remarks, text))
+    what = "more than six columns; what follows the tag was ignored"
+    text, one = f"lines have {what}", f"line has {what}"
+    return (*notices, Notice("columns", found.remarks, text, one=one))
 
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:

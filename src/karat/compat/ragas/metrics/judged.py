@@ -1,10 +1,8 @@
 """Metrics that ask a model, called with a sample."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.llms import Judgement
 from karat.compat.ragas.metrics.numbers import share_attributed, verdict_precision
 from karat.compat.ragas.metrics.scoring import (
     JudgedMetric,
@@ -12,6 +10,7 @@ from karat.compat.ragas.metrics.scoring import (
     SingleTurnCalls,
 )
 from karat.compat.ragas.verdicts import Verdict, judge_claims, judge_context
+from karat.data.judgements import Deliberation
 
 __all__ = [
     "LLMContextPrecisionWithReference",
@@ -25,9 +24,9 @@ class ClaimsJudged(JudgedMetric):
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
 
-    def judge(self, sample: SingleTurnSample) -> Judgement[MetricResult]:
+    def judge(self, *fields: Any) -> Deliberation[MetricResult]:
         """Have the reference split and every claim checked; then count."""
-        claims = yield from judge_claims(*self.read(sample), strict=self.strict)
+        claims = yield from judge_claims(*fields, strict=self.strict)
         value = share_attributed([claim.value for claim in claims])
         return _result(value, claims, "claims attributed")
 
@@ -37,9 +36,9 @@ class ContextsJudged(JudgedMetric):
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
 
-    def judge(self, sample: SingleTurnSample) -> Judgement[MetricResult]:
+    def judge(self, *fields: Any) -> Deliberation[MetricResult]:
         """Have every context checked, one after the other; then count."""
-        question, contexts, answer = self.read(sample)
+        question, contexts, answer = fields
         verdicts = []
         for context in contexts:
             asked = judge_context(question, context, answer, strict=self.strict)

@@ -2,20 +2,28 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from typing import Any, ClassVar
 
 from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.llms import Judgement, Model, drive, is_async, run_now
+from karat.compat.ragas.llms import Model, bench_of
 from karat.compat.ragas.verdicts import Verdict
-from karat.errors import DataError, KaratError, UsageError
+from karat.data.judgements import Deliberation
+from karat.dispatch import awaited, hear
+from karat.errors import (
+    CallError,
+    DataError,
+    IncompleteError,
+    KaratError,
+    OfflineMissError,
+    UsageError,
+)
+from karat.judging import Bench
 
 __all__ = ["ComparingMetric", "JudgedMetric", "MetricResult", "Scorer", "failed"]
-
-# As many as the original's RunConfig has workers.
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -32,13 +40,13 @@ class MetricResult:
     value: float
     reason: str | None = None
     verdicts: tuple[Verdict, ...] = ()
-    error: Exception | None = None
+    error: KaratError | None = None
 
     def __float__(self) -> float:
         return self.value
 
 
-def failed(error: Exception) -> MetricResult:
+def failed(error: KaratError) -> MetricResult:
     """A failure as a value with a reason."""
     return MetricResult(nan, f"failed: {error}", error=error)
 
@@ -100,7 +108,8 @@ class JudgedMetric(Scorer):
     """A metric that asks a model.
 
     Attributes:
-        llm: what `llm_factory` returns, or any callable from prompt to reply.
+        llm: what `llm_factory` returns, any callable from prompt to reply, the name of
+            a model, or a client or bench of karat's.
         strict: whether `true` and `"1"` are refused for a verdict.
     """
 
@@ -109,41 +118,55 @@ class JudgedMetric(Scorer):
     llm: Model | None = None
 
     @abstractmethod
-    def judge(self, sample: SingleTurnSample) -> Judgement[MetricResult]:
-        """What to ask of the model, and what comes of it."""
+    def judge(self, *fields: Any) -> Deliberation[MetricResult]:
+        """What to ask of the model about these fields, and what comes of it."""
 
     async def result(
         self, sample: SingleTurnSample, llm: Model | None = None
     ) -> MetricResult:
         """The score of a sample and what it rests on."""
-        return await drive(self.judge(sample), self._model(llm))
+        (found,) = await self.results([sample], llm)
+        if found.error is not None:
+            raise found.error
+        return found
 
     async def results(
         self, samples: Iterable[SingleTurnSample | KaratError], llm: Model | None = None
     ) -> list[MetricResult]:
         """One result per sample, in order; a failure is a result with its error."""
-        model = self._model(llm)
-        # A plain function may not bear being called from several threads at once.
-        gate = asyncio.Semaphore(_AT_ONCE if is_async(model) else 1)
+        bench = self._bench(llm)
+        found = [self._begun(sample) for sample in samples]
+        jobs = [
+            partial(_record, found, place, partial(self.judge, *fields))
+            for place, fields in enumerate(found)
+            if not isinstance(fields, MetricResult)
+        ]
+        try:
+            await hear(jobs, bench.client, bench.settings)
+        except (CallError, IncompleteError, OfflineMissError) as error:
+            # Rows that were done by then keep their scores.
+            found = [
+                row if isinstance(row, MetricResult) else failed(error) for row in found
+            ]
+        return [row for row in found if isinstance(row, MetricResult)]
 
-        async def one(sample: SingleTurnSample | KaratError) -> MetricResult:
-            if isinstance(sample, KaratError):
-                raise sample
-            async with gate:
-                return await self.result(sample, model)
+    def _begun(self, sample: SingleTurnSample | KaratError) -> MetricResult | list[Any]:
+        """What is to be judged, or why that cannot be."""
+        if isinstance(sample, KaratError):
+            return failed(sample)
+        try:
+            return self.read(sample)
+        except KaratError as error:
+            return failed(error)
 
-        tasks = [one(sample) for sample in samples]
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        return [_settled(outcome) for outcome in outcomes]
-
-    def _model(self, llm: Model | None) -> Model:
+    def _bench(self, llm: Model | None) -> Bench:
         model = llm if self.llm is None else self.llm
-        if not callable(model):
+        if model is None:
             raise UsageError(
                 f"{self.name} needs a model: llm=llm_factory(...) or any callable "
                 "from prompt to reply"
             )
-        return model
+        return bench_of(model)
 
 
 class SingleTurnCalls(JudgedMetric):
@@ -166,11 +189,7 @@ class SingleTurnCalls(JudgedMetric):
     ) -> float:
         """The same, from plain code."""
         del callbacks
-        return run_now(
-            lambda: self.single_turn_ascore(sample),
-            called="single_turn_score",
-            instead="single_turn_ascore",
-        )
+        return awaited(lambda: self.single_turn_ascore(sample))
 
 
 class KeywordCalls(JudgedMetric):
@@ -188,9 +207,7 @@ class KeywordCalls(JudgedMetric):
 
     def score(self, **row: Any) -> MetricResult:
         """What `ascore` gives, from plain code."""
-        return run_now(
-            lambda: self.result(self._sample(row)), called="score", instead="ascore"
-        )
+        return awaited(lambda: self.result(self._sample(row)))
 
     async def abatch_score(
         self, inputs: Sequence[Mapping[str, Any]]
@@ -200,11 +217,7 @@ class KeywordCalls(JudgedMetric):
 
     def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
         """The same, from plain code."""
-        return run_now(
-            lambda: self.abatch_score(inputs),
-            called="batch_score",
-            instead="abatch_score",
-        )
+        return awaited(lambda: self.abatch_score(inputs))
 
     def _sample(self, row: Mapping[str, Any]) -> SingleTurnSample:
         if unknown := [name for name in row if name not in self.needs]:
@@ -219,9 +232,12 @@ class KeywordCalls(JudgedMetric):
             return error
 
 
-def _settled(outcome: MetricResult | BaseException) -> MetricResult:
-    if isinstance(outcome, MetricResult):
-        return outcome
-    if isinstance(outcome, Exception):
-        return failed(outcome)
-    raise outcome
+def _record(
+    found: list[Any], place: int, judge: Callable[[], Deliberation[MetricResult]]
+) -> Deliberation[None]:
+    """Hear a judge and put down what comes of it, so that no end of all loses it."""
+    try:
+        found[place] = yield from judge()
+    except CallError as error:
+        found[place] = failed(error)
+        raise

@@ -1,0 +1,128 @@
+"""`karat judge --claims`: reference answers become claims, and their judge is tried."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from karat.cli.judges import votes_of
+from karat.cli.saying import say
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.queries import Loaded
+from karat.data.tables import Table
+from karat.errors import DataError, UsageError
+from karat.formats.corpus import read_corpus, with_texts
+from karat.formats.format import Role
+from karat.formats.writing import write
+from karat.judging import Bench, Rehearsal, split_references
+from karat.judging.contexts import contexts_of
+from karat.judging.injection import PASSAGES, probe_claims
+from karat.judging.resistance import Probed
+from karat.reports.terminal import show
+
+__all__ = ["show_all", "split", "write_out"]
+
+
+def split(
+    loaded: Sequence[Loaded],
+    bench: Bench,
+    target: Path | None,
+    options: Mapping[str, Any],
+) -> Mapping[str, str]:
+    """Split the references of samples, and try the judge of claims if asked to.
+
+    Returns:
+        The queries whose references could not be split, with the reason.
+    """
+    if len(loaded) > 1:
+        raise UsageError("--claims takes one file of samples at a time")
+    (samples,) = loaded
+    if samples.gold is None or not (samples.gold.references or samples.gold.claims):
+        raise DataError(
+            "no sample has a reference answer to split",
+            hint="--map reference=FIELD names the field that holds it",
+        )
+    texts = {q.id: q.text for q in samples.queries.values() if q.text}
+    done = split_references(samples.gold, bench, texts)
+    gold, failures = done.gold, done.failures
+    # What was paid for is written, whatever becomes of the rest.
+    if target is not None and not isinstance(bench, Rehearsal):
+        write_out(replace(samples, gold=gold), target)
+    probed: Probed | None = None
+    if options["probe"]:
+        probed = _probe_claims(replace(samples, gold=gold), bench, options)
+    if isinstance(bench, Rehearsal):
+        return {}
+    if options["json"]:
+        facts = _claims(gold, failures, probed, bench, texts=not options["no_text"])
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        show_all([] if probed is None else probed.tables())
+    return failures
+
+
+def _probe_claims(samples: Loaded, bench: Bench, options: Mapping[str, Any]) -> Probed:
+    run = samples.run
+    if run is None:
+        raise DataError("there are no contexts to plant tricks in")
+    if options["corpus"] is not None:
+        run = with_texts(run, read_corpus(options["corpus"]))
+    policies = Policies(depth=options["k"])
+    probed = probe_claims(
+        samples.gold.claims if samples.gold is not None else {},
+        {
+            query: contexts_of(documents, query, policies)
+            for query, documents in run.rankings(policies)
+        },
+        bench,
+        passages=options["probe_passages"] or PASSAGES,
+        votes=votes_of(options),
+    )
+    return probed.without_texts() if options["no_text"] else probed
+
+
+def _claims(
+    gold: Gold,
+    failures: Mapping[str, str],
+    probed: Probed | None,
+    bench: Bench,
+    *,
+    texts: bool,
+) -> dict[str, Any]:
+    """Everything about claims in plain values."""
+    return {
+        "source": bench.source,
+        "claims": [
+            {
+                "query": query,
+                "claim": item.id,
+                "text": item.text if texts else "",
+                "labelled_by": item.source,
+            }
+            for query, row in gold.claims.items()
+            for item in row
+        ],
+        "failures": [
+            {"query": query, "reason": reason} for query, reason in failures.items()
+        ],
+        "probe": None if probed is None else probed.to_dict(),
+    }
+
+
+def show_all(tables: Sequence[Table]) -> None:
+    """Show the tables, one below the other."""
+    for table in tables:
+        show(table)
+        click.echo()
+
+
+def write_out(loaded: Loaded, target: Path) -> None:
+    """Write it, and say so and what was lost."""
+    role: Role | None = "gold" if loaded.run is None else None
+    for notice in write(loaded, target, role=role):
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+    say(f"karat: wrote {target}", err=True)

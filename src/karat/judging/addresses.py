@@ -1,0 +1,35 @@
+"""The address of an endpoint, which is logged and so must hold no secret."""
+
+import re
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from karat.errors import UsageError
+
+__all__ = ["read_address"]
+
+_HARMLESS_QUERY = {"api-version"}
+# Names, numbers and IPv6; a space or quote is a slip of the hand.
+_HOST = re.compile(r"[\w.:%-]+")
+
+
+def read_address(url: str) -> tuple[str, dict[str, str]]:
+    """The address and its harmless query; one with a secret in it is refused."""
+    try:
+        parts = urlsplit(url.strip())
+        usable = _HOST.fullmatch(parts.hostname or "") and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable or parts.scheme not in {"http", "https"}:
+        # Not shown: a key pasted into the wrong variable would be.
+        raise UsageError(
+            "no address of a server in OPENAI_BASE_URL or --base-url; it looks like "
+            "http://127.0.0.1:8080/v1"
+        )
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.username or parts.password or set(query) - _HARMLESS_QUERY:
+        raise UsageError(
+            f"the address of {parts.hostname} must hold no user, password or query, "
+            "since addresses are logged; put the key into OPENAI_API_KEY"
+        )
+    bare = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    return bare, query

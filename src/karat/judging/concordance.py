@@ -1,0 +1,168 @@
+"""Concordance: how far two raters say the same, beyond what chance would bring."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, ratio
+from karat.data.evaluations import Interval
+from karat.errors import DataError
+from karat.stats import mean_interval
+
+__all__ = [
+    "DRAWS",
+    "SEED",
+    "Figure",
+    "Figures",
+    "between",
+    "cohen_kappa",
+    "figures",
+    "krippendorff_alpha",
+]
+
+DRAWS = 2000
+SEED = 20240229
+
+_LEVEL = 0.95
+
+
+class Figure(NamedTuple):
+    """A figure and its interval; None where the queries do not tell."""
+
+    value: float
+    interval: Interval | None
+
+
+def between(drawn: Floats) -> Interval | None:
+    """Where most of the drawn values lie; None where no draw has a value."""
+    known = drawn[~np.isnan(drawn)]
+    if not len(known):
+        return None
+    low, high = np.quantile(known, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]).tolist()
+    return Interval(low, high, _LEVEL, "bootstrap")
+
+
+def cohen_kappa(one: Floats, other: Floats, *, quadratic: bool = False) -> float:
+    """How much two raters agree beyond chance: 1 is always, 0 no more than chance.
+
+    Args:
+        one: grades of the first rater.
+        other: grades of the second, of the same things.
+        quadratic: a disagreement counts by the square of its distance.
+
+    Returns:
+        NaN where both raters give one and the same grade throughout.
+
+    Example:
+        >>> cohen_kappa(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
+        0.5
+    """
+    return float(_kappa(*_table(one, other), quadratic=quadratic))
+
+
+def krippendorff_alpha(one: Floats, other: Floats) -> float:
+    """Agreement of two raters on grades that have an order, beyond chance.
+
+    The distance of two grades grows with the number of labels between them, so it
+    does not matter what the grades are called. NaN where all labels are the same.
+
+    Example:
+        >>> round(krippendorff_alpha(np.array([0, 1, 2]), np.array([0, 1, 2])), 3)
+        1.0
+    """
+    _, seen = _table(one, other)
+    return float(_alpha(seen))
+
+
+# Each figure reads one table of pairs of grades, or many of them at once: a stack of
+# resampled tables is what an interval is made from.
+
+
+def _kappa(grades: Floats, seen: Floats, *, quadratic: bool) -> Floats:
+    distance = np.subtract.outer(grades, grades) ** 2
+    weight = distance if quadratic else (distance > 0).astype(float)
+    expected = seen.sum(-1)[..., :, None] * seen.sum(-2)[..., None, :]
+    chance = (weight * expected).sum((-2, -1)) / seen.sum((-2, -1))
+    return _beyond(chance, (weight * seen).sum((-2, -1)))
+
+
+def _alpha(seen: Floats) -> Floats:
+    coincidence = seen + np.swapaxes(seen, -2, -1)
+    totals = coincidence.sum(-1)
+    middle = totals.cumsum(-1) - totals / 2
+    distance = (middle[..., :, None] - middle[..., None, :]) ** 2
+    pairs = totals[..., :, None] * totals[..., None, :]
+    expected = (distance * pairs).sum((-2, -1)) / (totals.sum(-1) - 1)
+    return _beyond(expected, (distance * coincidence).sum((-2, -1)))
+
+
+def _beyond(chance: Floats, observed: Floats) -> Floats:
+    """1 minus observed by expected disagreement; NaN where none can be expected."""
+    return 1 - ratio(observed, chance)
+
+
+def _table(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """All grades, and how often each pair of them was given."""
+    if len(one) != len(other) or not len(one):
+        raise DataError(f"{len(one)} and {len(other)} grades cannot be compared")
+    grades, seen = _tables(one, other, np.zeros(len(one), np.int64))
+    return grades, seen[0]
+
+
+def _tables(one: Floats, other: Floats, query: Ints) -> tuple[Floats, Floats]:
+    """The same for each query."""
+    grades, place = np.unique(np.concatenate([one, other]), return_inverse=True)
+    seen = np.zeros((int(query.max()) + 1, len(grades), len(grades)))
+    np.add.at(seen, (query, place[: len(one)], place[len(one) :]), 1)
+    return grades, seen
+
+
+def _resampled(seen: Floats) -> Floats | None:
+    """Tables as they would be had other queries been asked; None for one query."""
+    queries = len(seen)
+    if queries == 1:
+        return None
+    rng = np.random.default_rng(SEED)
+    chance = np.full(queries, 1 / queries)
+    flat = seen.reshape(queries, -1)
+    drawn = [rng.multinomial(queries, chance) @ flat for _ in range(DRAWS)]
+    return np.array(drawn).reshape(-1, *seen.shape[1:])
+
+
+class Figures(NamedTuple):
+    """What two raters have in common, each figure with its interval over queries."""
+
+    equal: Figure
+    kappa: Figure
+    weighted_kappa: Figure
+    alpha: Figure
+
+
+def figures(one: Floats, other: Floats, query: Ints) -> Figures:
+    """All figures at once, with intervals over queries; by bootstrap but for the first.
+
+    Args:
+        one: grades of the first rater.
+        other: grades of the second, of the same things.
+        query: number of the query that each is about; those of a query are alike, so
+            it is queries that are drawn. One query gives no interval.
+    """
+    grades, seen = _tables(one, other, query)
+    whole, drawn = seen.sum(axis=0), _resampled(seen)
+
+    def figure(measure: Callable[[Floats], Floats]) -> Figure:
+        found = None if drawn is None else between(measure(drawn))
+        # Draws that never vary, as of perfect agreement, do not tell how sure it is.
+        sure = found is None or found.low == found.high
+        return Figure(float(measure(whole)), None if sure else found)
+
+    same = (one == other).astype(float)
+    equal = mean_interval(same, binary=True, clusters=query)
+    return Figures(
+        Figure(float(same.mean()), equal),
+        figure(partial(_kappa, grades, quadratic=False)),
+        figure(partial(_kappa, grades, quadratic=True)),
+        figure(_alpha),
+    )

@@ -1,0 +1,84 @@
+"""Splitting: a reference answer becomes claims, which people may correct."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from karat.data.gold import Gold, Item
+from karat.data.judgements import Deliberation, Failure, Usage
+from karat.errors import InvalidReply
+from karat.judging import prompts
+from karat.judging.bench import Bench
+from karat.judging.replies import Answer, ask, read_object
+
+__all__ = ["Split", "split", "split_references"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """What came of splitting the reference answers of a gold.
+
+    Attributes:
+        gold: the gold with claims for every reference answer that could be split.
+        failures: query -> why its reference has no claims.
+        usage: query -> tokens of the replies it took.
+        models: who answered, by the server's own word.
+    """
+
+    gold: Gold
+    failures: Mapping[str, str] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    models: frozenset[str] = frozenset()
+
+
+def split(question: str | None, reference: str) -> Deliberation[list[str]]:
+    """The claims of a reference answer; none when it states nothing."""
+    answers = yield from ask(prompts.split(question, reference), _read_claims)
+    if problem := answers[-1].problem:
+        raise InvalidReply(problem)
+    return answers[-1].value
+
+
+def split_references(
+    gold: Gold, bench: Bench, questions: Mapping[str, str] | None = None
+) -> Split:
+    """Have every reference answer split into claims.
+
+    Claims that the gold brings are kept as they are and cost no call. New ones name
+    their source, so that a saved and corrected file still says who wrote what.
+    """
+    asked = questions or {}
+    todo = {
+        query: text
+        for query, text in gold.references.items()
+        if text.strip() and not gold.claims.get(query)
+    }
+    jobs = [partial(split, asked.get(query), text) for query, text in todo.items()]
+    claims = dict(gold.claims)
+    failures: dict[str, str] = {}
+    heard = bench.hear(jobs)
+    for query, found in zip(todo, heard, strict=True):
+        if isinstance(found, Failure):
+            failures[query] = f"the reference could not be split: {found.reason}"
+            continue
+        claims[query] = tuple(
+            Item(f"claim-{number}", text, source=bench.source)
+            for number, text in enumerate(found, 1)
+        )
+    return Split(
+        replace(gold, claims=claims, order=tuple(gold.queries)),
+        failures,
+        dict(zip(todo, heard.usage, strict=True)),
+        heard.models,
+    )
+
+
+def _read_claims(text: str) -> Answer[list[str]]:
+    reply = read_object(text)
+    if isinstance(reply, str):
+        return Answer([], reply)
+    claims = reply.get("claims")
+    if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
+        return Answer([], "it has no list of claims")
+    said = (" ".join(claim.split()) for claim in claims)
+    return Answer(list(dict.fromkeys(claim for claim in said if claim)))

@@ -1,0 +1,104 @@
+"""Rows for the ragas front, and models that judge them without a model."""
+
+import asyncio
+import json
+import re
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any
+
+from karat.compat.ragas import llm_factory
+from karat.dispatch import Settings
+
+CANARY = "sk-canary-0123456789"
+
+
+def settings(**changes: Any) -> Settings:
+    """Settings for those who cannot wait."""
+    plain: dict[str, Any] = {
+        "concurrency": 16,
+        "timeout": 1.5,
+        "max_attempts": 12,
+        "first_wait": 0.01,
+        "longest_wait": 0.05,
+    }
+    return Settings(**{**plain, **changes})
+
+
+def row(number: int) -> dict[str, Any]:
+    """A question about one of many towers."""
+    return {
+        "user_input": f"How tall is tower {number}?",
+        "retrieved_contexts": [f"Tower {number} is {n} m tall." for n in range(3)],
+        "reference": f"Tower {number} is 2 m tall, and old.",
+    }
+
+
+ROWS = [row(number) for number in range(60)]
+
+
+def answer(user: str) -> dict[str, Any]:
+    """What is said of a row: its numbers decide, and now and then it is no use."""
+    numbers = [int(digit) for digit in re.findall(r"\b\d+(?= m tall)", user)]
+    tower = int(re.findall(r"tower (\d+)", user)[0])
+    question, *again = user.split("Your last answer could not be used")
+    if sha256(question.encode()).digest()[0] % 7 < 2 - len(again):
+        return {"nothing": "of use"}
+    if "[begin document |" in user:
+        return {"reason": "so it is", "verdict": (tower + numbers[-1]) % 2}
+    flags = [1, sum(numbers) % 2, tower % 2]
+    return {
+        "classifications": [
+            {"statement": f"claim {n}", "reason": "so it is", "attributed": flag}
+            for n, flag in enumerate(flags)
+        ]
+    }
+
+
+def reply(user: str, **facts: Any) -> Any:
+    """The answer as a client's completion."""
+    message = SimpleNamespace(content=json.dumps(answer(user)))
+    return SimpleNamespace(choices=[SimpleNamespace(message=message)], **facts)
+
+
+class Chat:
+    """A client with the shape of OpenAI's that answers, and counts, by itself."""
+
+    def __init__(self, **facts: Any) -> None:
+        self.__dict__.update(facts)
+        self.chat = SimpleNamespace(completions=self)
+        self.asked: list[str] = []
+        self.forty = asyncio.Event()
+
+    async def create(self, *, model: str, messages: list[Any], **_: Any) -> Any:
+        self.asked.append(messages[-1]["content"])
+        if len(self.asked) == 40:
+            self.forty.set()
+        return reply(self.asked[-1], model=model)
+
+
+def failing(error: Exception, **facts: Any) -> Any:
+    """A client that always raises this."""
+
+    async def create(**_: Any) -> Any:
+        raise error
+
+    return SimpleNamespace(
+        chat=SimpleNamespace(completions=SimpleNamespace(create=create)), **facts
+    )
+
+
+def status_error(status: int, body: Any = None, **headers: str) -> Exception:
+    """An error as OpenAI's library has it."""
+    error: Any = Exception(f"Error code: {status} - {body}")
+    error.status_code = status
+    error.body = body
+    error.response = SimpleNamespace(headers=headers)
+    return error  # type: ignore[no-any-return]
+
+
+def calm(metric: Any) -> list[Any]:
+    """What the rows score where nothing ever goes wrong."""
+    found: list[Any] = metric(llm_factory("m", client=Chat())).batch_score(ROWS)
+    assert not any(result.error for result in found)
+    return found

@@ -1,0 +1,151 @@
+"""What is said of one thing is said in the singular."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat import evaluate
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.runs import Notice, run_notices
+from karat.data.saved import from_dict
+from karat.errors import DataError, FormatError, MismatchError
+from karat.formats.loading import load
+from karat.formats.trec.run import TrecRun
+
+RUN = {"q1": ["a", "b"], "q2": ["c"]}
+GOLD = {"q1": ["a"], "q2": ["c"]}
+
+
+def said(notices: Iterable[Notice]) -> dict[str, str]:
+    return {notice.kind: str(notice) for notice in notices}
+
+
+def test_the_text_follows_the_count() -> None:
+    counts: dict[str, Any] = {"ties": {"q": 1}, "duplicates": {"q": 1}}
+    one = said(run_notices(Policies(), **counts, numbers={"q": 1}, extra=["x"]))
+    assert one == {
+        "ties": "1 document shares a score with another; ordered by document id, "
+        "descending (such as q (1))",
+        "duplicates": "1 document retrieved more than once for a query (such as q (1))",
+        "numbers": "1 id is a number among text and was matched to nothing "
+        "(such as q (1))",
+        "extra": "1 query of the run has no gold and was ignored (such as x)",
+    }
+    two = said(run_notices(Policies(), ties={"q": 2}, extra=["x", "y"]))
+    assert two["ties"].startswith("2 documents share a score with another")
+    assert two["extra"].startswith("2 queries of the run have no gold and were")
+
+
+def test_runs_of_one_kind_of_notice_share_one_text() -> None:
+    one, two = (run_notices(Policies(), extra=row)[0] for row in (["x"], ["x", "y"]))
+    assert one.text == two.text
+
+
+def test_a_saved_notice_still_knows_its_singular() -> None:
+    result = evaluate({"q1": ["a"], "q2": []}, gold=GOLD, metrics=["rr"])
+    back = from_dict(json.loads(result.to_json()))
+    assert said(back.warnings) == said(result.warnings)
+    assert said(back.warnings)["empty"].startswith("1 query for which nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "sentence"),
+    [
+        ('[{"retrieved": ["a"], "relevant": ["a"]}]', "numbered", "1 sample without"),
+        ('[["a"]]', "numbered", "1 query without an id, numbered from 0 (such as 0)"),
+        (
+            '[{"id": "q", "retrieved": [7], "relevant": ["7"]}]',
+            "coerced",
+            "1 id given as a number is read as text: 1 and '1' are one id (such as 7)",
+        ),
+        (
+            '[{"id": "q", "retrieved": ["a"], "relevant": ["b", "b", 1]}]',
+            "duplicates",
+            "1 list of relevant ids repeats some, which count once",
+        ),
+        (
+            '[{"id": "q", "retrieved": "a, b", "relevant": ["b"]}]',
+            "joined",
+            '1 ranking read as one id; a list is JSON: ["a", "b"] (such as a, b)',
+        ),
+        (
+            """[{"id": "q", "relevant": ["b"], "retrieved":
+            [{"id": "a", "score": 1}, {"id": "b", "score": 2}]}]""",
+            "order",
+            "1 list is ranked in the order given; its scores say otherwise (such as q)",
+        ),
+        (
+            """[{"qid": "q", "docid": "a", "rank": 1},
+            {"qid": "q", "docid": "b", "rank": 1}]""",
+            "ties",
+            "1 query with rows of one rank, kept in the order of the file (such as q)",
+        ),
+        (
+            '{"q": {"a": 1.5}}',
+            "role",
+            "1 input read as a run, because it does not say otherwise",
+        ),
+    ],
+)
+def test_what_was_met_once_while_reading(
+    text: str, kind: str, sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    assert said(load(path).notices)[kind].startswith(sentence)
+
+
+def test_what_was_met_once_while_matching() -> None:
+    documents = [{"id": "a", "text": "one"}, {"id": "a", "text": "two"}]
+    sample = {"retrieved": documents, "passages": ["three"]}
+    other = {"retrieved": ["x"], "relevant": ["x"]}
+    told = said(evaluate([sample], match="exact", metrics=["rr"]).warnings)
+    assert told["retold"].startswith("1 document repeats the id of another with ano")
+    assert told["unmatched by exact"] == (
+        "1 gold item, and exact did not find it in the whole run"
+    )
+    told = said(evaluate([sample, other], match="id", metrics=["rr"]).warnings)
+    assert told["no documents"] == ("1 query has no documents in gold: no score by id")
+    wide = TrecRun(b"q1 Q0 a 1 1 t more\n")
+    told = said(evaluate(wide, gold={"q1": ["a"]}, metrics=["rr"]).warnings)
+    assert told["columns"].startswith("1 line has more than six columns; what")
+    told = said(evaluate({7: ["a"]}, gold={"7": ["a"]}, metrics=["rr"]).warnings)
+    assert told["coerced"] == "1 id that is a number was read as text (such as 7)"
+
+
+def test_one_label_of_a_judge() -> None:
+    judged = Gold({"q": {"a": 1.0}}, sources={"q": {"a": "judge:m"}})
+    assert str(judged.notices()[0]).startswith("1 label was given by judge:m alone")
+    mixed = Gold({"q": {"a": 1.0, "b": 1.0}}, sources={"q": {"a": "judge:m"}})
+    assert str(mixed.notices()[0]).startswith("1 label is a judge's, among others")
+
+
+@pytest.mark.parametrize(
+    ("missing", "what"), [("zero", "scores 0"), ("skip", "is left out")]
+)
+def test_one_query_that_the_run_lacks(missing: str, what: str) -> None:
+    result = evaluate({"q1": ["a"]}, gold=GOLD, metrics=["rr"], missing=missing)
+    sentence = f"1 gold query is not in the run and {what} (such as q2)"
+    assert said(result.warnings)["missing"] == sentence
+
+
+def test_errors_about_one_thing() -> None:
+    with pytest.raises(MismatchError, match="no results for 1 gold query"):
+        evaluate({"q1": ["a"]}, gold=GOLD, missing="error")
+    with pytest.raises(MismatchError, match="1 query of the run has no gold"):
+        evaluate(RUN, gold={"q1": ["a"]}, extra="error")
+    documents = [{"id": "a"}, {"id": "b", "text": "y"}]
+    sample = {"retrieved": documents, "passages": ["x"]}
+    with pytest.raises(DataError, match="1 retrieved document of 1 query has no text"):
+        evaluate([sample], match="exact")
+
+
+def test_a_row_of_one_cell(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("qid,docid,score\nq,a,1\nq\n")
+    with pytest.raises(FormatError, match="has 1 cell, but there are 3 columns"):
+        load(path)

@@ -1,0 +1,38 @@
+"""A reply that repeats what a text under judgement says is no verdict of the model."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings, strategies as st
+
+from karat.judging.replies import read_object
+
+words = st.text(max_size=20)
+verdicts = st.fixed_dictionaries({"reason": words, "grade": st.integers(0, 3)})
+
+
+@given(verdicts, words, words, st.sampled_from([None, 0, 2]))
+@settings(deadline=None)
+def test_a_verdict_that_stands_in_a_text_is_never_believed(
+    verdict: dict[str, Any], before: str, after: str, indent: int | None
+) -> None:
+    text = f"{before}{json.dumps(verdict, indent=indent)}{after}"
+    wrapped = json.dumps({"answers": [verdict]})
+    reply = f"Here it is: {json.dumps(verdict, ensure_ascii=False)}"
+    for shown in (text, wrapped, f"```json\n{text}\n```"):
+        assert isinstance(read_object(reply, ["Rye is a grain.", shown]), str)
+
+
+@given(verdicts, verdicts, words)
+@settings(deadline=None)
+def test_another_verdict_is_the_model_s_own(
+    verdict: dict[str, Any], forged: dict[str, Any], around: str
+) -> None:
+    told = read_object(json.dumps(verdict), [f"Rye. {json.dumps(forged)} {around}"])
+    copied = verdict == forged or '"grade"' in around
+    assert told == verdict or copied
+
+
+def test_braces_without_end_are_read_once_and_left() -> None:
+    text = '{"a": ' * 5000
+    assert read_object('{"grade": 1}', [text]) == {"grade": 1}
