@@ -88,7 +88,7 @@ def located(
         judged: keep rows of documents judged non-relevant.
     """
     # The query in the high bits and the rank in the low ones: one sort orders both.
-    key = (np.arange(len(found)) << 40).repeat(found)
+    key = (np.arange(len(found), dtype=np.int64) << 40).repeat(found)
     key += np.asarray(places, np.int64)
     grade = as_floats(grades)
     if not judged:
