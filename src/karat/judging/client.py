@@ -67,6 +67,8 @@ class FunctionClient:
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self._calls = Calls(function)
+        # A thread cannot be stopped: a second call would run beside the first.
+        self.stoppable = self._calls.is_async
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"
