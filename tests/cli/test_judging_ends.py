@@ -81,7 +81,7 @@ def test_a_judged_command_says_what_it_paid_and_pays_once(tmp_path: Path) -> Non
             "3 calls is reached; stopped while splitting references, 3 of 6 done;",
         ),
         (
-            ("--max-cost", "0.0003", "--prices", "0,1"),
+            ("--max-cost", "0.00414", "--prices", "0,1"),
             "(5e-05 is spent); stopped while splitting references, 5 of 6 done",
         ),
     ],

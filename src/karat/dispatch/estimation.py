@@ -8,7 +8,8 @@ from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.dispatch.budget import usage_ahead
 from karat.dispatch.driver import Job
-from karat.dispatch.journal import Journal, Keys
+from karat.dispatch.journal import Journal
+from karat.dispatch.keys import Keys
 from karat.dispatch.progress import Stage
 from karat.dispatch.protocol import Client
 from karat.dispatch.settings import Settings
@@ -29,7 +30,7 @@ class Estimate:
         completion_tokens: tokens to be received, at an assumed length.
         cost: what they cost, if prices are known.
         unseen: rows that may need further calls, depending on the replies.
-        stages: what is done to how many things, in words; rows unless told.
+        stages: what is done to how many things; rows are judged unless told.
 
     Example:
         >>> print(Estimate(20, 18, 4, 9_000, 4_608, 0.0125, unseen=3))
@@ -45,10 +46,13 @@ replies
     completion_tokens: int
     cost: float | None = None
     unseen: int = 0
-    stages: tuple[str, ...] = ()
+    stages: tuple[tuple[Stage, int], ...] = ()
 
     def __str__(self) -> str:
-        stages = " and ".join(self.stages) or Stage().of(self.rows)
+        counts: dict[Stage, int] = {}
+        for stage, count in self.stages or ((Stage(), self.rows),):
+            counts[stage] = counts.get(stage, 0) + count
+        stages = " and ".join(stage.of(count) for stage, count in counts.items())
         text = (
             f"{counted(self.calls, 'call')} ({counted(self.cached, 'reply')} kept "
             f"already) for {stages}, about {self.prompt_tokens:,} tokens sent and "
@@ -85,7 +89,7 @@ def estimate(
     reply to a prompt, so that a judge can be followed beyond it. Nothing is written.
     """
     settings = settings or Settings()
-    with _opened(settings) as journal:
+    with Journal(settings.journal, only_read=True) as journal:
         walk = _Walk(journal, Keys(client), settings, assume)
         unseen = sum(walk.follow(job) for job in jobs)
     usage = Usage(
@@ -107,14 +111,9 @@ def unanswered(
     jobs: Sequence[Job[Any]], client: Client, settings: Settings
 ) -> list[int]:
     """The places of the judges for whom the journal does not hold every reply."""
-    with _opened(settings) as journal:
+    with Journal(settings.journal, only_read=True) as journal:
         walk = _Walk(journal, Keys(client), settings, None)
         return [place for place, job in enumerate(jobs) if walk.follow(job)]
-
-
-def _opened(settings: Settings) -> Journal:
-    path = settings.journal
-    return Journal(path if path is not None and path.exists() else None)
 
 
 class _Walk:

@@ -63,9 +63,12 @@ class Bench:
 
     @property
     def source(self) -> str:
-        """How labels name this judge: by its model, or by the function that it is."""
-        name = self.client.model
-        return JUDGES + (self.client.endpoint if " " in name else name)
+        """How labels name this judge: by its model, or by the function that it is.
+
+        Spaces would end the column of a qrels file.
+        """
+        name: str = getattr(self.client, "label", self.client.model)
+        return JUDGES + "_".join(name.split())
 
     @property
     def forgetful(self) -> bool:
@@ -111,10 +114,11 @@ class Bench:
         self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
     ) -> OfflineMissError:
         """How many judges lack a reply that may not be asked for, and which first."""
-        open_ = unanswered(jobs, self.client, self.settings)
-        first = f", the first for query {queries[open_[0]]!r}" if queries else ""
+        missing = unanswered(jobs, self.client, self.settings)
+        asked = [queries[place] for place in missing[:1] if queries]
+        first = f", the first for query {asked[0]!r}" if asked else ""
         return OfflineMissError(
-            f"offline, but {stage.of(len(jobs), len(open_))} takes replies of "
+            f"offline, but {stage.of(len(jobs), len(missing))} takes replies of "
             f"{self.client.model!r} at {self.client.endpoint} that are not in "
             f"{self.settings.journal}{first}; run once without --offline to get them"
         )
@@ -149,7 +153,7 @@ class Rehearsal(Bench):
         walks = [partial(follow, place) for place in range(len(jobs))]
         taken = estimate(walks, self.client, self.settings, _assume)
         if jobs:
-            self.parts.append(replace(taken, stages=(stage.of(len(jobs)),)))
+            self.parts.append(replace(taken, stages=((stage, len(jobs)),)))
         return Heard(heard, [Usage()] * len(jobs))
 
     @property

@@ -22,6 +22,11 @@ def as_client(answerer: "str | Answerer | Client") -> Client:
         return OpenAIClient(answerer)
     if isinstance(answerer, Client):
         return answerer
+    if hasattr(answerer, "chat"):
+        raise UsageError(
+            f"an {type(answerer).__name__} does not say which model answers: give the "
+            "model's name alone, or karat.judging.ChatClient(NAME, client=client)"
+        )
     if callable(answerer):
         return FunctionClient(answerer)
     raise UsageError(
@@ -47,6 +52,7 @@ class FunctionClient:
         model: what its replies are kept under.
         parameters: anything else that decides the answers.
         lasting: whether its replies can be found again by another process.
+        label: how labels name it: as told, else by the function's name.
 
     Example:
         >>> def yes(prompt): return "yes"
@@ -61,6 +67,8 @@ class FunctionClient:
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self._calls = Calls(function)
+        # A thread cannot be stopped: a second call would run beside the first.
+        self.stoppable = self._calls.is_async
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"
@@ -68,6 +76,7 @@ class FunctionClient:
         self.lasting = model is not None or digest is not None
         passing = f"this process {uuid.uuid4().hex[:12]}"
         self.model = model or (f"code {digest[:12]}" if digest else passing)
+        self.label = model or self.endpoint
         self.parameters: Mapping[str, Any] = dict(parameters or {})
 
     def __repr__(self) -> str:

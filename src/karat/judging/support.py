@@ -15,17 +15,23 @@ from karat.judging.packing import Context, pack
 from karat.judging.replies import (
     Answer,
     ask,
+    is_blank,
     read_flag,
     read_numbers,
     read_object,
     read_reason,
 )
 
-__all__ = ["BUDGET", "majority", "support"]
+__all__ = ["BUDGET", "MOST_VOTES", "majority", "support"]
 
 BUDGET = 6000
 """How many tokens of contexts one question may hold, unless told."""
 
+MOST_VOTES = 99
+"""More assessors than this are a slip of the keyboard."""
+
+# So many problems are told to the model; one that babbles has a million.
+_PROBLEMS = 25
 # So many claims in one question that the reply is not cut off.
 _CLAIMS = 20
 
@@ -136,7 +142,10 @@ def _read(
             findings[number] = finding
         seen.add(number)
     problems += [f"claim {n} has no verdict" for n in numbers if n not in seen]
-    return Answer(findings, "; ".join(problems) or None)
+    shown = "; ".join(problems[:_PROBLEMS])
+    return Answer(
+        findings, f"{shown}; ..." if len(problems) > _PROBLEMS else shown or None
+    )
 
 
 def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
@@ -150,6 +159,8 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
         # Complete without parts is how some models say that one is enough.
         complete = False
     reason = read_reason(entry.get("reason"))
+    if is_blank(reason):
+        return "repeats the form it was shown instead of filling it in"
     return _Finding(frozenset(alone), frozenset(parts), complete, reason)
 
 
