@@ -426,7 +426,9 @@ def test_evaluate_gives_its_model_to_metrics_without_one() -> None:
         return claims(1) if "good" in prompt else "?"
 
     metrics = [LLMContextRecall(), ContextRecall(in_turn(*[claims(0)] * 3), name="own")]
-    result = evaluate(rows, metrics, llm=judge)
+    with pytest.warns(UserWarning, match="^context_recall: 1 of 3 rows fail") as told:
+        result = evaluate(rows, metrics, llm=judge)
+    assert [Path(warning.filename).name for warning in told] == [Path(__file__).name]
     assert str(result) == "{'context_recall': 1.0000, 'own': 0.0000}"
     column = result.columns["context_recall"]
     assert (column.n, column.failed, column.undefined) == (2, 1, 0)
@@ -434,7 +436,7 @@ def test_evaluate_gives_its_model_to_metrics_without_one() -> None:
     assert reasons == ["0 of 1 claims attributed\n[0] claim 0: why 0"] * 3
     with pytest.raises(InvalidReply):
         evaluate(rows, [LLMContextRecall()], llm=judge, raise_exceptions=True)
-    again = asyncio.run(aevaluate(rows, [LLMContextRecall()], llm=judge))
+    again = asyncio.run(aevaluate(rows[::2], [LLMContextRecall()], llm=judge))
     assert str(again) == "{'context_recall': 1.0000}"
 
 
