@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from karat.data.judgements import Deliberation, Prompt
 from karat.errors import InvalidReply
-from karat.judging.prompts import DATA, JSON, fenced, object_schema
-from karat.judging.replies import Answer, ask, read_object
+from karat.judging.prompts import DATA, JSON, fenced, object_schema, repair
+from karat.judging.replies import read_object
 
 __all__ = ["Verdict", "judge_claims", "judge_context"]
 
@@ -19,6 +19,11 @@ VERSION = "1"
 
 # As often as the original asks before it gives up.
 _ATTEMPTS = 3
+
+_CUT = (
+    "the model's reply was cut off; give it more room: "
+    "llm_factory(..., max_tokens=4096)"
+)
 
 _CLAIMS = (
     "You check whether documents support an answer. Split the answer into claims: the "
@@ -76,7 +81,7 @@ def judge_claims(
     texts = [("question", question), ("answer", answer)]
     texts += [(f"document {rank}", text) for rank, text in enumerate(contexts, 1)]
     prompt = Prompt(_CLAIMS, fenced(texts), _CLASSIFIED, "attribution", VERSION)
-    return _settle(prompt, partial(_read_claims, strict=strict))
+    return _settle(prompt, texts, partial(_read_claims, strict=strict))
 
 
 def judge_context(
@@ -85,23 +90,31 @@ def judge_context(
     """Whether one context is of use for an answer; any integer is a verdict."""
     texts = [("question", question), ("answer", answer), ("document", context)]
     prompt = Prompt(_USEFUL, fenced(texts), _JUDGED, "usefulness", VERSION)
-    return _settle(prompt, partial(_read_usefulness, context=context, strict=strict))
+    read = partial(_read_usefulness, context=context, strict=strict)
+    return _settle(prompt, texts, read)
 
 
 def _settle(
-    prompt: Prompt, read: Callable[[Mapping[str, Any]], T | str]
+    prompt: Prompt,
+    texts: Sequence[tuple[str, str]],
+    read: Callable[[Mapping[str, Any]], T | str],
 ) -> Deliberation[T]:
     """Ask, and ask again; the third reply that cannot be used is a failure."""
-
-    def answer(text: str) -> Answer[T | str]:
-        reply = read_object(text)
-        found = reply if isinstance(reply, str) else read(reply)
-        return Answer(found, found if isinstance(found, str) else None)
-
-    found = (yield from ask(prompt, answer, _ATTEMPTS))[-1].value
-    if isinstance(found, str):
-        raise InvalidReply(f"the model's reply cannot be used: {found}")
-    return found
+    shown = [text for _, text in texts]
+    problem = ""
+    for _ in range(_ATTEMPTS):
+        reply = yield prompt
+        if reply.cut:
+            # The original gives up at once, even where the JSON happens to be whole.
+            raise InvalidReply(_CUT)
+        said = read_object(reply.text, shown)
+        found = said if isinstance(said, str) else read(said)
+        if not isinstance(found, str):
+            return found
+        problem = found
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        prompt = repair(prompt, problem)
+    raise InvalidReply(f"the model's reply cannot be used: {problem}")
 
 
 def _read_claims(reply: Mapping[str, Any], *, strict: bool) -> list[Verdict] | str:
