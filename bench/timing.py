@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -173,12 +174,15 @@ def _each(call: Callable[[], object], repeats: int) -> float:
 
 
 def _launch(command: list[str]) -> Process:
+    # Installed packages have their bytecode; the clone's must not be made every time.
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         ran = subprocess.run(
             [sys.executable, "-S", str(_LAUNCH), str(figures), *command],
             check=False,
             capture_output=True,
+            env=kept,
             text=True,
         )
         if ran.returncode:

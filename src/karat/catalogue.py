@@ -43,6 +43,11 @@ class Catalogue(Mapping[str, T], Generic[T]):
         self._written = {plain(name): name for name in shipped}
         self._plugins: dict[str, EntryPoint] | None = None
 
+    @property
+    def shipped(self) -> tuple[str, ...]:
+        """The names karat itself brings, told without looking for plug-ins."""
+        return tuple(self._written)
+
     def __getitem__(self, name: str) -> T:
         key = plain(name)
         if key in self._shipped:
@@ -68,10 +73,12 @@ class Catalogue(Mapping[str, T], Generic[T]):
 
     def _found_plugins(self) -> "dict[str, EntryPoint]":
         # Listing installed packages reads the disk: only when a shipped name misses.
+        if self.group is None:
+            return {}
         if self._plugins is None:
             # Importing this takes longer than most commands need for their work.
             from importlib.metadata import entry_points  # noqa: PLC0415
 
-            found = entry_points(group=self.group) if self.group else ()
+            found = entry_points(group=self.group)
             self._plugins = {plain(point.name): point for point in found}
         return self._plugins

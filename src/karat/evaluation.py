@@ -36,7 +36,7 @@ def evaluate(  # noqa: PLR0913
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
-    judge: Matcher | None = None,
+    judge: Any = None,
     k: int | None = None,
     profile: str | None = None,
     undefined: str | None = None,
@@ -59,7 +59,8 @@ def evaluate(  # noqa: PLR0913
         metrics: spellings such as `"ndcg@10"`, or metric instances.
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
         judge: who says which document supports which claim, for `context_recall` and
-            `recall[claims]`: `karat.judging.Claims(client)`.
+            `recall[claims]`: the name of a model, a function from prompt to reply, a
+            client, or `karat.judging.Claims(client, ...)` to say more.
         k: what the letter in `recall@k` means for samples that do not say (else 5).
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.

@@ -140,7 +140,7 @@ def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:
         for verdict in verdicts
     ]
     columns = ["claim", "supported", "by ranks", "reason"]
-    notes = [f"judging took {usage}"]
+    notes = [f"judged with {usage}, paid now or earlier"]
     return Table(columns, rows, notes=notes, texts=(0, 1, 2, 3))
 
 

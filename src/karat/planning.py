@@ -38,7 +38,7 @@ def prepare(
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
-    judge: Matcher | None = None,
+    judge: Any = None,
     k: int | None = None,
     profile: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -67,20 +67,26 @@ def prepare(
     if gold is not None:
         check_places((run, loaded), (gold, truth))
     facts = truth.queries or loaded.queries
-    if judge is not None and not isinstance(judge, Matcher):
-        raise UsageError(
-            "judge must be a judge of claims, judge=karat.judging.Claims(client); got "
-            f"{type(judge).__name__}"
-        )
-    if judge is None and isinstance(match, Matcher) and match.name == JUDGED:
-        match = judge = match.informed(facts)
-    elif judge is not None:
-        judge = judge.informed(facts)
+    if judge is not None:
+        judge = _judge(judge).informed(facts)
+    if isinstance(match, Matcher):
+        match = match.informed(facts)
+        judge = match if judge is None and match.name == JUDGED else judge
     matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
     # A plan with a judge holds a client, which must not outlive the evaluation.
     make = _plan if judge is None else _plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
     return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
+
+
+def _judge(judge: Any) -> Matcher:
+    """A judge of claims: as it is, or of whoever answers prompts."""
+    if isinstance(judge, Matcher):
+        return judge
+    # Only who has a judge pays for importing what asks models.
+    from karat.judging import Claims  # noqa: PLC0415
+
+    return Claims(judge)
 
 
 def _choose(gold: Gold, run: Run, metrics: tuple[str | Metric, ...]) -> str | Matcher:
@@ -130,7 +136,8 @@ def _measure(
         written = parse(asked).matcher if "[" in asked else None
     own = metric.matcher if written is None else None
     chosen = written or own or default
-    called = judge is not None and str(chosen) == JUDGED
+    # A judge that was handed over as the matcher is asked itself.
+    called = not isinstance(chosen, Matcher) and str(chosen) == JUDGED
     matcher = read_matcher(judge if judge is not None and called else chosen)
     matcher.check(metric.name)
     label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))

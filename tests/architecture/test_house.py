@@ -71,6 +71,15 @@ def test_evaluating_loads_no_extra() -> None:
     assert python(code) == "[]"
 
 
+def test_the_command_looks_for_no_plugin_before_it_needs_one() -> None:
+    slow = ("importlib.metadata", "numpy.ma", "asyncio", "sqlite3", "rapidfuzz")
+    code = (
+        "import sys; import karat.cli.evaluate; "
+        f"print([m for m in {slow!r} if m in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
 def test_importing_karat_writes_nothing(tmp_path: Path) -> None:
     code = f"import os; os.chdir({str(tmp_path)!r}); import karat; karat.evaluate"
     python(code)

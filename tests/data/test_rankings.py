@@ -5,8 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 import karat
+from karat.data.policies import Policies
+from karat.data.rankings import RankedRun, ScoredRun, ranked, scored, standing
+from karat.data.runs import Labels
 from karat.errors import DataError
 
 GOLD = {"q1": {"a": 1}, "q2": {"b": 1}}
@@ -18,10 +22,12 @@ LONG = {f"q{number}": [f"d{place}" for place in range(100)] for number in range(
 )
 @pytest.mark.parametrize("document", ["b", "nobody labelled this"])
 @pytest.mark.parametrize("ties", ["trec", "input"])
+@pytest.mark.parametrize("many", [0, 10**6])
 def test_a_score_that_is_none_is_named_found_or_not(
-    score: Any, document: str, ties: str
+    score: Any, document: str, ties: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = {"q1": {"a": 1.0}, "q2": {"x": 2.0, document: score}}
+    monkeypatch.setattr(scored, "_MANY", many)
+    run = {"q1": {"a": 1.0}, "q2": {"x": 2.0, document: score, "y": 1.0}}
     with pytest.raises(DataError, match=r"query 'q2': the score of document .* finite"):
         karat.evaluate(run, gold=GOLD, ties=ties)
 
@@ -78,3 +84,75 @@ def test_a_giant_id_makes_no_giant_sentence() -> None:
     with pytest.raises(DataError) as caught:
         karat.evaluate(run, gold={"q" * 10**6: ["d" * 10**6]})
     assert len(str(caught.value)) < 300
+
+
+IDS = [f"d{number}" for number in range(12)]
+RUNS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "q4"]),
+    st.dictionaries(st.sampled_from(IDS), st.sampled_from([-1.5, 0.0, 0.5, 2, 3.25])),
+)
+LABELS = st.fixed_dictionaries(
+    {
+        query: st.dictionaries(st.sampled_from(IDS), st.integers(-1, 2))
+        for query in ("q1", "q2", "q3")
+    }
+)
+
+
+@given(run=RUNS, labels=LABELS, judged=st.booleans(), block=st.sampled_from([1, 9, 99]))
+def test_short_and_long_runs_rank_alike(
+    *, run: dict[str, dict[str, float]], labels: Labels, judged: bool, block: int
+) -> None:
+    expected = []
+    for place, (query, wanted) in enumerate(labels.items()):
+        pairs = [(score, document) for document, score in run.get(query, {}).items()]
+        for rank, (_, document) in enumerate(sorted(pairs, reverse=True), 1):
+            if document in wanted and (judged or wanted[document] > 0):
+                expected.append((place, rank, wanted[document]))
+    for many in (0, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(scored, "_MANY", many)
+            patch.setattr(standing, "_BLOCK", block)
+            found = ScoredRun(run).locate(labels, judged=judged, policies=Policies())
+        rows = zip(found.query, found.rank, found.grade, strict=True)
+        assert [(int(q), int(r), float(g)) for q, r, g in rows] == expected
+        sizes = [len(run[query]) if query in run else -1 for query in labels]
+        assert found.retrieved.tolist() == sizes
+        assert found.extra == len(run.keys() - labels.keys())
+
+
+@given(
+    run=st.dictionaries(
+        st.sampled_from(["q1", "q2", "q3", "q4"]), st.lists(st.sampled_from(IDS))
+    ),
+    labels=LABELS,
+    judged=st.booleans(),
+)
+def test_every_way_to_look_through_a_list_finds_the_same(
+    *, run: dict[str, list[str]], labels: Labels, judged: bool
+) -> None:
+    expected = [
+        (place, run[query].index(document) + 1, grade)
+        for place, (query, wanted) in enumerate(labels.items())
+        for document, grade in wanted.items()
+        if document in run.get(query, []) and (judged or grade > 0)
+    ]
+    for few, long in ((0, 0), (99, 0), (99, 99)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ranked, "_FEW", few)
+            patch.setattr(ranked, "_LONG", long)
+            found = RankedRun(run).locate(labels, judged=judged, policies=Policies())
+        rows = zip(found.query, found.rank, found.grade, strict=True)
+        assert [(int(q), int(r), float(g)) for q, r, g in rows] == sorted(expected)
+
+
+@pytest.mark.parametrize("many", [0, 10**6])
+def test_scores_are_floats_in_runs_of_any_length(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scored, "_MANY", many)
+    huge = 2**60
+    # As floats all three are equal, and then the larger id comes first.
+    run = {"q": {"a": huge + 2, "b": huge + 1, "c": huge}}
+    result = karat.evaluate(run, gold={"q": ["a"]}, metrics="rr")
+    assert result.means == {"rr": 1 / 3}

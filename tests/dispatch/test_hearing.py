@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from karat.dispatch import (
     journal as journal_module,
 )
 from karat.errors import OfflineMissError, UsageError
+from tests.dispatch.fault_server import verdicts
 from tests.dispatch.judges import Scripted, grade, jobs, right
 
 
@@ -147,6 +149,24 @@ def test_a_useless_reply_is_asked_again_only_on_request(
         hear_all([partial(grade, 1)] * 2, wiser, how(retry_errors=True)) == [{1: 1}] * 2
     )
     assert wiser.calls.total() == 1
+
+
+def test_a_useless_reply_takes_no_good_one_with_it(
+    how: Callable[..., Settings],
+) -> None:
+    def judge() -> Deliberation[None]:
+        for number in (1, 2, 3):
+            yield from grade(number)
+
+    def answer(prompt: Prompt) -> str:
+        return (
+            "what?" if "grade 3" in prompt.user else json.dumps(verdicts(prompt.user))
+        )
+
+    hear_all([judge], Scripted(answer), how())
+    again = Scripted()
+    hear_all([judge], again, how(retry_errors=True))
+    assert all("grade 3" in asked for asked in again.calls)
 
 
 def test_a_judge_may_live_with_a_failed_call(how: Callable[..., Settings]) -> None:

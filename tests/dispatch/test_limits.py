@@ -1,8 +1,10 @@
 """Waits, paces and the breaker, one by one."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -131,3 +133,33 @@ def test_prices_are_numbers_from_nought() -> None:
     assert Prices(2, 4).cost(Usage(500_000, 250_000)) == 2.0
     with pytest.raises(ParameterError, match="completion must be 0 or more"):
         Prices(1, float("nan"))
+
+
+@pytest.mark.parametrize("prices", ["0.15,0.6", (0.15, 0.6), Prices(0.15, 0.6)])
+def test_prices_may_be_written_in_several_ways(prices: Any) -> None:
+    assert Settings(prices=prices, max_cost=1).prices == Prices(0.15, 0.6)
+
+
+@pytest.mark.parametrize("prices", ["cheap", "1", (1, 2, 3), 3, ("a", "b"), "1,inf"])
+def test_other_prices_are_a_sentence(prices: Any) -> None:
+    with pytest.raises(ParameterError, match=r"two numbers per million tokens"):
+        Settings(prices=prices)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"concurrency": "4"},
+        {"concurrency": None},
+        {"concurrency": 1.5},
+        {"max_calls": True},
+        {"max_failures": -1},
+        {"timeout": math.inf},
+        {"timeout": 0},
+        {"requests_per_minute": math.nan},
+        {"first_wait": "soon"},
+    ],
+)
+def test_settings_say_what_is_wrong_with_them(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=rf"settings: {next(iter(wrong))} must be"):
+        Settings(**wrong)

@@ -15,11 +15,12 @@ from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
 from karat.data.queries import Loaded
 from karat.data.saved import from_dict
-from karat.errors import DataError, UsageError
+from karat.dispatch import Settings
+from karat.errors import DataError, IncompleteError, UsageError
 from karat.formats.loading import load
 from karat.formats.records.samples import load_records
 from karat.formats.writing import write
-from karat.judging import Claims, Rehearsal, split_references
+from karat.judging import Bench, Claims, Rehearsal, split_references
 from tests.judging.models import Model, bench, claims_in, contexts_in, support, verdicts
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
@@ -228,10 +229,92 @@ def test_without_a_judge_the_sentence_says_how_to_name_one(metric: str) -> None:
         karat.evaluate([SAMPLE], metrics=metric)
 
 
-@pytest.mark.parametrize("judge", ["gpt-4o-mini", support({})])
-def test_a_judge_that_is_none_is_refused(judge: Any) -> None:
-    with pytest.raises(UsageError, match=r"judge=karat\.judging\.Claims\(client\)"):
+class OpenAI:
+    chat = None
+
+
+@pytest.mark.parametrize(
+    ("judge", "sentence"),
+    [
+        (3, "a judge is the name of a model, a client, or a function"),
+        (OpenAI(), "an OpenAI does not say which model answers"),
+        ("  ", "a model has no name"),
+    ],
+)
+def test_a_judge_that_is_none_is_refused(judge: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
         karat.evaluate([SAMPLE], metrics="context_recall", judge=judge)
+
+
+def test_a_client_or_a_function_is_a_judge_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = Model(support({"Rye is a grain": [2]}))
+    result = karat.evaluate([SAMPLE], metrics="context_recall", judge=model)
+    assert result.means == {"context_recall": pytest.approx(1 / 3)}
+    sample = {**SAMPLE, "claims": ["One"]}
+    reply = verdicts({1: {"alone": [1]}})
+    result = karat.evaluate([sample], metrics="rr", judge=lambda _: reply)
+    assert result.means == {"rr": 1.0}
+
+
+def test_a_judge_handed_over_as_the_matcher_is_asked_itself() -> None:
+    finds, misses = (
+        Claims(bench(support({"Rye is a grain": found}))) for found in ([1], [])
+    )
+    result = karat.evaluate(
+        [SAMPLE], metrics=["hit@1", "context_recall"], match=misses, judge=finds
+    )
+    assert result.means == {"hit@1": 0.0, "context_recall": pytest.approx(1 / 3)}
+
+
+def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
+    tmp_path: Path,
+) -> None:
+    samples = [{**SAMPLE, "id": str(n), "query": f"{n}?"} for n in range(3)]
+    settings = Settings(journal=tmp_path / "journal.sqlite", max_calls=3)
+    claims = Claims(Model(support({})), settings)
+    with pytest.raises(IncompleteError, match="limit of 3 calls"):
+        karat.evaluate(samples, metrics="context_recall", judge=claims)
+    # The same call goes on, as the error says.
+    result = karat.evaluate(samples, metrics="context_recall", judge=claims)
+    assert result["context_recall"].n == 3
+    shared = Claims(Bench(Model(support({})), Settings(journal=None, max_calls=3)))
+    for _ in range(2):
+        with pytest.raises(IncompleteError, match="limit of 3 calls"):
+            karat.evaluate(samples, metrics="context_recall", judge=shared)
+    with pytest.raises(UsageError, match="a bench has settings of its own"):
+        Claims(shared.bench, settings)
+
+
+def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
+    model = Model(support({}))
+    samples = {"q1": ["d1"], "q2": ["d2"]}
+    gold = Gold(references={"q1": "Rye.", "q2": "Salt."})
+    with pytest.raises(DataError, match="'d1' has no text"):
+        karat.evaluate(
+            samples, gold=gold, metrics="context_recall", judge=Claims(bench(model))
+        )
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"claims": ["...", "..."]}',
+        verdicts({1: {"reason": "..."}, 2: {"reason": " ... "}, 3: {"reason": "..."}}),
+    ],
+)
+def test_a_model_that_repeats_the_form_has_judged_nothing(reply: str) -> None:
+    def answer(prompt: Prompt) -> str:
+        asked = "claims" if prompt.name == "split" else "verdicts"
+        return reply if asked in reply else support({})(prompt)
+
+    result = judged(Model(answer), metrics="context_recall")
+    assert result["context_recall"].failed == 1
+    (failure,) = result["context_recall"].failures.values()
+    assert "repeats the form it was shown" in failure
 
 
 def test_a_judge_may_be_given_as_the_matcher_of_all_metrics() -> None:

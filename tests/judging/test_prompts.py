@@ -12,9 +12,9 @@ from karat.judging import prompts
 from karat.judging.replies import read_object
 
 PINNED = {
-    "split": "ab16ed7d163d",
-    "support": "b2bdc9ec3ea3",
-    "grade": "89151a2b58a1",
+    "split": "c1ef8acd5ea5",
+    "support": "50a7fc1acb48",
+    "grade": "2dc96d92e9fc",
 }
 
 

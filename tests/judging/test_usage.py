@@ -14,7 +14,7 @@ from karat.data.saved import from_dict
 from karat.dispatch import Settings
 from karat.dispatch.budget import usage_ahead
 from karat.formats.decoding import decode_json
-from karat.judging import Bench, Claims
+from karat.judging import Bench, Claims, prompts
 from tests.judging.models import Model, bench, claims_in, support, verdicts
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
@@ -56,9 +56,8 @@ def test_each_row_says_what_its_replies_took() -> None:
         assert trace.usage == Usage(sum(len(p.user) for p in own), 14, 2)
     total = Usage(sum(len(prompt.user) for prompt in model.asked), 28, 4)
     assert result.usage == total
-    assert f"judging took {total.prompt_tokens + 28:,} tokens in 4 replies" in str(
-        result
-    )
+    tokens = total.prompt_tokens + total.completion_tokens
+    assert f"judged with 4 replies of {tokens:,} tokens" in str(result)
 
 
 def test_every_vote_and_every_repair_counts() -> None:
@@ -105,7 +104,7 @@ def test_the_saved_evaluation_says_who_judged_and_what_it_took() -> None:
         "model": "scripted",
         "endpoint": "script",
         "parameters": {"seed": 0},
-        "prompts": "1",
+        "prompts": prompts.VERSION,
         "votes": 3,
         "answered_by": ["scripted-0815"],
     }
@@ -119,7 +118,7 @@ def test_without_a_judge_nothing_is_taken(without: dict[str, Any]) -> None:
     result = karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics="rr", **without)
     assert result.usage == Usage()
     assert "usage" not in result.to_dict()["queries"][0]
-    assert "judging took" not in str(result)
+    assert "judged with" not in str(result)
 
 
 def test_a_rehearsal_takes_nothing() -> None:

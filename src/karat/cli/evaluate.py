@@ -71,14 +71,14 @@ _SCORING = (
     default="auto",
     show_default=True,
     metavar="MATCHER",
-    help=f"How a document satisfies a gold item: auto, {', '.join(MATCHERS)}.",
+    help=f"How a document satisfies a gold item: auto, {', '.join(MATCHERS.shipped)}.",
 )
 @policy_options
 @mapping_option
 @click.option(
     "--format",
     metavar="FORMAT",
-    help=f"Format of RUN, if not by content: {', '.join(FORMATS)}.",
+    help=f"Format of RUN, if not by content: {', '.join(FORMATS.shipped)}.",
 )
 @click.option("--queries", metavar="FILE", help="Texts and tags of queries.")
 @click.option("--by", metavar="COLUMN", help="Split one table into systems.")
@@ -95,7 +95,8 @@ _SCORING = (
     "--output",
     multiple=True,
     metavar="FILE",
-    help=f"Write a report, by extension: {', '.join(REPORTS)}; may be repeated.",
+    help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; "
+    "may be repeated.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--force", is_flag=True, default=None, help="Score without common ids.")

@@ -1,7 +1,6 @@
 """The model that a command asks: from its options to a bench."""
 
 from collections.abc import Mapping
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from karat.judging.endpoint import OpenAIClient
 
 __all__ = ["bench_of", "judge_of", "votes_of"]
 
-_TWO = 2
 # What Settings call what the options name.
 _SETTINGS = {
     "concurrency": "concurrency",
@@ -45,7 +43,7 @@ def bench_of(options: Mapping[str, Any]) -> Bench:
         base_url=options["base_url"],
         parameters=_parameters(options),
     )
-    prices = _prices(options["prices"])
+    prices = None if options["prices"] is None else Prices.read(options["prices"])
     if options["max_cost"] is not None and prices is None:
         raise UsageError(
             "--max-cost needs --prices IN,OUT: what a million tokens cost, as in "
@@ -95,17 +93,3 @@ def judge_of(options: Mapping[str, Any]) -> Claims:
     """The judge of claims that the options name."""
     bench = bench_of(options)
     return Claims(bench, votes=votes_of(options), texts=not options["no_text"])
-
-
-def _prices(text: str | None) -> Prices | None:
-    if text is None:
-        return None
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != _TWO or not all(0 <= number < inf for number in numbers):
-        raise ParameterError(
-            "--prices", "prices", "two numbers per million tokens, as in 0.15,0.6", text
-        )
-    return Prices(*numbers)

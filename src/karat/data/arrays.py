@@ -1,5 +1,8 @@
 """The few array words every formula uses, typed once."""
 
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -9,6 +12,7 @@ __all__ = [
     "Bools",
     "Floats",
     "Ints",
+    "as_floats",
     "count_by",
     "place_by",
     "ratio",
@@ -19,6 +23,20 @@ __all__ = [
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+def as_floats(numbers: Iterable[object]) -> Floats:
+    """Python's numbers side by side; what is none is a `struct.error`.
+
+    NumPy's own way would take several times as long, and text for numbers.
+    """
+    values = [*numbers]
+    if values and type(values[0]) is int:
+        # Whole numbers, if all are, go three times as fast.
+        with suppress(struct.error):
+            whole = struct.pack(f"{len(values)}q", *values)
+            return np.frombuffer(whole, np.int64).astype(np.float64)
+    return np.frombuffer(struct.pack(f"{len(values)}d", *values))
 
 
 def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:

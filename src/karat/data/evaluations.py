@@ -194,7 +194,7 @@ class Evaluation:
                 ks = ", ".join(map(str, column.cutoffs))
                 notes.append(f"{name} used k = {ks}")
         if self.usage.replies:
-            notes.append(f"judging took {self.usage}")
+            notes.append(f"judged with {self.usage}, paid now or earlier")
         for fields in ("fields", "gold_fields"):
             if renamed := self.provenance.get(fields):
                 pairs = (f"{ours}={theirs}" for ours, theirs in renamed.items())

@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any
 
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.runs import Labels, Notice
 
 __all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span"]
@@ -85,6 +91,14 @@ class Gold:
             return list(self.documents)
         by_kind = (*(getattr(self, kind) for kind in KINDS), self.references)
         return list(dict.fromkeys(query for labels in by_kind for query in labels))
+
+    @cached_property
+    def grades(self) -> tuple[Ints, Floats]:
+        """How many documents are labelled for each query, and all of their grades."""
+        rows = self.documents.values()
+        count = np.fromiter(map(len, rows), np.int64, len(rows))
+        by_query: Any = map(dict.values, rows)  # type: ignore[arg-type]
+        return count, as_floats(chain.from_iterable(by_query))
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of label this gold holds for any query."""

@@ -80,14 +80,21 @@ class Hits:
         return len(self.gold_count)
 
     @cached_property
+    def grade_range(self) -> tuple[float, float]:
+        """The smallest and largest label of any gold item; (1, 1) without any."""
+        if not len(self.gold_grade):
+            return (1.0, 1.0)
+        return float(self.gold_grade.min()), float(self.gold_grade.max())
+
+    @property
     def all_positive(self) -> bool:
         """Whether no gold item is judged non-relevant, so that nothing is left out."""
-        return bool((self.gold_grade > 0).all())
+        return self.grade_range[0] > 0
 
     @cached_property
     def gold_query(self) -> Ints:
         """Index of the query of each entry of `gold_grade`."""
-        return np.repeat(np.arange(self.size), self.gold_count)
+        return np.arange(self.size).repeat(self.gold_count)
 
     @cached_property
     def first(self) -> Bools:
@@ -127,7 +134,7 @@ class Hits:
             rows = grade > 0
             query, grade = query[rows], grade[rows]
         # Equal grades are in the best order already.
-        if len(grade) and grade.min() < grade.max():
+        if self.grade_range[0] < self.grade_range[1]:
             grade = grade[np.lexsort((-grade, query))]
         return query, place_by(query, self.size), grade
 
@@ -156,7 +163,7 @@ class Hits:
             order=place,
             grade=grade,
             relevant=relevant,
-            whole=np.where(relevant > 0, relevant, np.nan),
+            whole=_or_undefined(relevant),
         )
 
     def _paid(self, threshold: float | None) -> Bools | slice:
@@ -165,6 +172,13 @@ class Hits:
             return slice(None) if self.item is None else self.first
         rows = self.relevant(threshold)
         return rows if self.item is None else rows & self.first
+
+
+def _or_undefined(count: Ints) -> Floats:
+    whole = count.astype(np.float64)
+    if np.count_nonzero(count) < len(count):
+        whole[count == 0] = np.nan
+    return whole
 
 
 def is_relevant(grade: Floats, threshold: float | None) -> Bools:

@@ -38,6 +38,16 @@ class Prompt:
     name: str = "prompt"
     version: str = "1"
 
+    def repairs(self, other: "Prompt") -> bool:
+        """Whether this is the other prompt, or asks it again and says what was wrong.
+
+        Example:
+            >>> Prompt("Be brief.", "Why? Say it in JSON.").repairs(
+            ...     Prompt("Be brief.", "Why?"))
+            True
+        """
+        return self.name == other.name and self.user.startswith(other.user)
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -62,7 +72,7 @@ class Usage:
     def __str__(self) -> str:
         tokens = self.prompt_tokens + self.completion_tokens
         noun = "reply" if self.replies == 1 else "replies"
-        return f"{tokens:,} tokens in {self.replies:,} {noun}"
+        return f"{self.replies:,} {noun} of {tokens:,} tokens"
 
 
 @dataclass(frozen=True, slots=True)

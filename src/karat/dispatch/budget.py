@@ -1,6 +1,9 @@
 """What judging costs: an estimate before, a limit during."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 
 from karat.data.judgements import Prompt, Usage
 from karat.data.tables import counted
@@ -28,8 +31,27 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name in ("prompt", "completion"):
-            if not getattr(self, name) >= 0:
-                raise ParameterError("prices", name, "0 or more", getattr(self, name))
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < inf:
+                raise ParameterError("prices", name, "0 or more", value)
+
+    @staticmethod
+    def read(told: "Prices | str | Sequence[float]") -> "Prices":
+        """Prices as they are, as two numbers, or as text.
+
+        Example:
+            >>> Prices.read("0.15,0.6")
+            Prices(prompt=0.15, completion=0.6)
+        """
+        if isinstance(told, Prices):
+            return told
+        try:
+            parts = told.split(",") if isinstance(told, str) else told
+            prompt, completion = (float(part) for part in parts)
+            return Prices(prompt, completion)
+        except (TypeError, ValueError, ParameterError):
+            wanted = "two numbers per million tokens, as in 0.15,0.6"
+            raise ParameterError("prices", "prices", wanted, told) from None
 
     def cost(self, usage: Usage) -> float:
         """What these tokens cost."""

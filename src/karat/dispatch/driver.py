@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from karat.data.judgements import Deliberation, Failure, Reply, Usage
+from karat.data.judgements import Deliberation, Failure, Prompt, Reply, Usage
 from karat.data.tables import counted
 from karat.dispatch.asking import Asking, Stopped
 from karat.dispatch.journal import Journal, Keys
@@ -213,7 +213,7 @@ class _Hearing(Generic[T]):
 
     async def _deliberate(self, row: int) -> T | Failure:
         judge = self._jobs[row]()
-        asked: list[tuple[str, bytes]] = []
+        asked: list[tuple[Prompt, bytes]] = []
         replies: list[Reply] = []
         try:
             prompt = next(judge)
@@ -223,16 +223,16 @@ class _Hearing(Generic[T]):
                 except CallError as error:
                     prompt = judge.throw(error)
                 else:
-                    asked.append((prompt.name, key))
+                    asked.append((prompt, key))
                     replies.append(reply)
                     prompt = judge.send(reply)
         except StopIteration as end:
             verdict: T = end.value
             return verdict
         except InvalidReply as error:
-            # A repair round keeps the name of the prompt it repairs; what other prompts
-            # of this judge brought stays good.
-            useless = [key for name, key in asked if name == asked[-1][0]]
+            # A repair adds to the prompt it repairs; what other prompts of this judge
+            # brought stays good.
+            useless = [key for prompt, key in asked if asked[-1][0].repairs(prompt)]
             await self._asking.condemn(useless)
             reason = self._asking.sentence(error)
             return Failure(reason, "invalid", max(1, len(useless)))

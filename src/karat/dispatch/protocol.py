@@ -14,7 +14,9 @@ class Client(Protocol):
 
     Endpoint, model and parameters are part of a reply's identity: a client that differs
     in any of them is never given the other's replies. A client that holds connections
-    may offer `session()`, an asynchronous context manager, entered around a hearing.
+    may offer `session()`, an asynchronous context manager, entered around a hearing;
+    one that another process could not find again says so with `lasting = False`; and
+    one whose model's name means nothing to people has another one in `label`.
 
     Attributes:
         endpoint: where prompts are sent, without any secret.

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, ulp
+from numbers import Integral, Real
 from pathlib import Path
+from typing import Final
 
 from karat.dispatch.budget import Budget, Prices
 from karat.dispatch.progress import Progress
@@ -12,6 +15,18 @@ __all__ = ["JOURNAL", "Settings"]
 
 JOURNAL = Path(".karat") / "journal.sqlite"
 """Where replies are kept unless told otherwise."""
+
+_NEEDED: Final = {
+    "concurrency",
+    "max_attempts",
+    "patience",
+    "first_wait",
+    "longest_wait",
+}
+_LEAST: Final = {
+    **dict.fromkeys(("concurrency", "max_attempts", "patience"), 1),
+    **dict.fromkeys(("max_calls", "max_failures", "reply_tokens"), 0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +40,8 @@ class Settings:
         max_attempts: how often one prompt is tried before it counts as failed.
         max_calls: stop, to be continued, before more calls than this are made.
         max_cost: stop, to be continued, before more than this is spent.
-        prices: what tokens cost; without them there is no cost.
+        prices: what tokens cost, as `Prices` or as in "0.15,0.6" per million sent and
+            received; without them there is no cost.
         reply_tokens: expected length of a reply, for costs ahead.
         max_failures: stop, to be continued, when more rows than this have failed.
         offline: make no call; a reply the journal does not hold is an error.
@@ -67,20 +83,21 @@ class Settings:
     def __post_init__(self) -> None:
         if isinstance(self.journal, str):
             object.__setattr__(self, "journal", Path(self.journal))
-        for name in ("concurrency", "max_attempts", "patience"):
-            self._at_least(name, 1)
-        for name in ("max_calls", "max_cost", "max_failures", "reply_tokens"):
-            self._at_least(name, 0)
-        for name in ("first_wait", "longest_wait"):
-            self._at_least(name, 0)
+        if self.prices is not None:
+            object.__setattr__(self, "prices", Prices.read(self.prices))
+        for name, least in _LEAST.items():
+            self._check(name, Integral, f"{least} or more", float(least))
+        for name in ("max_cost", "first_wait", "longest_wait"):
+            self._check(name, Real, "0 or more", 0.0)
         for name in ("timeout", "requests_per_minute"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ParameterError("settings", name, "more than 0", value)
+            self._check(name, Real, "more than 0", ulp(0.0))
         if self.max_cost is not None and self.prices is None:
             raise UsageError("a limit on the cost needs prices: what do tokens cost?")
 
-    def _at_least(self, name: str, least: int) -> None:
+    def _check(self, name: str, kind: type, wanted: str, least: float) -> None:
         value = getattr(self, name)
-        if value is not None and not value >= least:
-            raise ParameterError("settings", name, f"{least} or more", value)
+        if value is None and name not in _NEEDED:
+            return
+        number = isinstance(value, kind) and not isinstance(value, bool)
+        if not number or not least <= value < inf:
+            raise ParameterError("settings", name, wanted, value)

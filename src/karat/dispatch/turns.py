@@ -3,6 +3,7 @@
 import os
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -34,7 +35,9 @@ class Turns:
         if journal is not None and sys.platform == "linux":
             journal = journal.resolve()
             path = journal.with_name(f"{journal.name}-turns")
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # A journal that can be written to may stand where no file can be made.
+            with suppress(OSError):
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +64,8 @@ class Turns:
     def leave(self, key: bytes) -> None:
         """Let the others ask, or find the reply in the journal."""
         if self._file is not None and sys.platform == "linux":
-            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock(fcntl.F_UNLCK, key))
+            with suppress(OSError):
+                fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock(fcntl.F_UNLCK, key))
 
 
 def _lock(kind: int, key: bytes) -> bytes:

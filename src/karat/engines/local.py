@@ -70,7 +70,7 @@ class Local(Engine):
 def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
     """A notice where so little is found that ids may be written in two ways."""
     hits = matched.hits
-    if len(hits.query) >= _FEW * hits.gold_count.sum():
+    if len(hits.query) >= _FEW * len(hits.gold_grade):
         return ()
     credits = hits.credits()
     found, total = len(credits.query), int(credits.relevant[~matched.missing].sum())
@@ -82,9 +82,9 @@ def _hardly_any(matched: Matched) -> tuple[Notice, ...]:
 
 def _without_gold(matcher: Matcher, matched: Matched) -> tuple[Notice, ...]:
     """A notice where a matcher has nothing to match: why its metrics say nothing."""
-    if matched.hits.gold_count.all():
+    count = matched.hits.size - int(np.count_nonzero(matched.hits.gold_count))
+    if not count:
         return ()
-    count = int((matched.hits.gold_count == 0).sum())
     kinds = " or ".join(matcher.reads)
     why = f"no {kinds} in gold: no score by {matcher.name}"
     text, one = f"queries have {why}", f"query has {why}"

@@ -94,9 +94,10 @@ def sniff(head: bytes, path: str) -> Format:
     name = Path(path).name.lower()
     for ending in _PACKED:
         name = name.removesuffix(ending)
+    known = FORMATS.values()
     # Binary formats first: what none of them knows is told apart before any text is.
-    known = sorted(FORMATS.values(), key=lambda f: not f.binary)
-    found = next((f for f in known if f.sniff(head, name)), None)
+    ordered = (f for binary in (True, False) for f in known if f.binary is binary)
+    found = next((f for f in ordered if f.sniff(head, name)), None)
     if found is None or not found.binary:
         kind = foreign_kind(head)
         if kind is not None:

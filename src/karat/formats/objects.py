@@ -5,12 +5,15 @@ without touching every id of a run, and nothing is copied. Whatever is not this 
 is left to the loaders that read anything.
 """
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from math import isfinite
 from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from karat.data.gold import Gold
 from karat.data.identity import as_id
@@ -36,10 +39,9 @@ def plain_run(source: Any, name: str = "run") -> Loaded | None:
     rankings, scored = _by_query(source)
     if rankings is None or not _holds_numbers(rankings, scored=scored):
         return None
-    ids = _some_ids(rankings)
     notices: tuple[Notice, ...] = ()
-    if not (kinds := {*map(type, rankings), *map(type, ids)}) <= {str}:
-        if not _are_ids(kinds):
+    if not _is_text(rankings, _some_ids(rankings)):
+        if not _are_ids(rankings, _some_ids(rankings)):
             return None
         rankings, notices = _coerce(rankings, scored=scored)
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
@@ -54,17 +56,16 @@ def plain_gold(source: Any, name: str = "gold") -> Loaded | None:
     labels, graded = _by_query(source)
     if labels is None or not _holds_numbers(labels, scored=graded):
         return None
-    ids = chain.from_iterable(labels.values())
     notices: tuple[Notice, ...] = ()
-    if not (kinds := {*map(type, labels), *map(type, ids)}) <= {str}:
-        if not _are_ids(kinds):
+    if not _is_text(labels, *labels.values()):
+        if not _are_ids(labels, *labels.values()):
             return None
         labels, notices = _coerce(labels, scored=graded)
-    if graded:
-        _check_grades(labels)
-    else:
+    if not graded:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    return Loaded(gold=Gold(labels, name=name), format=PLAIN, notices=notices)
+    gold = Gold(labels, name=name)
+    _check_grades(gold)
+    return Loaded(gold=gold, format=PLAIN, notices=notices)
 
 
 def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
@@ -85,11 +86,21 @@ def _holds_numbers(rows: dict[Any, Any], *, scored: bool) -> bool:
     return isinstance(next(iter(values), 0.0), Real)
 
 
-def _are_ids(kinds: set[type]) -> bool:
+def _is_text(*ids: Iterable[Any]) -> bool:
+    try:
+        # Quicker than to ask each for its type: only text can be joined.
+        "".join(chain.from_iterable(ids))
+    except TypeError:
+        return False
+    return True
+
+
+def _are_ids(*ids: Iterable[Any]) -> bool:
+    kinds = {*map(type, chain.from_iterable(ids))}
     # NumPy's integers are no ints, but index like them.
-    return all(kind is str or hasattr(kind, "__index__") for kind in kinds) and (
-        bool not in kinds
-    )
+    return all(
+        issubclass(kind, str) or hasattr(kind, "__index__") for kind in kinds
+    ) and (bool not in kinds)
 
 
 def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
@@ -133,13 +144,12 @@ def _coerce(
     return plain, (Notice("coerced", count, text, tuple(examples), one),)
 
 
-def _check_grades(labels: dict[Any, Any]) -> None:
-    # A grade that cannot be in a set is none either, and is named below.
-    with suppress(TypeError):
-        grades = {*chain.from_iterable(map(dict.values, labels.values()))}
-        if {*map(type, grades)} <= {int, float} and _is_finite(sum(grades)):
+def _check_grades(gold: Gold) -> None:
+    # What is no number at all is named below, like what is not finite.
+    with suppress(struct.error):
+        if np.isfinite(gold.grades[1]).all():
             return
-    for query, row in labels.items():
+    for query, row in gold.documents.items():
         for document, grade in row.items():
             if not (isinstance(grade, Real) and _is_finite(grade)):
                 raise DataError(

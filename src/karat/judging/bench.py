@@ -58,9 +58,12 @@ class Bench:
 
     @property
     def source(self) -> str:
-        """How labels name this judge: by its model, or by the function that it is."""
-        name = self.client.model
-        return JUDGES + (self.client.endpoint if " " in name else name)
+        """How labels name this judge: by its model, or by the function that it is.
+
+        Spaces would end the column of a qrels file.
+        """
+        name: str = getattr(self.client, "label", self.client.model)
+        return JUDGES + "_".join(name.split())
 
     @property
     def forgetful(self) -> bool:

@@ -16,9 +16,10 @@ from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.verdicts import Verdict
 from karat.dispatch import Heard, Settings
-from karat.errors import DataError, ParameterError
+from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
 from karat.judging.bench import Bench
+from karat.judging.client import as_client
 from karat.judging.contexts import contexts_of, long_contexts
 from karat.judging.packing import Context
 from karat.judging.splitting import Split, split_references
@@ -37,8 +38,8 @@ class Claims(Matcher):
 
     Attributes:
         client: who answers: a client, the name of a model, a function from prompt to
-            reply, or a bench.
-        settings: how fast, how long and for how much it is asked.
+            reply, or a bench, whose limits hold for all it is used for.
+        settings: how fast, how long and for how much it is asked, in each evaluation.
         votes: how many independent assessors decide, by majority.
         budget: tokens of contexts in one question.
         texts: whether claims and reasons may be shown in results.
@@ -61,7 +62,10 @@ class Claims(Matcher):
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "client", Bench.of(self.client, self.settings))
+        if not isinstance(self.client, Bench):
+            object.__setattr__(self, "client", as_client(self.client))
+        elif self.settings is not None:
+            raise UsageError("a bench has settings of its own; give them to it instead")
         for name in ("votes", "budget"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
@@ -69,8 +73,8 @@ class Claims(Matcher):
 
     @property
     def bench(self) -> Bench:
-        """The model and how it is asked."""
-        return Bench.of(self.client)
+        """The model and how it is asked; limits begin anew unless a bench was given."""
+        return Bench.of(self.client, self.settings)
 
     @property
     def spelling(self) -> Spelling:
@@ -88,14 +92,16 @@ class Claims(Matcher):
         """Have every claim of every query judged."""
         del judged
         _refuse_nothing_to_judge(gold)
-        done = split_references(gold, self.bench, self.questions)
-        gold, queries = done.gold, done.gold.queries
+        queries, bench = gold.queries, self.bench
         rankings = dict(run.rankings(policies))
+        # Before anything is paid for: a document without a text is an error.
         contexts = {
             query: contexts_of(rankings.get(query, []), query, policies)
             for query in queries
         }
-        heard, verdicts = self._verdicts(gold, contexts)
+        done = split_references(gold, bench, self.questions)
+        gold = done.gold
+        heard, verdicts = self._verdicts(gold, contexts, bench)
         usage = self._usage(done, heard, verdicts)
         failures: dict[int, str] = {}
         for place, query in enumerate(queries):
@@ -138,7 +144,7 @@ class Claims(Matcher):
         return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
 
     def _verdicts(
-        self, gold: Gold, contexts: Mapping[str, Sequence[Context]]
+        self, gold: Gold, contexts: Mapping[str, Sequence[Context]], bench: Bench
     ) -> tuple[Heard[tuple[Verdict, ...]], dict[str, tuple[Verdict, ...]]]:
         todo = [query for query in gold.queries if gold.claims.get(query)]
         jobs: list[Callable[[], Deliberation[tuple[Verdict, ...]]]] = [
@@ -152,7 +158,7 @@ class Claims(Matcher):
             for query in todo
             for assessor in range(1, self.votes + 1)
         ]
-        heard = self.bench.hear(jobs)
+        heard = bench.hear(jobs)
         verdicts = {}
         for place, query in enumerate(todo):
             said = heard[place * self.votes : (place + 1) * self.votes]
@@ -204,13 +210,13 @@ class Claims(Matcher):
         verdicts: Mapping[str, Sequence[Verdict]],
         unsplit: Mapping[str, str],
     ) -> tuple[Notice, ...]:
-        said = [verdict for row in verdicts.values() for verdict in row]
+        said = [v for row in verdicts.values() for v in row if v.failure is None]
         alone = (
-            f"judged by {self.bench.source} alone; karat judge --agreement compares a "
-            "judge with people"
+            f"judged by {self.bench.source} alone; read its reasons (--explain QUERY), "
+            "and try it with karat judge --claims --probe"
         )
         were, was = f"claims were {alone}", f"claim was {alone}"
-        notices = [Notice("uncalibrated", len(said), were, one=was)]
+        notices = [Notice("uncalibrated", len(said), were, one=was)] if said else []
         silent = [
             query
             for query in gold.queries

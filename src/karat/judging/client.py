@@ -22,6 +22,11 @@ def as_client(answerer: "str | Answerer | Client") -> Client:
         return OpenAIClient(answerer)
     if isinstance(answerer, Client):
         return answerer
+    if hasattr(answerer, "chat"):
+        raise UsageError(
+            f"an {type(answerer).__name__} does not say which model answers: give the "
+            "model's name alone, or karat.judging.ChatClient(NAME, client=client)"
+        )
     if callable(answerer):
         return FunctionClient(answerer)
     raise UsageError(
@@ -48,6 +53,7 @@ class FunctionClient:
         parameters: anything else that decides the answers.
         is_async: whether the function is to be awaited.
         lasting: whether its replies can be found again by another process.
+        label: how labels name it: as told, else by the function's name.
 
     Example:
         >>> def yes(prompt): return "yes"
@@ -70,6 +76,7 @@ class FunctionClient:
         self.lasting = model is not None or digest is not None
         passing = f"this process {uuid.uuid4().hex[:12]}"
         self.model = model or (f"code {digest[:12]}" if digest else passing)
+        self.label = model or self.endpoint
         self.parameters: Mapping[str, Any] = dict(parameters or {})
 
     def __repr__(self) -> str:

@@ -13,8 +13,10 @@ from karat.judging import prompts
 from karat.judging.bench import Bench
 from karat.judging.packing import pieces
 from karat.judging.replies import (
+    PARROTED,
     Answer,
     ask,
+    is_blank,
     read_numbers,
     read_object,
     read_reason,
@@ -191,7 +193,10 @@ def _read(text: str, passage: str) -> Answer[Grade | None]:
     said = read_numbers(reply.get("grade"))
     if not said or len(said) != 1 or said[0] not in prompts.GRADES:
         return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
-    return Answer(Grade(said[0], read_reason(reply.get("reason"))))
+    reason = read_reason(reply.get("reason"))
+    return (
+        Answer(None, PARROTED) if is_blank(reason) else Answer(Grade(said[0], reason))
+    )
 
 
 def grade_pool(

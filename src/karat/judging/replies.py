@@ -14,9 +14,21 @@ from karat.data.judgements import Prompt, Reply
 from karat.judging import prompts
 from karat.judging.complaints import cut_off
 
-__all__ = ["Answer", "ask", "read_flag", "read_numbers", "read_object", "read_reason"]
+__all__ = [
+    "PARROTED",
+    "Answer",
+    "ask",
+    "is_blank",
+    "read_flag",
+    "read_numbers",
+    "read_object",
+    "read_reason",
+]
 
 T = TypeVar("T")
+
+PARROTED = "it repeats the form it was shown instead of filling it in"
+"""What is wrong with a reply of a model that is too small to judge."""
 
 _REASON = 500
 _DECODER = json.JSONDecoder()
@@ -151,6 +163,11 @@ def read_flag(value: object) -> bool | None:
     if isinstance(value, str):
         value = value.strip().lower()
     return _FLAGS.get(value) if isinstance(value, str | int | float | None) else None
+
+
+def is_blank(text: str) -> bool:
+    """Whether a model repeats the form of a reply instead of filling it in."""
+    return text.strip() == prompts.BLANK
 
 
 def read_reason(value: object) -> str:

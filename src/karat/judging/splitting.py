@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Deliberation, Failure, Usage
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.bench import Bench
-from karat.judging.replies import Answer, ask, read_object
+from karat.judging.replies import PARROTED, Answer, ask, is_blank, read_object
 
 __all__ = ["Split", "split", "split_references"]
 
@@ -40,13 +41,19 @@ def split(question: str | None, reference: str) -> Deliberation[list[str]]:
 
 
 def split_references(
-    gold: Gold, bench: Bench, questions: Mapping[str, str] | None = None
+    gold: Gold, judge: Any, questions: Mapping[str, str] | None = None
 ) -> Split:
     """Have every reference answer split into claims.
 
     Claims that the gold brings are kept as they are and cost no call. New ones name
     their source, so that a saved and corrected file still says who wrote what.
+
+    Args:
+        gold: holds the reference answers.
+        judge: who splits: a bench, a client, a model's name or a function.
+        questions: what the queries ask, which helps.
     """
+    bench = Bench.of(judge)
     asked = questions or {}
     todo = {
         query: text
@@ -80,5 +87,7 @@ def _read_claims(text: str) -> Answer[list[str]]:
     claims = reply.get("claims")
     if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
         return Answer([], "it has no list of claims")
+    if any(map(is_blank, claims)):
+        return Answer([], PARROTED)
     said = (" ".join(claim.split()) for claim in claims)
     return Answer(list(dict.fromkeys(claim for claim in said if claim)))

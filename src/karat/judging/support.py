@@ -15,6 +15,7 @@ from karat.judging.packing import Context, pack
 from karat.judging.replies import (
     Answer,
     ask,
+    is_blank,
     read_flag,
     read_numbers,
     read_object,
@@ -150,6 +151,8 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
         # Complete without parts is how some models say that one is enough.
         complete = False
     reason = read_reason(entry.get("reason"))
+    if is_blank(reason):
+        return "repeats the form it was shown instead of filling it in"
     return _Finding(frozenset(alone), frozenset(parts), complete, reason)
 
 

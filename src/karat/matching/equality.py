@@ -66,13 +66,13 @@ class Id(Matcher):
     ) -> Matched:
         """Look up the gold's ids in the run."""
         run, labels = self._keys(run, gold, policies)
-        hint = _HINTS.get(self.level, STRANGE_IDS)
         return match_labels(
             run,
             labels,
             judged=judged,
             policies=policies,
-            hint=hint,
+            grades=gold.grades if labels is gold.documents else None,
+            hint=_HINTS.get(self.level, STRANGE_IDS),
             groups=gold.groups,
         )
 

@@ -1,9 +1,7 @@
 """Labels looked up in a run by id: what most evaluations come down to."""
 
-from itertools import chain
-
-import numpy as np
-
+from karat.data.arrays import Floats, Ints
+from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import MismatchError
@@ -24,6 +22,7 @@ def match_labels(
     *,
     judged: bool,
     policies: Policies,
+    grades: tuple[Ints, Floats] | None = None,
     hint: str = STRANGE_IDS,
     groups: Groups | None = None,
 ) -> Matched:
@@ -34,17 +33,14 @@ def match_labels(
         labels: what to look up.
         judged: also lay out rows of judged non-relevant documents.
         policies: how ties, duplicates and the like are treated.
+        grades: the number of labels of each query and all grades, where known.
         hint: what to do when none of the labels occurs in the run.
         groups: which labels are alternatives, if any are.
     """
-    count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-    grade = np.fromiter(
-        chain.from_iterable(map(dict.values, labels.values())),  # type: ignore[arg-type]
-        np.float64,
-        int(count.sum()),
-    )
+    count, grade = Gold(labels).grades if grades is None else grades
     # Where every label is positive there is nothing to leave out.
-    judged = bool(judged or policies.judged_only or groups or not (grade <= 0).any())
+    positive = bool(grade.min(initial=1) > 0)
+    judged = bool(judged or policies.judged_only or groups or positive)
     if groups:
         items = items_of(labels, groups)
         count, grade = items.count, items.grade

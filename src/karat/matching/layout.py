@@ -35,7 +35,8 @@ def lay_out(
         policies: how much of each ranking is read.
     """
     missing = located.retrieved < 0
-    if missing.all() and len(missing):
+    absent = np.count_nonzero(missing)
+    if absent and absent == len(missing):
         raise MismatchError(
             "run and gold have no query in common: the run has "
             f"{examples(run.queries())}, the gold {examples(queries)}",
@@ -51,7 +52,7 @@ def lay_out(
         grade=located.grade,
         gold_count=count,
         gold_grade=grade,
-        retrieved=np.maximum(located.retrieved, 0),
+        retrieved=np.maximum(located.retrieved, 0) if absent else located.retrieved,
         item=located.item,
         judged=judged,
     )

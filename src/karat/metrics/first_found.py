@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-import numpy as np
-
 from karat.data.arrays import Floats
 from karat.data.hits import Hits
 from karat.metrics.metric import BinaryMetric
@@ -26,8 +24,9 @@ class ReciprocalRank(BinaryMetric):
         rows = credits.order == 1
         query, rank = credits.query[rows], credits.rank[rows]
         within = self.within(hits, query, rank)
-        score = np.where(credits.relevant > 0, 0.0, np.nan)
-        score[query[within]] = 1.0 / rank[within]
+        # Nothing found is 0, or undefined where the whole is.
+        score = 0 / credits.whole
+        score[query[within]] = 1 / rank[within]
         return score
 
     def workings(self, hits: Hits) -> str:

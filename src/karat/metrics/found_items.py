@@ -152,8 +152,10 @@ class Precision(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """Matched positions over room."""
         matched, room = self._parts(hits)
-        # Where there is no room nothing matches: 0, whatever it is divided by.
-        return np.where(hits.gold_count > 0, matched / np.maximum(room, 1), np.nan)
+        if not isinstance(room, int):
+            # Where there is no room nothing matches: 0, whatever it is divided by.
+            room = np.maximum(room, 1)
+        return np.where(hits.gold_count > 0, matched / room, np.nan)
 
     def workings(self, hits: Hits) -> str:
         """Matched / k."""
@@ -164,7 +166,7 @@ class Precision(BinaryMetric):
         query, rank = hits.positions(self.threshold)
         rows = self.within(hits, query, rank)
         matched = count_by(query[rows], hits.size)
-        room = hits.cutoff(self.k, np.arange(hits.size))
+        room = hits.cutoff(self.k, slice(None))
         if room is None:
             return matched, hits.retrieved
         if self.of == "retrieved":

@@ -77,8 +77,9 @@ class Block:
         its query has another stretch.
         """
         loose = self.query >= 0
-        queries = self.query[loose]
-        if len(np.unique(queries)) < len(queries):
+        # Sorted, not by `np.unique`, which loads NumPy's masked arrays.
+        queries = np.sort(self.query[loose])
+        if (queries[1:] == queries[:-1]).any():
             return self.part(0, 0), self.only(loose)
         loose[1:-1] = False
         return self.part(1, max(len(self.query) - 1, 1)), self.only(loose)
@@ -86,7 +87,7 @@ class Block:
     def pieces(self, rows: int) -> list["Block"]:
         """The block cut between stretches into parts of about so many rows."""
         cuts = np.searchsorted(self.start, np.arange(0, len(self.documents), rows))
-        bounds = [*np.unique(cuts).tolist(), len(self.query)]
+        bounds = [*dict.fromkeys(cuts.tolist()), len(self.query)]
         return [self.part(*pair) for pair in pairwise(bounds) if pair[0] < pair[1]]
 
 

@@ -71,9 +71,10 @@ def _even_qrels(data: bytes) -> dict[str, dict[str, float]] | None:
         value = {grade: number(grade.encode()) for grade in set(grades)}
     except ValueError:
         return None
-    labels: dict[str, dict[str, float]] = {query: {} for query in queries}
-    for query, document, grade in zip(queries, documents, grades, strict=True):
-        labels[query][document] = value[grade]
+    labels: dict[str, dict[str, float]] = {q: {} for q in dict.fromkeys(queries)}
+    rows = map(labels.__getitem__, queries)
+    for row, document, grade in zip(rows, documents, grades, strict=True):
+        row[document] = value[grade]
     distinct = sum(map(len, labels.values()))
     return labels if distinct == len(queries) else None
 

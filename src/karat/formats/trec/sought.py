@@ -4,7 +4,7 @@ from itertools import chain
 
 import numpy as np
 
-from karat.data.arrays import Ints, count_by
+from karat.data.arrays import Ints, as_floats, count_by
 from karat.data.runs import Labels
 from karat.formats.keys.label_table import find_repeated
 from karat.formats.keys.words import MIX, Keys, Words
@@ -32,8 +32,7 @@ class Sought:
         queries = (query.encode("utf-8", "surrogatepass") for query in labels)
         self.number = {query: number for number, query in enumerate(queries)}
         names = [*chain.from_iterable(labels.values())]
-        grades = chain.from_iterable(wanted.values() for wanted in labels.values())
-        grade = np.fromiter(grades, np.float64, len(names))
+        grade = as_floats(chain.from_iterable(w.values() for w in labels.values()))
         count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
         self.item = np.arange(len(names)) if judged else np.flatnonzero(grade > 0)
         self.grade = grade[self.item]

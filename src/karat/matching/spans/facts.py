@@ -78,7 +78,8 @@ def _keys(words: Iterable[str]) -> Words:
     length = np.array([len(word) for word in spelled], np.int64)
     data = b"".join(spelled)
     letters = Letters(data + bytes(WORD), length.cumsum(), data)
-    return np.unique(word_keys(letters, length.cumsum() - length, length))
+    # Not `np.unique`, which loads NumPy's masked arrays: a word twice does no harm.
+    return np.sort(word_keys(letters, length.cumsum() - length, length))
 
 
 _FACTS: Final = _keys((*NEGATIONS, *_NUMBERS.split()))
