@@ -72,13 +72,12 @@ def remotely(
 @pytest.mark.parametrize("metric", [ContextRecall, ContextPrecision])
 def test_a_server_that_fails_a_third_of_the_time_changes_nothing(metric: Any) -> None:
     with FaultServer(rate=0.3, faults=TRANSPORT, right=answer) as server:
-        found = remotely(server, lambda llm: metric(llm).abatch_score(ROWS))
-        calls = server.asked.total()
-        assert calls > 1.25 * len(server.asked)
+        run = partial(remotely, server, lambda llm: metric(llm).abatch_score(ROWS))
+        found = run(timeout=1.5)
+        assert server.asked.total() > 1.25 * len(server.asked)
         assert set(server.met) == {*TRANSPORT, "none"}
-        again = remotely(server, lambda llm: metric(llm).abatch_score(ROWS))
-        assert again == found
-        assert server.asked.total() == calls
+        # Calls that were given up may still get there; of new ones none is allowed.
+        assert run(offline=True) == found
     assert found == calm(metric)
     assert len({result.value for result in found}) > 1
 
@@ -90,7 +89,7 @@ def test_each_fault_alone_is_worth_another_attempt(fault: str) -> None:
             server,
             lambda llm: ContextRecall(llm).abatch_score(ROWS[:8]),
             # Only a server that falls silent has to be given up.
-            timeout=0.4 if fault == "slow" else 60,
+            **({"timeout": 0.4} if fault == "slow" else {}),
         )
         assert server.met[fault] > 0
     assert found == calm(ContextRecall)[:8]

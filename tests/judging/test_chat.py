@@ -183,6 +183,7 @@ def test_replies_last_only_where_the_client_can_be_told_from_others(
         bench = Bench(chat, settings)
         karat.evaluate([SAMPLE], metrics="rr", judge=Claims(bench))
         assert (chat.lasting, bench.forgetful) == (lasting, not lasting)
+        assert bench.source == "judge:gpt-4o-mini"
         assert CANARY not in chat.endpoint
     assert len(asked) == (1 if lasting else 2)
 

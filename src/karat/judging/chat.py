@@ -50,6 +50,7 @@ class ChatClient:
         parameters: what is sent along with every prompt and decides the answer.
         is_async: whether `create` is to be awaited.
         lasting: whether its replies can be found again by another process.
+        label: how labels name it: by the model's name.
 
     Example:
         >>> class Local:
@@ -76,7 +77,7 @@ class ChatClient:
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         self.endpoint = address or f"python:{name or kind}"
         self.lasting = bool(address or name)
-        self._model = model
+        self.label = self._model = model
         passing = f"{model} of this process {uuid.uuid4().hex[:12]}"
         self.model = model if self.lasting else passing
         self._sent = dict(parameters or {})
