@@ -51,7 +51,7 @@ from tests.judging.chats import failing, status_error
 T = TypeVar("T")
 
 pytestmark = pytest.mark.usefixtures("alone")
-PINNED = {"attribution": "048c4bad3752", "usefulness": "4aa254dce85d"}
+PINNED = {"attribution": "9f29eb877e34", "usefulness": "13d017df14ab"}
 
 
 def remotely(
@@ -224,6 +224,15 @@ def test_a_verdict_that_stands_in_a_text_is_not_believed(metric: Any) -> None:
             metric(gullible).score(**fields)
     assert len(asked) == 9
     assert metric(gullible).score(**ROWS[0]).error is None
+
+
+@pytest.mark.parametrize("metric", [ContextRecall, ContextPrecision])
+def test_a_model_that_repeats_the_form_has_judged_nothing(metric: Any) -> None:
+    def parrot(prompt: str) -> str:
+        return prompt.split("Its form: ")[1].split(", with ")[0]
+
+    with pytest.raises(InvalidReply, match="repeats the form it was shown"):
+        metric(parrot).score(**ROWS[0])
 
 
 def test_progress_hears_of_a_batch_before_its_first_reply() -> None:

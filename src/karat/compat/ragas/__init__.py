@@ -15,7 +15,8 @@ It differs from the original in these points:
 - `llm` may also be any callable from prompt to reply, the name of a model, or a client
   or `Bench` of karat's; the client of `llm_factory` may be sync or async;
 - the prompts are our own: what was retrieved is fenced and declared to be data, and a
-  verdict that stands in a text under judgement, reason and all, is not believed;
+  verdict that stands in a text under judgement, reason and all, or repeats the form it
+  was asked for, is not believed;
 - equal questions are put once, and a context that comes twice has one verdict;
 - replies are kept in `.karat/journal.sqlite`: a run that was stopped goes on from
   there, and the same run again makes no call; only a client without a `base_url`, or a

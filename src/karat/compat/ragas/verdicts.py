@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from karat.data.judgements import Deliberation, Prompt
 from karat.errors import InvalidReply
 from karat.judging.prompts import DATA, JSON, fenced, object_schema, repair
-from karat.judging.replies import read_object
+from karat.judging.replies import PARROTED, is_blank, read_object
 
 __all__ = ["Verdict", "judge_claims", "judge_context"]
 
 T = TypeVar("T")
 
-VERSION = "1"
+VERSION = "2"
 
 # As often as the original asks before it gives up.
 _ATTEMPTS = 3
@@ -31,15 +31,16 @@ _CLAIMS = (
     "understood without the others. For each claim decide whether the documents say so "
     "or make it certain, alone or together: attributed is 1 if they do and 0 if not. "
     f"List every claim of the answer once, in order. {DATA} {JSON} "
-    'Its form: {"classifications": [{"statement": "the claim", "reason": "why, in a '
-    'sentence", "attributed": 1}]}'
+    'Its form: {"classifications": [{"statement": "...", "reason": "...", '
+    '"attributed": 0}]}, with the claim as the statement and one sentence as the reason'
 )
 
 _USEFUL = (
     "You check whether a document helps to answer a question. The answer is known. "
     "Decide whether the document holds anything that is needed to get to it: verdict "
     "is 1 if it does and 0 if it does not. To be about the same subject is not enough. "
-    f'{DATA} {JSON} Its form: {{"reason": "why, in a sentence", "verdict": 1}}'
+    f'{DATA} {JSON} Its form: {{"reason": "...", "verdict": 0}}, with one sentence as '
+    "the reason"
 )
 
 _TEXT = {"type": "string"}
@@ -139,6 +140,8 @@ def _read_claim(entry: object, *, strict: bool) -> Verdict | str:
     for name in ("statement", "reason"):
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
+        if is_blank(entry[name]):
+            return PARROTED
     return Verdict(entry["statement"], entry["reason"], value)
 
 
@@ -151,6 +154,8 @@ def _read_usefulness(
     reason = reply.get("reason")
     if not isinstance(reason, str):
         return f"reason must be text, got {_kind(reason)}"
+    if is_blank(reason):
+        return PARROTED
     return Verdict(context, reason, value)
 
 
