@@ -229,7 +229,7 @@ def test_a_verdict_that_stands_in_a_text_is_not_believed(metric: Any) -> None:
 @pytest.mark.parametrize("metric", [ContextRecall, ContextPrecision])
 def test_a_model_that_repeats_the_form_has_judged_nothing(metric: Any) -> None:
     def parrot(prompt: str) -> str:
-        return prompt.split("Its form: ")[1].split(", with ")[0]
+        return prompt.split("Its form: ")[1].split(", with ", maxsplit=1)[0]
 
     with pytest.raises(InvalidReply, match="repeats the form it was shown"):
         metric(parrot).score(**ROWS[0])
