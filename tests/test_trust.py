@@ -70,9 +70,13 @@ def test_a_grade_of_the_judge_counts_before_a_label_that_stays() -> None:
 
 
 def test_labels_that_stay_on_another_scale_are_compared_by_relevance_too() -> None:
-    known = {query: {"c": 1, "d": 0} for query in PEOPLE}
-    judged = {query: {"a": 2, "b": 1} for query in PEOPLE}
-    assert compare(RUNS, judged, PEOPLE, known=known).equal == 1.0
+    people = {query: {**row, "c": 1} for query, row in PEOPLE.items()}
+    known = {query: {"d": 1, "e": 0} for query in PEOPLE}
+    judged = {query: {"a": 2, "b": 1, "c": 0} for query in PEOPLE}
+    found = compare(RUNS, judged, people, known=known)
+    assert found.equal == 1.0
+    assert found.scale is not None
+    assert "the labels that stay are not grades from 0 to 3" in found.scale
 
 
 def test_grades_that_changed_are_counted_on_the_scale_of_people() -> None:

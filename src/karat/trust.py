@@ -48,19 +48,15 @@ def compare(
         >>> compare({}, judged, people).equal
         0.75
     """
-    kept = known or {}
-    graded = _graded(people, kept)
-    line = RELEVANT if graded else None
-    if not graded:
+    kept, scale, line = known or {}, None, _line(people)
+    if not _graded(people, kept):
         scale = _scale(people)
-        people, kept = relevance(people), relevance(kept)
-        judged = relevance(judged, RELEVANT)
+        people, kept = relevance(people, line), relevance(kept, _line(kept))
+        judged, line = relevance(judged, RELEVANT), None
     order = None
     if len(runs) > 1:
         order = _order(runs, people, judged, kept, metric, line)
-    return agreement(
-        people, judged, line=line, order=order, scale=None if graded else scale
-    )
+    return agreement(people, judged, line=line, order=order, scale=scale)
 
 
 def changes(
@@ -110,6 +106,11 @@ def _order(
     return order._replace(asked=asked, threshold=line)
 
 
+def _line(labels: Labels) -> float | None:
+    """From which grade on a label is relevant; any positive one if None."""
+    return RELEVANT if is_graded(labels) else None
+
+
 def _graded(people: Labels, kept: Labels) -> bool:
     """Whether all labels are grades as the judge gives them."""
     return is_graded(people) and (not any(kept.values()) or is_graded(kept))
@@ -122,8 +123,13 @@ def _scale(people: Labels) -> str:
             f"people say 0 or 1, so the judge's {RELEVANT} and {last} count as 1 "
             "beside theirs, and all below as 0"
         )
+    if is_graded(people):
+        return (
+            f"the labels that stay are not grades from 0 to {last}, so "
+            f"{_BY_RELEVANCE}: grade {RELEVANT} or {last}"
+        )
     top = max((grade for row in people.values() for grade in row.values()), default=0)
     return (
-        f"people's grades end at {top:g}, the judge's at {last}, so {_BY_RELEVANCE}: "
-        f"people's above 0, the judge's {RELEVANT} and {last}"
+        f"people's grades end at {top:g} and are not the judge's 0 to {last}, so "
+        f"{_BY_RELEVANCE}: people's above 0, the judge's {RELEVANT} and {last}"
     )

@@ -257,8 +257,8 @@ def test_grades_are_compared_on_the_scale_of_people(
     rates = [rate["name"] for rate in facts["agreement"]["rates"]]
     assert rates == ["relevant, judge agrees", "not relevant, judge agrees"]
     short = json.loads(karat(*TWO, "--agreement", "short.qrels", "--json").out)
-    scale = "scale: people's grades end at 2, the judge's at 3, so compared is whether"
-    assert short["agreement"]["notes"][0].startswith(scale)
+    scale = "people's grades end at 2 and are not the judge's 0 to 3, so compared is "
+    assert short["agreement"]["scale"].startswith(scale)
     # Cut at 1 or at 2, people's labels say the same about what is relevant.
     assert short["agreement"]["kappa"] == facts["agreement"]["kappa"]
     graded_too = karat(*TWO, "--agreement", "gold.qrels").out

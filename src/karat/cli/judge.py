@@ -93,7 +93,7 @@ _FILES = ("gold", "agreement", "queries", "corpus")
 def command(**options: Any) -> None:
     """Grade the top k of RUN... from 0 to 3 with a model, and write that as gold.
 
-    Every metric works on such gold; grade 1 does not help to answer, so score it with
+    Every metric works on such gold. Grade 1 does not help to answer, so score with
     --threshold 2. With --votes, the median of the grades counts. Labels name the model,
     and reports show where they are mixed with people's. With --gold, labels that exist
     stay as they are, and only their holes are judged. How far the model can be trusted

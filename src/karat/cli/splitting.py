@@ -10,6 +10,7 @@ import click
 
 from karat.cli.judges import votes_of
 from karat.cli.saying import say
+from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
@@ -109,6 +110,7 @@ def _claims(
 ) -> dict[str, Any]:
     """Everything about claims in plain values."""
     return {
+        "schema_version": SCHEMA_VERSION,
         "source": bench.source,
         "claims": [
             {

@@ -153,8 +153,8 @@ class Findings:
             )
         top = max(grade for row in self.known.values() for grade in row.values())
         return (
-            f"people's grades end at {top:g}, the judge's at {last}, and both are "
-            "written as they are"
+            f"people's grades end at {top:g} and are not the judge's 0 to {last}; both "
+            "are written as they are"
         )
 
     def to_dict(self, *, texts: bool) -> dict[str, Any]:

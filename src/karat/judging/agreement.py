@@ -115,7 +115,7 @@ class Agreement:
             notes.append(f"{DASH}: {text}, so chance explains it all")
         elif self.unvaried:
             who = " and ".join(self.unvaried)
-            text = "agreement beyond chance cannot show, and kappa is 0 whatever it is"
+            text = "kappa is 0 however often both agree: nothing is beyond chance"
             notes.append(f"kappa: {who} gave one grade only, so {text}")
         elif poor := self._poor():
             notes.append(f"agreement: {poor}")
@@ -140,6 +140,7 @@ class Agreement:
         return {
             "n": self.n,
             "queries": self.queries,
+            "scale": self.scale,
             **{name: _plain(figure.value) for name, figure in named.items()},
             "intervals": {
                 name: figure.interval and figure.interval[:2]

@@ -79,6 +79,8 @@ class Order(NamedTuple):
         """Both orders in words, and what they rest on."""
         asked = counted(self.asked, "query")
         basis = f"{self.queries} of {asked}: those where both labels score every run"
+        if self.queries == self.asked:
+            basis = f"all {asked}"
         if not self.queries:
             return [f"order by {self.metric}: none, for it rests on {basis}"]
         people, judge = _ranking(self.people), _ranking(self.judge)

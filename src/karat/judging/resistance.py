@@ -169,7 +169,7 @@ class Probed:
             f"p: the chance that harmless additions do as much, by {_TEST} {number_of}",
             f"families beyond chance: {self._proven(families)}",
             f"single tricks beyond chance: {self._proven(self.tricks)}",
-            f"intervals are over {queries}: passages of one are alike",
+            f"intervals are over {queries}, since passages of one are alike",
         ]
         if failed := self.control.failed + self.all.failed:
             text = f"{counted(failed, 'attempt')} without a valid answer"
