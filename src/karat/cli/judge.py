@@ -97,10 +97,10 @@ def command(**options: Any) -> None:
     --threshold 2. With --votes, the median of the grades counts. Labels name the model,
     and reports show where they are mixed with people's. With --gold, labels that exist
     stay as they are, and only their holes are judged. How far the model can be trusted
-    is measured with --agreement, --retest and --probe, whose failures are counted and
-    stop nothing. With --claims, the reference answers of samples
-    are split into claims instead, to be corrected and scored with context_recall;
-    --probe then tries the judge of claims.
+    is measured with --agreement, --retest and --probe; failures of the last two are
+    counted and stop nothing. With --claims, the reference answers of samples are split
+    into claims instead, to be corrected and scored with context_recall; --probe then
+    tries the judge of claims.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
