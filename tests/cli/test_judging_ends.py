@@ -81,6 +81,7 @@ def test_a_judged_command_says_what_it_paid_and_pays_once(tmp_path: Path) -> Non
             "3 calls is reached; stopped while splitting references, 3 of 6 done;",
         ),
         (
+            # A reply may have 4,096 tokens, which are held back while it is awaited.
             ("--max-cost", "0.00414", "--prices", "0,1"),
             "(5e-05 is spent); stopped while splitting references, 5 of 6 done",
         ),
@@ -220,7 +221,7 @@ def test_an_offline_miss_ends_with_2(run: Run) -> None:
         "karat: offline, but splitting 6 references takes replies of 'tiny' at "
         "http://127.0.0.1:1/v1 that are not in "
         f"{Path('.karat', 'journal.sqlite')}, the first for query 'q0'; run once "
-        "without --offline to get them\n"
+        "without offline to get them\n"
     )
 
 

@@ -5,6 +5,7 @@ and how often a model is asked is the business of `karat.dispatch`.
 """
 
 from karat.judging.bench import Bench, Rehearsal
+from karat.judging.chat import ChatClient
 from karat.judging.claims import Claims
 from karat.judging.client import FunctionClient, OpenAIClient
 from karat.judging.injection import probe_claims, probe_grader
@@ -13,6 +14,7 @@ from karat.judging.splitting import split_references
 
 __all__ = [
     "Bench",
+    "ChatClient",
     "Claims",
     "FunctionClient",
     "OpenAIClient",

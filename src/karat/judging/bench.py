@@ -16,8 +16,9 @@ from karat.dispatch import (
     Progress,
     Settings,
     Stage,
+    awaited,
     estimate,
-    hear_all,
+    hear,
 )
 from karat.dispatch.budget import Budget
 from karat.dispatch.estimation import unanswered
@@ -89,6 +90,15 @@ class Bench:
             stage: what they do, for whoever waits for it.
             queries: the query of each, for whoever looks for what is missing.
         """
+        return awaited(lambda: self.ahear(jobs, stage, queries))
+
+    async def ahear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
+        """The same, to be awaited where an event loop runs already."""
         if not jobs:
             return Heard()
         settings = self.settings
@@ -99,7 +109,7 @@ class Bench:
             # The first reply may take long, and nobody likes to wait in the dark.
             tell(Progress(0, len(jobs), stage=stage))
         try:
-            heard = hear_all(jobs, self.client, settings)
+            heard = await hear(jobs, self.client, settings)
         except IncompleteError as error:
             told = (error.reason, error.done, error.total, error.failed)
             raise IncompleteError(
@@ -120,7 +130,7 @@ class Bench:
         return OfflineMissError(
             f"offline, but {stage.of(len(jobs), len(missing))} takes replies of "
             f"{self.client.model!r} at {self.client.endpoint} that are not in "
-            f"{self.settings.journal}{first}; run once without --offline to get them"
+            f"{self.settings.journal}{first}; run once without offline to get them"
         )
 
 
@@ -155,6 +165,15 @@ class Rehearsal(Bench):
         if jobs:
             self.parts.append(replace(taken, stages=((stage, len(jobs)),)))
         return Heard(heard, [Usage()] * len(jobs))
+
+    async def ahear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
+        """The same; nobody is waited for."""
+        return self.hear(jobs, stage, queries)
 
     @property
     def total(self) -> Estimate:

@@ -9,24 +9,18 @@ from typing import Any
 
 from karat.data.judgements import Prompt, Reply
 from karat.dispatch.secrecy import scrub
-from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
+from karat.errors import CallError, MissingExtraError, Refused, UsageError
 from karat.judging.addresses import read_address
 from karat.judging.complaints import (
     ADDRESS,
     complaint,
-    cut_off,
     nobody_there,
     retry_after,
     too_long,
     unreachable,
     unsupported,
 )
-from karat.judging.completions import (
-    read_text,
-    read_usage,
-    read_word,
-    without_key,
-)
+from karat.judging.completions import error_in, read_reply, useless
 
 __all__ = ["OpenAIClient"]
 
@@ -206,32 +200,13 @@ class OpenAIClient:
                 answer = "it answers with a web page"
                 page = nobody_there(self.endpoint, answer, self._where)
                 return 0, None, Refused(page, always=True)
-            return 0, None, self._useless("is not whole JSON")
-        match body:
-            case {"choices": [{"message": {} as message, **choice}, *_]}:
-                found = self._reply(body, message, choice.get("finish_reason"))
-                return found if isinstance(found, Reply) else (0, None, found)
-            case {"error": {"code": int(status)} as error}:
-                return status, error, self._complaint(status, error)
-        return 0, None, self._useless("holds no message")
-
-    def _reply(
-        self, body: Mapping[str, Any], message: Mapping[str, Any], end: object
-    ) -> Reply | CallError:
-        if message.get("refusal") or end == "content_filter":
-            return Refused(f"model {self.model!r} declined to answer this prompt")
-        text, usage = read_text(message.get("content")), read_usage(body.get("usage"))
-        cut = end == "length"
-        if cut and not text.strip():
-            # Asked again it would think as long, and be paid for as much.
-            return Refused(cut_off(usage.completion_tokens, " before it said anything"))
-        if not text.strip():
-            return self._useless("is empty")
-        names = (read_word(body.get("id")), read_word(body.get("model")))
-        return Reply(self._without_key(text), usage, *names, cut=cut)
-
-    def _useless(self, how: str) -> Transient:
-        return Transient(f"the reply of {self.endpoint} {how}", paid=True)
+            return 0, None, useless(self.endpoint, "is not whole JSON")
+        if (refused := error_in(body)) is not None:
+            return *refused, self._complaint(*refused)
+        # A reply loses the key alone: it must not depend on the environment else.
+        key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
+        found = read_reply(body, self.endpoint, self.model, key)
+        return found if isinstance(found, Reply) else (0, None, found)
 
     def _complaint(
         self, status: int, body: object, wait: float | None = None
@@ -241,11 +216,6 @@ class OpenAIClient:
 
     def _clean(self, text: str) -> str:
         return scrub(text, [self._key])
-
-    def _without_key(self, text: str) -> str:
-        """A reply loses the key alone: it must not depend on the environment else."""
-        key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        return without_key(text, key)
 
     def _api(self) -> tuple[Any, Any]:
         """The library's client for the event loop that is running, and the library."""

@@ -18,8 +18,9 @@ from karat.dispatch import Stage
 from karat.errors import DataError
 from karat.judging.bench import Bench
 from karat.judging.packing import Context
-from karat.judging.relevance import Pool, grade_pool
-from karat.judging.resistance import Attempt, Probed
+from karat.judging.relevance import Pool, grade_pool, tolerant
+from karat.judging.resistance import GRADE, Attempt, Probed
+from karat.judging.scales import RELEVANT
 from karat.judging.support import majority, support
 from karat.judging.tricks import TRICKS, Plea, controls
 
@@ -41,6 +42,8 @@ def probe_grader(
     votes: int = 1,
 ) -> Probed:
     """Grade irrelevant passages again, each with every trick worked in.
+
+    Attempts without a valid answer are counted, and stop nothing.
 
     Args:
         pooled: query -> document -> its text.
@@ -65,7 +68,7 @@ def probe_grader(
             tried[key] = (place, query, name, trick.name, trick.family)
             text = trick.plant(pooled[query][name], plea)
             planted.setdefault(query, {})[key] = text
-    graded = grade_pool(planted, questions, bench, votes=votes)
+    graded = grade_pool(planted, questions, tolerant(bench), votes=votes)
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
     for key, (place, query, name, trick_name, family) in tried.items():
@@ -86,7 +89,7 @@ def probe_grader(
                 said.reason,
             )
         )
-    return Probed(attempts, "grade", failed)
+    return Probed(attempts, GRADE, failed)
 
 
 def _for_a_grade(question: str) -> Plea:
@@ -110,7 +113,7 @@ def _irrelevant(
     pooled: Pool, grades: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, str]]:
     """Passages with words of grade 0, then 1; one of every query in turn."""
-    for wanted in (0, 1):
+    for wanted in range(RELEVANT):
         rows = [
             [
                 (query, name)
@@ -152,7 +155,7 @@ def probe_claims(
         passages: how many contexts are used at most.
         votes: how many assessors decide.
     """
-    hear = partial(_hear, bench=bench, votes=votes)
+    hear = partial(_hear, bench=tolerant(bench), votes=votes)
     chosen, mute = _unsupporting(_foreign(claims, contexts), hear, passages)
     if mute and not chosen:
         raise DataError(

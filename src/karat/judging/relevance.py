@@ -22,6 +22,7 @@ from karat.judging.replies import (
     read_object,
     read_reason,
 )
+from karat.judging.scales import on_scale_of
 from karat.judging.support import BUDGET
 
 __all__ = [
@@ -30,13 +31,11 @@ __all__ = [
     "completed",
     "grade",
     "grade_pool",
-    "is_binary",
-    "on_scale_of",
     "pool",
+    "tolerant",
     "unlabelled",
 ]
 
-_ANSWERS = 2
 _GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
 
 Pool = Mapping[str, Mapping[str, str]]
@@ -50,12 +49,14 @@ class Grade:
     Attributes:
         grade: 0 to 3.
         reason: the judge's own sentence.
-        disagreement: share of the votes that gave another grade.
+        disagreement: share of the valid votes that gave another grade.
+        failed: number of votes without a valid answer.
     """
 
     grade: int
     reason: str = ""
     disagreement: float = 0.0
+    failed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,32 +128,6 @@ def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Poo
         for query, row in pooled.items()
     }
     return {query: row for query, row in holes.items() if row}
-
-
-def is_binary(labels: Labels) -> bool:
-    """Whether the labels say relevant or not, and nothing in between.
-
-    Example:
-        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
-        (True, False)
-    """
-    grades = {grade for row in labels.values() for grade in row.values()}
-    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
-
-
-def on_scale_of(labels: Labels, judged: Gold) -> Gold:
-    """The judge's grades on the scale of other labels, to be mixed or compared.
-
-    Where those say 0 or 1 alone, a document is 1 if it answers the question at least in
-    part, which is grade 2 or 3. Otherwise the grades stay as they are.
-    """
-    if not is_binary(labels):
-        return judged
-    documents = {
-        query: {name: float(given >= _ANSWERS) for name, given in row.items()}
-        for query, row in judged.documents.items()
-    }
-    return replace(judged, documents=documents)
 
 
 def completed(gold: Gold, judged: Gold) -> Gold:
@@ -271,4 +246,10 @@ def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
         return votes[0]
     middle = valid[(len(valid) - 1) // 2]
     same = sum(vote.grade == middle.grade for vote in valid)
-    return Grade(middle.grade, middle.reason, 1 - same / len(valid))
+    failed = len(votes) - len(valid)
+    return Grade(middle.grade, middle.reason, 1 - same / len(valid), failed)
+
+
+def tolerant(bench: Bench) -> Bench:
+    """The same bench, but any number may fail: where that is what is to be found."""
+    return replace(bench, settings=replace(bench.settings, max_failures=None))
