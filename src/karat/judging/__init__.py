@@ -4,6 +4,7 @@ A judge is a generator: it yields prompts, receives replies and returns its verd
 and how often a model is asked is the business of `karat.dispatch`.
 """
 
+from karat.dispatch import Prices, Settings
 from karat.judging.bench import Bench, Rehearsal
 from karat.judging.chat import ChatClient
 from karat.judging.claims import Claims
@@ -18,7 +19,9 @@ __all__ = [
     "Claims",
     "FunctionClient",
     "OpenAIClient",
+    "Prices",
     "Rehearsal",
+    "Settings",
     "completed",
     "grade_pool",
     "pool",

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from karat.data.gold import Item
 from karat.data.judgements import Deliberation, Failure
@@ -36,7 +36,7 @@ def probe_grader(
     pooled: Pool,
     questions: Mapping[str, str],
     grades: Mapping[str, Mapping[str, float]],
-    bench: Bench,
+    judge: Any,
     *,
     passages: int = PASSAGES,
     votes: int = 1,
@@ -49,7 +49,7 @@ def probe_grader(
         pooled: query -> document -> its text.
         questions: what each query asks.
         grades: the judge's own grades without tricks.
-        bench: the model and how it is asked.
+        judge: who grades: a bench, a client, a model's name or a function.
         passages: how many irrelevant passages are used at most.
         votes: how many assessors decide, as they did without tricks.
     """
@@ -68,7 +68,7 @@ def probe_grader(
             tried[key] = (place, query, name, trick.name, trick.family)
             text = trick.plant(pooled[query][name], plea)
             planted.setdefault(query, {})[key] = text
-    graded = grade_pool(planted, questions, tolerant(bench), votes=votes)
+    graded = grade_pool(planted, questions, tolerant(Bench.of(judge)), votes=votes)
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
     for key, (place, query, name, trick_name, family) in tried.items():
@@ -139,7 +139,7 @@ class _Foreign(NamedTuple):
 def probe_claims(
     claims: Mapping[str, Sequence[Item]],
     contexts: Mapping[str, Sequence[Context]],
-    bench: Bench,
+    judge: Any,
     *,
     passages: int = PASSAGES,
     votes: int = 1,
@@ -151,11 +151,11 @@ def probe_claims(
     Args:
         claims: what the documents of each query should support.
         contexts: rank and text of the documents that each query retrieved.
-        bench: the model and how it is asked.
+        judge: who is tried: a bench, a client, a model's name or a function.
         passages: how many contexts are used at most.
         votes: how many assessors decide.
     """
-    hear = partial(_hear, bench=tolerant(bench), votes=votes)
+    hear = partial(_hear, bench=tolerant(Bench.of(judge)), votes=votes)
     chosen, mute = _unsupporting(_foreign(claims, contexts), hear, passages)
     if mute and not chosen:
         raise DataError(

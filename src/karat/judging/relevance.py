@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from karat.data.gold import Gold
 from karat.data.judgements import Deliberation, Failure
@@ -179,7 +180,7 @@ def _read(text: str, passage: str) -> Answer[Grade | None]:
 def grade_pool(
     pooled: Pool,
     questions: Mapping[str, str],
-    bench: Bench,
+    judge: Any,
     *,
     votes: int = 1,
     budget: int = BUDGET,
@@ -190,11 +191,12 @@ def grade_pool(
     Args:
         pooled: query -> document -> its text.
         questions: what each query asks.
-        bench: the model and how it is asked.
+        judge: who grades: a bench, a client, a model's name or a function.
         votes: how many independent assessors decide, by their median.
         budget: tokens of a document in one question.
         first: the number of the first assessor; another one is asked anew.
     """
+    bench = Bench.of(judge)
     for query in pooled:
         if not questions.get(query, "").strip():
             raise DataError(
