@@ -8,7 +8,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import Deliberation, Failure, Prompt, Reply, Usage
 from karat.data.tables import counted
-from karat.dispatch.asking import Asking, Stopped
+from karat.dispatch.asking import Asking
+from karat.dispatch.attempts import Stopped
 from karat.dispatch.awaiting import awaited
 from karat.dispatch.journal import Journal
 from karat.dispatch.keys import Keys
@@ -131,7 +132,7 @@ class _Hearing(Generic[T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        problem = self._asking.problem
+        problem = self._asking.attempts.problem
         if isinstance(problem, IncompleteError):
             done, total = len(self._results) - self._failed, len(self._jobs)
             kept = self._settings.journal is not None
@@ -144,14 +145,14 @@ class _Hearing(Generic[T]):
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
-            if self._asking.problem is not None:
+            if self._asking.attempts.problem is not None:
                 return
-            calls = self._asking.budget.calls
+            calls = self._asking.attempts.budget.calls
             try:
                 result = await self._deliberate(row)
             except Stopped:
                 return
-            self._fresh += self._asking.budget.calls > calls
+            self._fresh += self._asking.attempts.budget.calls > calls
             self._results[row] = result
             if isinstance(result, Failure):
                 self._count(result)
@@ -183,11 +184,11 @@ class _Hearing(Generic[T]):
             # brought stays good.
             useless = [key for prompt, key in asked if asked[-1][0].repairs(prompt)]
             await self._asking.condemn(useless)
-            reason = self._asking.sentence(error)
+            reason = self._asking.attempts.sentence(error)
             return Failure(reason, "invalid", max(1, len(useless)))
         except CallError as error:
             kind = "refused" if isinstance(error, Refused) else "transient"
-            return Failure(self._asking.sentence(error), kind, error.attempts)
+            return Failure(self._asking.attempts.sentence(error), kind, error.attempts)
         finally:
             judge.close()
             self._usage[row] = _taken(replies)
@@ -197,7 +198,7 @@ class _Hearing(Generic[T]):
         self._failed += 1
         most = self._settings.max_failures
         if most is not None and self._failed > most:
-            self._asking.stop(
+            self._asking.attempts.stop(
                 IncompleteError(
                     f"{counted(self._failed, 'row')} failed, and {most} may "
                     f"(the last one: {failure.reason})"
@@ -205,7 +206,11 @@ class _Hearing(Generic[T]):
             )
 
     def _progress(self) -> Progress:
-        budget, done, total = self._asking.budget, len(self._results), len(self._jobs)
+        budget, done, total = (
+            self._asking.attempts.budget,
+            len(self._results),
+            len(self._jobs),
+        )
         elapsed = time.monotonic() - self._began
         return Progress(
             done,

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from karat.data.gold import Gold, Item
-from karat.data.hits import Hits
+from karat.data.gold import Gold
 from karat.data.judgements import Deliberation, Failure, Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice, Run
+from karat.data.runs import Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.verdicts import Verdict
 from karat.dispatch import Heard, Settings, Stage
@@ -21,6 +20,7 @@ from karat.judging import prompts
 from karat.judging.bench import Bench
 from karat.judging.client import as_client
 from karat.judging.contexts import contexts_of, long_contexts
+from karat.judging.layout import lay_out
 from karat.judging.packing import Context
 from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, MOST_VOTES, majority, support
@@ -115,7 +115,7 @@ class Claims(Matcher):
             if reasons := [why for why in whys if why is not None]:
                 failures[place] = reasons[0]
         return Matched(
-            hits=_lay_out(gold, rankings, verdicts, policies),
+            hits=lay_out(gold, rankings, verdicts, policies),
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
@@ -257,45 +257,4 @@ def _refuse_nothing_to_judge(gold: Gold) -> None:
         f"there is nothing to judge: no query has claims or a reference answer{empty}",
         path=gold.name,
         hint="a sample needs a field such as reference or claims; --map names another",
-    )
-
-
-def _lay_out(
-    gold: Gold,
-    rankings: Mapping[str, Sequence[Document]],
-    verdicts: Mapping[str, Sequence[Verdict]],
-    policies: Policies,
-) -> Hits:
-    rows: list[tuple[int, int, float, int]] = []
-    grades: list[float] = []
-    counts: list[int] = []
-    for place, query in enumerate(gold.queries):
-        said = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
-        # Claims of one group are alternatives: one item, found wherever any of them is.
-        groups: dict[tuple[str, str], list[Item]] = {}
-        for item in gold.claims.get(query, ()):
-            name = ("group", item.group) if item.group else ("claim", item.id)
-            groups.setdefault(name, []).append(item)
-        counts.append(len(groups))
-        for items in groups.values():
-            grade = max(item.grade for item in items)
-            ranks = {rank for item in items for rank in said.get(item.id, ())}
-            rows += [(place, rank, grade, len(grades)) for rank in ranks]
-            grades.append(grade)
-    rows.sort()
-    columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
-    retrieved = [len(rankings.get(query, ())) for query in gold.queries]
-    if policies.duplicates == "collapse":
-        texts = ({d.text for d in rankings.get(q, ())} for q in gold.queries)
-        retrieved = [*map(len, texts)]
-    if policies.depth is not None:
-        retrieved = [min(count, policies.depth) for count in retrieved]
-    return Hits(
-        query=np.array(columns[0], np.int64),
-        rank=np.array(columns[1], np.int64),
-        grade=np.array(columns[2], np.float64),
-        gold_count=np.array(counts, np.int64),
-        gold_grade=np.array(grades, np.float64),
-        retrieved=np.array(retrieved, np.int64),
-        item=np.array(columns[3], np.int64),
     )
