@@ -1,10 +1,9 @@
 """The parts of what a server sends back, which servers write in several ways."""
 
 from karat.data.judgements import Usage
+from karat.dispatch.secrecy import mask
 
 __all__ = ["read_text", "read_usage", "read_word", "without_key"]
-
-_SHORTEST_KEY = 8
 
 
 def read_text(content: object) -> str:
@@ -30,4 +29,4 @@ def read_word(value: object) -> str | None:
 
 def without_key(text: str, key: str | None) -> str:
     """A reply without the key, should it quote it; `none` and the like are no key."""
-    return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text
+    return mask(text, [key]) if key else text
