@@ -74,6 +74,10 @@ class OpenAIClient:
     ) -> None:
         if not model.strip():
             raise UsageError("a model has no name; give one, as in --model gpt-4o-mini")
+        if model != sendable(model):
+            raise UsageError(
+                "the model's name holds bytes that are no UTF-8; type it anew"
+            )
         if wrong := _NO_PARAMETERS.intersection(parameters or {}):
             # Parameters are kept in the journal, where no key may be.
             raise UsageError(
