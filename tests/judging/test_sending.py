@@ -19,7 +19,7 @@ from karat.data.judgements import Failure, Prompt, Reply
 from karat.dispatch import Refused, Settings, Transient, hear_all
 from karat.dispatch.journal import Keys
 from karat.errors import UsageError
-from karat.judging.client import OpenAIClient
+from karat.judging.client import FunctionClient, OpenAIClient
 from karat.judging.complaints import complaint, unsupported
 from tests.dispatch.fault_server import FaultServer, completion
 from tests.judging.test_client import PROMPT, answering, ask, error
@@ -243,6 +243,8 @@ def test_a_socks_proxy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_parameter_that_json_cannot_hold_is_refused(value: object) -> None:
     with pytest.raises(UsageError, match="parameter 'x' must have a value that JSON"):
         OpenAIClient("tiny", "http://127.0.0.1:1/v1", parameters={"x": value})
+    with pytest.raises(UsageError, match="parameter 'x' must have a value that JSON"):
+        FunctionClient(str, parameters={"x": value})
 
 
 def test_a_model_whose_name_is_no_text_is_refused() -> None:
