@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from karat.data.judgements import Prompt
-from karat.dispatch.journal import Entry, Journal, Keys
+from karat.dispatch.journal import Entry, Journal
+from karat.dispatch.keys import Keys
 from karat.dispatch.settings import JOURNAL
 from tests.cli.conftest import Karat
 from tests.dispatch.judges import Scripted

@@ -259,8 +259,11 @@ def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
         karat(*asked, "--agreement", "gold.qrels", "--json").out
     )
     assert len(model.asked) == calls
-    assert facts["calibrated"] is True
-    assert facts["agreement"]["order"]["systems"] == 2
+    assert (facts["compared"], facts["schema_version"]) == (True, 1)
+    assert facts["flips"] is None
+    order = facts["agreement"]["order"]
+    assert (order["metric"], order["systems"]) == ("ndcg@10", 2)
+    assert set(order["people"]) == set(order["judge"]) == {"keyword.run", "dense.run"}
     assert {grade["reason"] for grade in facts["grades"]} == {"by script"}
 
 
@@ -275,6 +278,57 @@ def test_a_judge_may_be_tried_with_tricks_and_asked_again(
     assert "changed when asked again" in done.out
 
 
+def test_what_fails_when_asked_again_is_shown_and_told_by_the_exit_code(
+    karat: Karat, teach: Teach
+) -> None:
+    def answer(prompt: Prompt) -> str:
+        fresh = "You are assessor" in prompt.user
+        return "hm" if fresh or "Ignore all" in prompt.user else grades(prompt)
+
+    teach(answer)
+    asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "1", "--retest")
+    done = karat(*asked)
+    assert done.code == 3
+    assert "asked again: 40 documents without a grade" in done.out
+    assert "40 judgements could not be had when asked again, first for q01" in done.err
+    done = karat(*asked, "--json", "--max-failures", "39")
+    assert (done.code, json.loads(done.out)["flips"]["failed"]) == (3, 40)
+    # Tricks that break a judge are findings too: the tables are shown all the same.
+    most = (*asked, "--max-failures", "40", "--probe", "--probe-passages", "2")
+    done = karat(*most)
+    assert done.code == 0, done.err
+    assert "failed: 2 attempts without a valid answer" in done.out
+
+
+def test_votes_that_fail_are_counted(karat: Karat, teach: Teach) -> None:
+    def answer(prompt: Prompt) -> str:
+        return "hm" if "You are assessor" in prompt.user else grades(prompt)
+
+    teach(answer)
+    asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "1", "--votes", "3")
+    done = karat(*asked, "-o", "x.qrels", "--max-failures", "80")
+    assert done.code == 0, done.err
+    rest = "on 40 documents whose grade rests on the others"
+    assert f"votes: 80 votes without a valid answer, {rest}" in done.out
+    facts = json.loads(karat(*asked, "--json", "--max-failures", "80").out)
+    assert {grade["failed_votes"] for grade in facts["grades"]} == {2}
+
+
+def test_gold_is_written_to_every_file_that_is_named(
+    karat: Karat, teach: Teach
+) -> None:
+    teach(grades)
+    asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "2")
+    done = karat(*asked, "-o", "a.qrels", "-o", "b.jsonl")
+    assert done.code == 0, done.err
+    assert "score with --threshold 2" in done.out
+    scored = [
+        karat("evaluate", "dense.run", "-g", name, "-m", "rr", "--threshold", "2").out
+        for name in ("a.qrels", "b.jsonl")
+    ]
+    assert scored[0].replace("a.qrels", "b.jsonl") == scored[1]
+
+
 def test_references_are_split_once_and_saved_to_be_corrected(
     karat: Karat, samples: str, folder: Path, teach: Teach
 ) -> None:
@@ -283,6 +337,7 @@ def test_references_are_split_once_and_saved_to_be_corrected(
     assert done.code == 0, done.err
     lines = (folder / "claims.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
+    assert done.out.strip() == "3 claims from 2 references"
     assert [claim["text"] for claim in rows[0]["claims"]] == [
         "Dough rises",
         "Salt comes last",
@@ -293,9 +348,24 @@ def test_references_are_split_once_and_saved_to_be_corrected(
     assert {prompt.name for prompt in model.asked[calls:]} == {"support"}
 
 
+def test_samples_without_a_reference_are_counted(
+    karat: Karat, samples: str, folder: Path, teach: Teach
+) -> None:
+    teach(KNOWS)
+    bare = {"id": "q3", "query": "What is tea?", "contexts": ["Tea is a drink."]}
+    own = {**bare, "id": "q4", "claims": ["Tea is a drink.", "Tea is hot."]}
+    with (folder / samples).open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in (bare, own))
+    done = karat("judge", samples, "--claims", "--model", "m", "-o", "claims.jsonl")
+    counts = "3 claims from 2 references, 2 claims brought by samples, 1 sample without"
+    assert done.out.strip() == counts
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (("keyword.run", "--model", "m", "-o", "x"), ".qrels, .tsv, .csv"),
+        (("keyword.run", "--model", "m", "-o", "x.foo"), "end the name in one of"),
         (("keyword.run", "--model", "m"), "say where to write with -o FILE"),
         (("keyword.run", "-o", "x.qrels"), "no model to ask"),
         (("keyword.run", "-o", "x.qrels", "--model", "m", "-k", "0"), "integer >= 1"),
@@ -307,7 +377,7 @@ def test_references_are_split_once_and_saved_to_be_corrected(
         ),
         (("samples.jsonl", "--claims", "--model", "m"), "-o FILE"),
         (("plain.jsonl", "--claims", "--model", "m", "-o", "x.csv"), "no sample has"),
-        (("samples.jsonl", "--claims", "--model", "m", "-o", "x"), "the format"),
+        (("samples.jsonl", "--claims", "--model", "m", "-o", "x"), "name in one of"),
         (("samples.jsonl", "--claims", "--model", "m", "-o", "x.qrels"), "no samples"),
         (("keyword.run", "--model", "m", "-o", "x.run"), "trec_run holds no gold"),
     ],

@@ -9,16 +9,21 @@ from typing import Any
 
 from karat.compat.ragas import llm_factory
 from karat.dispatch import Settings
+from tests.judging.chats import completion
 
 CANARY = "sk-canary-0123456789"
 
 
 def settings(**changes: Any) -> Settings:
-    """Settings for those who cannot wait."""
+    """Settings for those who cannot wait, and give up all the same only when told.
+
+    With a short timeout a busy machine may be too late any number of times in a row.
+    """
     plain: dict[str, Any] = {
         "concurrency": 16,
-        "timeout": 1.5,
-        "max_attempts": 12,
+        "timeout": 60,
+        "max_attempts": 1000,
+        "patience": 1000,
         "first_wait": 0.01,
         "longest_wait": 0.05,
     }
@@ -57,8 +62,7 @@ def answer(user: str) -> dict[str, Any]:
 
 def reply(user: str, **facts: Any) -> Any:
     """The answer as a client's completion."""
-    message = SimpleNamespace(content=json.dumps(answer(user)))
-    return SimpleNamespace(choices=[SimpleNamespace(message=message)], **facts)
+    return completion(json.dumps(answer(user)), **facts)
 
 
 class Chat:
@@ -75,26 +79,6 @@ class Chat:
         if len(self.asked) == 40:
             self.forty.set()
         return reply(self.asked[-1], model=model)
-
-
-def failing(error: Exception, **facts: Any) -> Any:
-    """A client that always raises this."""
-
-    async def create(**_: Any) -> Any:
-        raise error
-
-    return SimpleNamespace(
-        chat=SimpleNamespace(completions=SimpleNamespace(create=create)), **facts
-    )
-
-
-def status_error(status: int, body: Any = None, **headers: str) -> Exception:
-    """An error as OpenAI's library has it."""
-    error: Any = Exception(f"Error code: {status} - {body}")
-    error.status_code = status
-    error.body = body
-    error.response = SimpleNamespace(headers=headers)
-    return error  # type: ignore[no-any-return]
 
 
 def calm(metric: Any) -> list[Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, MagicMock
+from unittest.mock import AsyncMock
 
 import openai
 import pytest
@@ -18,10 +18,8 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.compat.ragas.llms import ChatModel
-from karat.data.judgements import Prompt, Usage
 from karat.dispatch import JOURNAL
-from karat.errors import Refused, Transient, UsageError
+from karat.errors import Refused, UsageError
 from karat.judging import Bench, Rehearsal
 from karat.judging.client import OpenAIClient
 from tests.compat.ragas_models import (
@@ -30,53 +28,13 @@ from tests.compat.ragas_models import (
     Chat,
     answer,
     calm,
-    failing,
     settings,
-    status_error,
 )
-from tests.dispatch.fault_server import FaultServer, completion
+from tests.dispatch.fault_server import FaultServer
 from tests.dispatch.judges import Scripted
+from tests.judging.chats import client_of
 
 pytestmark = pytest.mark.usefixtures("alone")
-PROMPT = Prompt("Be brief.", "Is bread good?")
-
-
-class APIConnectionError(Exception):
-    """Has the name of OpenAI's."""
-
-
-class APITimeoutError(APIConnectionError):
-    """Has the name of OpenAI's."""
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "sentence"),
-    [
-        (status_error(429), Transient, "answered 429 Too Many Requests"),
-        (status_error(503), Transient, "answered 503"),
-        (status_error(400), Refused, "refused the prompt"),
-        (status_error(402), Refused, "no credit left"),
-        (APIConnectionError("Connection error."), Transient, "cannot reach python:"),
-        (APITimeoutError("Request timed out."), Transient, "timed out"),
-        (ConnectionResetError("reset"), Transient, "raised ConnectionResetError: res"),
-        (TimeoutError(), Transient, "raised TimeoutError"),
-        (KeyError("choices"), Refused, "raised KeyError: 'choices'"),
-    ],
-)
-def test_what_a_client_raises_passes_or_does_not(
-    error: Exception, kind: type[Exception], sentence: str
-) -> None:
-    with pytest.raises(kind, match=sentence) as caught:
-        asyncio.run(ChatModel("m", failing(error)).complete(PROMPT))
-    if isinstance(caught.value, Transient):
-        assert caught.value.paid == isinstance(error, APITimeoutError)
-
-
-def test_a_client_is_given_the_time_that_its_server_asks_for() -> None:
-    error = status_error(429, **{"Retry-After": "7"})
-    with pytest.raises(Transient) as caught:
-        asyncio.run(ChatModel("m", failing(error)).complete(PROMPT))
-    assert (caught.value.retry_after, caught.value.alive) == (7.0, True)
 
 
 def test_the_error_of_a_function_is_the_cause_of_ours() -> None:
@@ -86,22 +44,6 @@ def test_the_error_of_a_function_is_the_cause_of_ours() -> None:
     with pytest.raises(Refused, match="judge raised KeyError") as caught:
         ContextRecall(judge).score(**ROWS[0])
     assert isinstance(caught.value.__cause__, KeyError)
-
-
-def test_tokens_id_and_model_are_read_where_a_client_tells_them() -> None:
-    with (
-        FaultServer(answer=lambda _: (200, completion("yes"))) as server,
-        openai.OpenAI(api_key=CANARY, base_url=server.url) as client,
-    ):
-        found = asyncio.run(ChatModel("tiny", client).complete(PROMPT))
-    assert (found.usage, found.model) == (Usage(20, 10), "tiny-2026")
-    assert str(found.id).startswith("reply-")
-    mock = MagicMock()
-    mock.chat.completions.create = AsyncMock()
-    mock.chat.completions.create.return_value.choices[0].message.content = "yes"
-    found = asyncio.run(ChatModel("tiny", mock).complete(PROMPT))
-    assert (found.text, found.usage, found.id) == ("yes", Usage(), None)
-    assert ChatModel("tiny", mock).endpoint == "python:unittest.mock.MagicMock"
 
 
 def test_a_key_that_is_none_changes_no_reply() -> None:
@@ -205,9 +147,7 @@ def test_a_timeout_ends_the_waiting_for_a_client_too() -> None:
     async def never(**_: Any) -> Any:
         await asyncio.sleep(60)
 
-    client = failing(KeyError())
-    client.chat.completions.create = never
-    metric = LLMContextRecall(llm_factory("m", client=client))
+    metric = LLMContextRecall(llm_factory("m", client=client_of(never)))
     with pytest.raises(TimeoutError):
         asyncio.run(
             metric.single_turn_ascore(SingleTurnSample(**ROWS[0]), timeout=0.01)

@@ -37,7 +37,9 @@ from karat.errors import (
     UsageError,
 )
 from karat.judging import Bench
+from tests.judging.chats import client_of, completion, status_error
 
+pytestmark = pytest.mark.usefixtures("alone")
 GOLDEN = Path(__file__).parents[1] / "golden" / "ragas.json"
 METRICS: dict[str, type[Any]] = {
     "context_recall": ContextRecall,
@@ -76,28 +78,6 @@ def useful(verdict: object) -> str:
     return json.dumps({"reason": "so it is", "verdict": verdict})
 
 
-def completion(text: str | None, finish: str = "stop") -> Any:
-    message = SimpleNamespace(content=text)
-    return SimpleNamespace(
-        choices=[SimpleNamespace(message=message, finish_reason=finish)]
-    )
-
-
-def client_of(create: Callable[..., Any], **facts: Any) -> Any:
-    return SimpleNamespace(
-        chat=SimpleNamespace(completions=SimpleNamespace(create=create)), **facts
-    )
-
-
-class StatusError(Exception):
-    """An error as OpenAI's library has it."""
-
-    def __init__(self, status: int, **headers: str) -> None:
-        self.status_code = status
-        self.response = SimpleNamespace(headers=headers)
-        super().__init__(f"Error code: {status}")
-
-
 IMPATIENT = Settings(first_wait=0, journal=None)
 
 
@@ -112,7 +92,7 @@ def scripted(replies: Iterator[Any], asked: list[str]) -> Bench:
         if isinstance(reply, str):
             return completion(reply)
         if "__status__" in reply:
-            raise StatusError(reply["__status__"])
+            raise status_error(reply["__status__"])
         if "__content__" in reply:
             return completion(reply["__content__"], reply["finish"])
         return completion(json.dumps(reply))
@@ -252,7 +232,7 @@ def test_a_reply_that_was_cut_off_is_not_asked_for_again() -> None:
         return completion('{"classifications": [', "length")
 
     llm = llm_factory("m", client=client_of(create), max_tokens=8)
-    with pytest.raises(Refused, match="cut off; give it more room"):
+    with pytest.raises(InvalidReply, match="cut off; give it more room"):
         ContextRecall(llm).score(**ROW)
     assert [request["max_tokens"] for request in asked] == [8]
 
@@ -426,7 +406,9 @@ def test_evaluate_gives_its_model_to_metrics_without_one() -> None:
         return claims(1) if "good" in prompt else "?"
 
     metrics = [LLMContextRecall(), ContextRecall(in_turn(*[claims(0)] * 3), name="own")]
-    result = evaluate(rows, metrics, llm=judge)
+    with pytest.warns(UserWarning, match="^context_recall: 1 of 3 rows fail") as told:
+        result = evaluate(rows, metrics, llm=judge)
+    assert [Path(warning.filename).name for warning in told] == [Path(__file__).name]
     assert str(result) == "{'context_recall': 1.0000, 'own': 0.0000}"
     column = result.columns["context_recall"]
     assert (column.n, column.failed, column.undefined) == (2, 1, 0)
@@ -434,7 +416,7 @@ def test_evaluate_gives_its_model_to_metrics_without_one() -> None:
     assert reasons == ["0 of 1 claims attributed\n[0] claim 0: why 0"] * 3
     with pytest.raises(InvalidReply):
         evaluate(rows, [LLMContextRecall()], llm=judge, raise_exceptions=True)
-    again = asyncio.run(aevaluate(rows, [LLMContextRecall()], llm=judge))
+    again = asyncio.run(aevaluate(rows[::2], [LLMContextRecall()], llm=judge))
     assert str(again) == "{'context_recall': 1.0000}"
 
 

@@ -24,7 +24,7 @@ from karat.dispatch import (
     estimate,
     hear,
     hear_all,
-    journal as journal_module,
+    opening,
 )
 from karat.errors import OfflineMissError, UsageError
 from tests.dispatch.fault_server import verdicts
@@ -378,9 +378,9 @@ def test_an_estimate_counts_what_is_not_kept_yet(
 def test_a_full_disk_stops_and_loses_only_what_was_under_way(
     how: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pragmas = journal_module._PRAGMAS
+    pragmas = opening._PRAGMAS
     with monkeypatch.context() as small:
-        small.setattr(journal_module, "_PRAGMAS", (*pragmas, "max_page_count=24"))
+        small.setattr(opening, "_PRAGMAS", (*pragmas, "max_page_count=24"))
         client = Scripted()
         with pytest.raises(IncompleteError, match="is the disk full"):
             hear_all(jobs(2000), client, how())

@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Prompt, Usage
 from karat.dispatch import Settings, hear_all
 from karat.dispatch.budget import Budget, Prices
-from karat.dispatch.journal import Entry, Journal, Keys
+from karat.dispatch.journal import Entry, Journal
+from karat.dispatch.keys import Keys
 from karat.dispatch.secrecy import ALLOWED, check_endpoint
 from karat.errors import FormatError, UsageError
 from tests.dispatch.judges import Scripted, jobs, right

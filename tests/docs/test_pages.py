@@ -13,6 +13,8 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+# Pages show what is printed; a warning goes elsewhere.
+@pytest.mark.filterwarnings("ignore:.*the mean is of the others:UserWarning")
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_page_shows_what_its_blocks_print(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")

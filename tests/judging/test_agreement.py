@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from itertools import product
 
 import numpy as np
 import pytest
@@ -11,13 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.arrays import Floats
 from karat.errors import DataError
-from karat.judging.agreement import (
-    agreement,
-    cohen_kappa,
-    flips,
-    krippendorff_alpha,
-)
-from karat.judging.ordering import kendall_tau, order_agreement
+from karat.judging.agreement import agreement, cohen_kappa, krippendorff_alpha
+from karat.judging.ordering import order_agreement
+from karat.judging.retesting import flips
 
 graded = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60
@@ -95,71 +90,6 @@ def test_alpha_does_not_mind_what_grades_are_called() -> None:
     assert renamed == pytest.approx(krippendorff_alpha(one, other))
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=20)
-)
-@settings(deadline=None)
-def test_tau_equals_scipy(pairs: list[tuple[int, int]]) -> None:
-    from scipy.stats import kendalltau  # noqa: PLC0415
-
-    one, other = columns(pairs)
-    expected = kendalltau(one, other).statistic
-    assert kendall_tau(one, other) == pytest.approx(expected, nan_ok=True)
-
-
-def test_the_order_of_systems_has_an_interval_that_holds_its_tau() -> None:
-    rng = np.random.default_rng(3)
-    quality = np.linspace(0.2, 0.8, 6)[:, None]
-    human = (rng.random((6, 200)) < quality).astype(float)
-    judged = np.where(rng.random(human.shape) < 0.9, human, 1 - human)
-    order = order_agreement(human, judged)
-    assert order.low <= order.tau <= order.high
-    assert order.tau > 0.8
-    assert order.low > 0.5
-    assert order_agreement(human, judged) == order
-
-
-def test_queries_that_one_side_cannot_score_are_left_out() -> None:
-    human = np.array([[0.1, np.nan, 0.2], [0.5, 0.9, 0.6]])
-    order = order_agreement(human, np.nan_to_num(human, nan=1.0))
-    assert (order.systems, order.queries) == (2, 2)
-    with pytest.raises(DataError, match="two systems"):
-        order_agreement(human[:1], human[:1])
-
-
-def test_the_order_has_no_number_where_there_is_none() -> None:
-    tied = order_agreement(np.ones((3, 4)), np.eye(3, 4))
-    assert math.isnan(tied.tau)
-    assert math.isnan(tied.low)
-    unscored = order_agreement(np.full((2, 3), np.nan), np.ones((2, 3)))
-    assert math.isnan(unscored.tau)
-    assert unscored.queries == 0
-    dash = "\N{EN DASH}"
-    assert unscored.row() == ["order of 2 runs, tau", dash, "", "0"]
-
-
-def test_the_order_by_one_query_has_no_interval() -> None:
-    order = order_agreement(np.array([[0.1], [0.2]]), np.array([[0.3], [0.9]]))
-    assert order.tau == 1.0
-    assert math.isnan(order.low)
-    assert order.row()[2] == ""
-
-
-def test_the_interval_of_tau_is_that_of_all_ways_to_draw_the_queries() -> None:
-    rng = np.random.default_rng(5)
-    human, judged = rng.random((4, 4)), rng.random((4, 4))
-    drawn = [
-        kendall_tau(human[:, rows].mean(axis=1), judged[:, rows].mean(axis=1))
-        for rows in map(list, product(range(4), repeat=4))
-    ]
-    order = order_agreement(human, judged)
-    # 256 equally likely draws. Tau moves in thirds, so limits have a mass of their own.
-    assert np.less(drawn, order.low - 1e-9).mean() <= 0.03
-    assert np.less_equal(drawn, order.low + 1e-9).mean() >= 0.02
-    assert np.greater(drawn, order.high + 1e-9).mean() <= 0.03
-    assert np.greater_equal(drawn, order.high - 1e-9).mean() >= 0.02
-
-
 def test_what_both_labelled_is_compared_and_nothing_else() -> None:
     people = {"q1": {"a": 3, "b": 0, "c": 1}, "q2": {"a": 1}, "q3": {"z": 1}}
     judge = {"q1": {"a": 2, "b": 0, "d": 3}, "q2": {"a": 1}}
@@ -167,12 +97,21 @@ def test_what_both_labelled_is_compared_and_nothing_else() -> None:
     assert found.n == 3
     assert found.equal == pytest.approx(2 / 3)
     rates = {rate.name: (rate.rate, rate.n) for rate in found.rates}
+    each = {
+        "people say 0, judge too": (1.0, 1),
+        "people say 1, judge too": (1.0, 1),
+        "people say 3, judge too": (0.0, 1),
+    }
     assert rates == {
-        "people say 0": (1.0, 1),
-        "people say 1": (1.0, 1),
-        "people say 3": (0.0, 1),
+        **each,
         "relevant, judge agrees": (1.0, 2),
         "not relevant, judge agrees": (1.0, 1),
+    }
+    drawn = agreement(people, judge, line=2).rates
+    assert {rate.name: (rate.rate, rate.n) for rate in drawn} == {
+        **each,
+        "people say 2 or more, judge too": (1.0, 1),
+        "people say less than 2, judge too": (1.0, 2),
     }
     assert all(r.interval and r.interval.low <= r.rate for r in found.rates)
 
@@ -202,35 +141,13 @@ def test_the_figures_of_many_queries_are_those_of_all_their_documents(
     assert told == pytest.approx(wanted, nan_ok=True)
 
 
-def test_the_interval_of_kappa_is_that_of_all_ways_to_draw_the_queries() -> None:
-    people = {
-        "q1": {"a": 0, "b": 1, "c": 3},
-        "q2": {"a": 2, "b": 0},
-        "q3": {"a": 1, "b": 1, "c": 0, "d": 3},
-        "q4": {"a": 0, "b": 3, "c": 2},
-    }
-    judge = {
-        "q1": {"a": 0, "b": 2, "c": 3},
-        "q2": {"a": 1, "b": 1},
-        "q3": {"a": 1, "b": 0, "c": 0, "d": 3},
-        "q4": {"a": 1, "b": 3, "c": 2},
-    }
-    drawn = []
-    for draw in product(people, repeat=4):
-        pairs = [(people[q][d], judge[q][d]) for q in draw for d in people[q]]
-        drawn.append(cohen_kappa(*columns(pairs), quadratic=True))
-    interval = agreement(people, judge).figures.weighted_kappa.interval
-    assert interval is not None
-    # 256 equally likely draws; 2,000 random ones find nearly the same quantiles.
-    assert interval[:2] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.03)
-
-
 def test_rates_of_one_document_per_query_have_the_interval_of_wilson() -> None:
     from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 
     people = {f"q{n}": {"d": 1} for n in range(20)}
     judge = {f"q{n}": {"d": int(n < 15)} for n in range(20)}
-    rate = next(r for r in agreement(people, judge).rates if r.name == "people say 1")
+    (rate,) = agreement(people, judge).rates
+    assert rate.name == "relevant, judge agrees"
     assert (rate.rate, rate.n) == (0.75, 20)
     assert rate.interval is not None
     expected = proportion_confint(15, 20, method="wilson")
@@ -288,21 +205,88 @@ def test_nothing_in_common_is_a_sentence() -> None:
         agreement({"q": {"a": 1}}, {"q": {"b": 1}})
 
 
-def test_flips_count_changed_grades() -> None:
-    before = {"q": {"a": 1, "b": 2, "c": 0}}
-    after = {"q": {"a": 1, "b": 3, "c": 0}}
-    changed = flips(before, after)
-    assert (changed.changed, changed.n) == (1, 3)
-    assert changed.rate == pytest.approx(1 / 3)
-    # One query says nothing of others.
-    assert changed.plain() == {"changed": 1, "n": 3, "interval": (0.0, 1.0)}
-    assert math.isnan(flips({}, {}).rate)
+MIXED_PEOPLE = {
+    "q1": {"a": 0, "b": 1, "c": 3},
+    "q2": {"a": 2, "b": 0},
+    "q3": {"a": 1, "b": 1, "c": 0, "d": 3},
+    "q4": {"a": 0, "b": 3, "c": 2},
+}
+MIXED_JUDGE = {
+    "q1": {"a": 0, "b": 2, "c": 3},
+    "q2": {"a": 1, "b": 1},
+    "q3": {"a": 1, "b": 0, "c": 0, "d": 3},
+    "q4": {"a": 1, "b": 3, "c": 2},
+}
+
+
+def test_the_interval_of_kappa_tells_how_much_it_moves_without_one_query() -> None:
+    from scipy.stats import t  # noqa: PLC0415
+
+    def kappa(queries: list[str]) -> float:
+        return cohen_kappa(
+            *columns(
+                [
+                    (MIXED_PEOPLE[q][d], MIXED_JUDGE[q][d])
+                    for q in queries
+                    for d in MIXED_PEOPLE[q]
+                ]
+            ),
+            quadratic=True,
+        )
+
+    whole = kappa([*MIXED_PEOPLE])
+    without = [kappa([q for q in MIXED_PEOPLE if q != left]) for left in MIXED_PEOPLE]
+    # Tukey: the error is that of the mean of pseudo-values.
+    pseudo = [4 * whole - 3 * value for value in without]
+    half = t.ppf(0.975, 3) * np.std(pseudo, ddof=1) / 2
+    interval = agreement(MIXED_PEOPLE, MIXED_JUDGE).figures.weighted_kappa.interval
+    assert interval is not None
+    assert interval.method == "jackknife"
+    expected = [max(-1, whole - half), min(1, whole + half)]
+    assert interval[:2] == pytest.approx(expected)
+
+
+def test_a_query_without_which_there_is_no_kappa_takes_its_interval_away() -> None:
+    people = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"a": 1}}
+    found = agreement(people, {**people, "q1": {"a": 1, "b": 1}})
+    assert not math.isnan(found.kappa)
+    assert found.figures.kappa.interval is None
+
+
+def notes(people: dict[str, dict[str, int]], judge: dict[str, dict[str, int]]) -> str:
+    return " ".join(agreement(people, judge).notes())
+
+
+def test_kappa_of_people_who_gave_one_grade_is_explained() -> None:
+    people = {f"q{n}": {"a": 1, "b": 1} for n in range(5)}
+    judge = {f"q{n}": {"a": n % 2, "b": 1} for n in range(5)}
+    assert agreement(people, judge).kappa == 0
+    assert "people gave one grade only" in notes(people, judge)
+    assert "the judge gave one grade only" in notes(judge, people)
+    assert "hardly" not in notes(people, judge)
+
+
+def test_poor_agreement_is_said_in_a_sentence() -> None:
+    people = {f"q{n}": {"a": 1, "b": 0} for n in range(8)}
+    wrong = {f"q{n}": {"a": n % 2, "b": (n + 1) % 2} for n in range(8)}
+    assert "this judge hardly agrees with people beyond chance" in notes(people, wrong)
+    doubtful = {q: people[q] if n < 5 else wrong[q] for n, q in enumerate(people)}
+    doubtful["q7"] = {"a": 0, "b": 1}
+    assert "may hardly agree with people beyond chance" in notes(people, doubtful)
+    nearly = {q: people[q] if q != "q0" else {"a": 1, "b": 1} for q in people}
+    assert notes(people, nearly) == ""
 
 
 def test_the_table_shows_every_figure() -> None:
     people = {"q": {"a": 3, "b": 0}}
-    order = order_agreement(np.array([[0.1], [0.2]]), np.array([[0.1], [0.2]]))
-    changed = flips(people, people)
-    text = agreement(people, people, order=order, flipped=changed).table().as_text()
+    scores = {"one": np.array([0.1]), "two": np.array([0.2])}
+    order = order_agreement(scores, scores, "rr")
+    found = agreement(people, people, order=order, scale="all as they are")
+    text = found.table(flips(people, people, failed=2)).as_text()
     for word in ("kappa", "quadratic", "alpha", "tau", "asked again", "people say 3"):
         assert word in text
+    assert "asked again: 2 documents without a grade" in text
+    assert "scale: all as they are" in text
+    assert "rr by people: two 0.2000 > one 0.1000; by the judge: two" in text
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert facts["order"]["people"] == {"one": 0.1, "two": 0.2}

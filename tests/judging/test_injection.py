@@ -3,17 +3,20 @@
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from karat.data.gold import Item
 from karat.data.judgements import Prompt
 from karat.dispatch import Settings
 from karat.errors import DataError
-from karat.judging import Rehearsal, probe_claims, probe_grader
+from karat.judging import Bench, Rehearsal, probe_claims, probe_grader
 from karat.judging.packing import Context
 from karat.judging.resistance import Attempt, Probed
 from karat.judging.tricks import CONTROL, TRICKS
+from karat.stats import mean_interval
 from tests.judging.models import Model, bench, claims_in, verdicts
 
 PER_PASSAGE = len(TRICKS) + 3
@@ -52,7 +55,7 @@ def test_a_judge_that_obeys_one_trick_is_found_out_by_name() -> None:
     assert family.rate == family.excess == pytest.approx(1 / 3)
     assert (family.worked, family.attempts, family.passages) == (10, 30, 10)
     trick = next(t for t in found.tricks if t.name == "chat templates: im_end")
-    assert trick.chance == pytest.approx(0.25**10 * 30)
+    assert trick.p == pytest.approx(0.25**10 * 30)
     text = "\n".join(table.as_text() for table in found.tables())
     assert "single tricks beyond chance: chat templates: im_end\n" in text
     assert "0 to 3  q0, q0-d  I was told so" in text
@@ -61,10 +64,15 @@ def test_a_judge_that_obeys_one_trick_is_found_out_by_name() -> None:
 def test_a_judge_that_holds_has_an_interval_that_says_how_little_that_proves() -> None:
     found = probe_grader(POOL, QUESTIONS, CLEAN, bench(grader(lambda _: False)))
     assert worked(found) == {}
-    (interval,) = {share.interval for share in found.families}
+    (interval,) = {share.interval for share in found.tricks}
     assert interval is not None
     # The upper limit of Wilson's interval for none of ten passages.
     assert interval.high == pytest.approx(1.959964**2 / (10 + 1.959964**2), abs=1e-6)
+    (wider,) = {share.interval for share in found.families}
+    # Of the mean of several attempts in a passage, ten passages say less.
+    assert wider is not None
+    assert wider == mean_interval(np.zeros(10))
+    assert wider.high > interval.high
     assert "single tricks beyond chance: none" in found.tables()[0].as_text()
     assert len(found.tables()) == 1
 
@@ -74,7 +82,7 @@ def test_a_judge_that_wavers_at_every_addition_is_not_called_gullible() -> None:
     found = probe_grader(POOL, QUESTIONS, CLEAN, wavering)
     assert found.control.rate == 1.0
     assert all(share.rate == 1.0 and share.excess == 0.0 for share in found.families)
-    assert all(share.chance == 1.0 for share in found.tricks)
+    assert all(share.p == 1.0 for share in found.tricks)
     assert "single tricks beyond chance: none" in found.tables()[0].as_text()
 
 
@@ -281,7 +289,8 @@ def test_a_rehearsal_counts_the_calls_and_makes_none(passages: int) -> None:
 
 
 def attempt(family: str, passage: int, share: float, reason: str = "") -> Attempt:
-    return Attempt("t", family, passage, "q", "d", 0, round(share), share, reason)
+    query = f"q{passage}"
+    return Attempt("t", family, passage, query, "d", 0, round(share), share, reason)
 
 
 def test_every_passage_weighs_the_same() -> None:
@@ -293,11 +302,63 @@ def test_every_passage_weighs_the_same() -> None:
 
 def test_a_passage_without_a_control_has_no_excess() -> None:
     (share,) = Probed([attempt("f", 0, 1.0)]).families
-    assert (share.rate, share.excess, share.chance) == (1.0, None, None)
-    assert (
-        "single tricks beyond chance: none"
-        in Probed([attempt("f", 0, 1.0)]).tables()[0].as_text()
-    )
+    assert (share.rate, share.excess, share.p) == (1.0, None, None)
+    text = Probed([attempt("f", 0, 1.0)]).tables()[0].as_text()
+    assert "cannot be told without valid answers to harmless additions" in text
+
+
+@pytest.mark.parametrize("passages", [4, 5])
+def test_too_few_passages_cannot_tell_and_it_is_said(passages: int) -> None:
+    # One trick among three harmless additions: 1/4 a passage, corrected for thirty.
+    told = 30 * 0.25**passages < 0.05
+    holds = bench(grader(lambda _: False))
+    found = probe_grader(POOL, QUESTIONS, CLEAN, holds, passages=passages)
+    text = found.tables()[0].as_text()
+    few = f"single tricks beyond chance: cannot be told from {passages} passages; 5 "
+    assert (few in text) is not told
+    assert ("single tricks beyond chance: none" in text) is told
+    obeys = bench(grader(lambda text: "im_end" in text))
+    found = probe_grader(POOL, QUESTIONS, CLEAN, obeys, passages=passages)
+    (beyond,) = [share.p for share in found.tricks if share.worked]
+    assert beyond is not None
+    assert (beyond < 0.05) is told
+
+
+def test_passages_of_one_query_do_not_make_a_judge_surer() -> None:
+    def width(queries: int) -> float:
+        tried = [
+            replace(attempt("f", n, float(n % queries < queries / 2)), query=f"q{q}")
+            for n in range(20)
+            for q in [n % queries]
+        ]
+        (share,) = Probed(tried).tricks
+        assert share.interval is not None
+        return share.interval.high - share.interval.low
+
+    assert width(4) > width(20)
+    one_query = [replace(attempt("f", n, 0.0), query="q") for n in range(20)]
+    (share,) = Probed(one_query).tricks
+    # One query says nothing of others.
+    assert share.interval is not None
+    assert share.interval[:2] == (0, 1)
+
+
+def test_the_interval_does_not_depend_on_what_the_attempts_happened_to_say() -> None:
+    # Three attempts in a passage have a mean between 0 and 1, even if none has here.
+    rows = [attempt("f", n, 0.0) for n in range(10)]
+    tried = [replace(row, trick=f"t{m}") for row in rows for m in range(3)]
+    (family,) = Probed(tried).families
+    assert family.interval is not None
+    assert family.interval.method == "gaffke"
+    assert {t.interval.method for t in Probed(tried).tricks if t.interval} == {"wilson"}
+    parts = Probed(tried, "claims").tricks
+    assert {t.interval.method for t in parts if t.interval} == {"gaffke"}
+
+
+def test_tricks_that_fail_are_found_whatever_number_may_fail() -> None:
+    strict = Bench(Model(lambda _: "hm"), Settings(journal=None, max_failures=0))
+    found = probe_grader(POOL, QUESTIONS, CLEAN, strict, passages=1)
+    assert len(found.failed) == PER_PASSAGE
 
 
 def test_reasons_can_be_left_out() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.dispatch import Progress, Refused, Settings, hear_all
-from karat.dispatch.journal import Keys
+from karat.dispatch.keys import Keys
 from karat.errors import UsageError
 from karat.judging import Bench
 from karat.judging.client import OpenAIClient

@@ -211,3 +211,15 @@ def test_beside_binary_labels_a_judge_says_relevant_or_not() -> None:
     for grades in ({"x": 3.0}, {"x": 0.0}, {"x": 1.0, "y": 0.5}, {}):
         whole = completed(Gold({"q1": grades}), judged).documents["q1"]
         assert whole == {**grades, "d0": 0.0, "d1": 1.0, "d2": 2.0, "d3": 3.0}
+
+
+def test_a_function_grades_as_well_as_a_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graded = grade_pool(
+        {"q": {"d": "Rye."}},
+        {"q": "Which grain?"},
+        lambda _: '{"reason": "It says so.", "grade": 3}',
+    )
+    assert graded.gold.documents == {"q": {"d": 3.0}}

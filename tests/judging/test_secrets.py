@@ -11,11 +11,12 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, strategies as st
 
+from karat.data.judgements import Reply
 from karat.dispatch import Refused, Settings, Transient, hear_all
 from karat.dispatch.secrecy import check_endpoint, mask, scrub
 from karat.errors import CallError, UsageError
 from karat.judging.client import OpenAIClient, as_client
-from karat.judging.completions import without_key
+from karat.judging.completions import read_reply
 from karat.judging.connecting import broken
 from karat.judging.sending import check_parameters, headers_for, read_key
 from tests.dispatch.fault_server import FaultServer, completion
@@ -67,7 +68,10 @@ def test_a_secret_goes_and_the_rest_stays(before: str, secret: str, after: str) 
 def test_a_short_key_is_found_as_a_word_and_not_in_replies() -> None:
     assert scrub("key abc12, not abc123", ["abc12"]) == "key ***, not abc123"
     assert scrub("one of no kind", ["no"]) == "one of no kind"
-    assert without_key("none of them", "none") == "none of them"
+    said = completion("none of them")
+    reply = read_reply(said, "http://a/v1", "m", "none")
+    assert isinstance(reply, Reply)
+    assert reply.text == "none of them"
 
 
 def test_a_key_with_a_stray_line_break_is_sent_and_found_without(

@@ -17,7 +17,7 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply
 from karat.dispatch import Refused, Settings, Transient, hear_all
-from karat.dispatch.journal import Keys
+from karat.dispatch.keys import Keys
 from karat.errors import UsageError
 from karat.judging.client import FunctionClient, OpenAIClient
 from karat.judging.complaints import complaint, unsupported
@@ -258,15 +258,22 @@ def test_an_address_with_signs_that_nobody_sees_is_refused(url: str) -> None:
         OpenAIClient("tiny", url)
 
 
-def test_the_library_is_there_before_a_call_is_timed() -> None:
+def test_the_library_is_there_before_a_call_is_timed_and_not_without_any() -> None:
     code = (
-        "import asyncio, sys\n"
+        "import sys\n"
+        "from karat.data.judgements import Prompt, Reply\n"
+        "from karat.dispatch import Settings, hear_all\n"
         "from karat.judging.client import OpenAIClient\n"
-        "async def main():\n"
-        "    async with OpenAIClient('m', 'http://127.0.0.1:1/v1').session():\n"
+        "class Client(OpenAIClient):\n"
+        "    async def complete(self, prompt):\n"
         "        assert 'openai' in sys.modules\n"
+        "        return Reply('yes')\n"
+        "def judge():\n"
+        "    return (yield Prompt('', 'Is bread good?')).text\n"
+        "client = Client('m', 'http://127.0.0.1:1/v1')\n"
+        "hear_all([], client, Settings(journal=None))\n"
         "assert 'openai' not in sys.modules\n"
-        "asyncio.run(main())\n"
+        "assert hear_all([judge], client, Settings(journal=None)) == ['yes']\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

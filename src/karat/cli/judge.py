@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +19,67 @@ from karat.cli.options import (
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.cli.splitting import show_all, split, write_out
-from karat.cli.trust import Findings, compare, people_of
+from karat.cli.trust import Findings, people_of
 from karat.data.gold import Gold
 from karat.data.queries import Loaded, Query
+from karat.data.runs import Run
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.formats.corpus import read_corpus
 from karat.formats.format import Role
 from karat.formats.loading import load
+from karat.formats.shipped import FORMATS
 from karat.formats.told import mapping_of
 from karat.formats.writing import format_named, write
 from karat.judging import Bench, Rehearsal, grade_pool, pool
 from karat.judging.injection import PASSAGES, probe_grader
 from karat.judging.relevance import Graded, Pool, completed, unlabelled
 from karat.judging.resistance import Probed
+from karat.judging.retesting import retest
+from karat.trust import changes, compare
 
 __all__ = ["command"]
 
 _INCOMPLETE = 3
 _DEPTH = 10
+_METRIC = "ndcg@10"
 _FILES = ("gold", "agreement", "queries", "corpus")
 
 
 @click.command("judge", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-k", type=int, default=_DEPTH, help="How deep each run is pooled.")
-@click.option("--queries", metavar="FILE", help="Texts of queries.")
-@click.option("-o", "--output", metavar="FILE", help="Where the gold is written.")
 @click.option(
-    "-g", "--gold", metavar="FILE", help="Labels that stay; only holes judged."
+    "-k",
+    type=int,
+    default=_DEPTH,
+    help=f"How deep each run is pooled; {_DEPTH} unless told.",
+)
+@click.option("--queries", metavar="FILE", help="Texts of queries.")
+@click.option(
+    "-o",
+    "--output",
+    multiple=True,
+    metavar="FILE",
+    help="Where the gold is written; may be repeated.",
+)
+@click.option(
+    "-g",
+    "--gold",
+    metavar="FILE",
+    help="Labels that stay as they are: only documents without one are judged.",
 )
 @click.option("--claims", is_flag=True, help="Split reference answers into claims.")
 @click.option("--agreement", metavar="GOLD", help="Compare with labels by people.")
 @click.option(
-    "--metric", default="ndcg@10", help="Orders the runs, for --agreement with several."
+    "--metric",
+    default=_METRIC,
+    help=f"Orders the runs, for --agreement with several; {_METRIC} unless told.",
 )
-@click.option("--retest", is_flag=True, help="Ask all again, and count what changes.")
+@click.option(
+    "--retest",
+    is_flag=True,
+    help="Ask all again in other words, and count what changes.",
+)
 @click.option("--probe", is_flag=True, help="Plant tricks, and see if they work.")
 @click.option(
     "--probe-passages",
@@ -68,12 +93,14 @@ _FILES = ("gold", "agreement", "queries", "corpus")
 def command(**options: Any) -> None:
     """Grade the top k of RUN... from 0 to 3 with a model, and write that as gold.
 
-    Every metric works on such gold. Its labels name the model, and reports show where
-    they are mixed with people's. With --gold, labels that exist stay as they are, and
-    only their holes are judged. How far the model can be trusted is measured with
-    --agreement, --retest and --probe. With --claims, the reference answers of samples
-    are split into claims instead, to be corrected and scored with context_recall;
-    --probe then tries the judge of claims.
+    Every metric works on such gold. Grade 1 does not help to answer, so score with
+    --threshold 2. With --votes, the median of the grades counts. Labels name the model,
+    and reports show where they are mixed with people's. With --gold, labels that exist
+    stay as they are, and only their holes are judged. How far the model can be trusted
+    is measured with --agreement, --retest and --probe; failures of the last two are
+    counted and stop nothing. With --claims, the reference answers of samples are split
+    into claims instead, to be corrected and scored with context_recall; --probe then
+    tries the judge of claims.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
@@ -86,27 +113,28 @@ def command(**options: Any) -> None:
     karat judge samples.jsonl --claims --model NAME --probe
     """  # noqa: D301
     paths = existing(options["runs"])
-    target = _target(options, paths)
+    targets = _targets(options, paths)
     bench = bench_of(options)
-    loaded = [_load(path, options) for path in paths]
+    loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
-        failures = split(loaded, bench, target, options)
+        failed = [split([*loaded.values()], bench, targets, options)]
     else:
-        failures = _grade(loaded, bench, target, options)
+        failed = _grade(loaded, bench, targets, options)
     if isinstance(bench, Rehearsal):
         click.echo(f"judging would take: {bench.total}")
         return
-    if len(failures) > (options["max_failures"] or 0):
-        where, reason = next(iter(failures.items()))
-        say(
-            f"karat: {counted(len(failures), 'judgement')} could not be had, first for "
-            f"{where}: {reason}",
-            err=True,
-        )
-        sys.exit(_INCOMPLETE)
+    for failures, when in zip(failed, ("", " when asked again"), strict=False):
+        if len(failures) > (options["max_failures"] or 0):
+            where, reason = next(iter(failures.items()))
+            say(
+                f"karat: {counted(len(failures), 'judgement')} could not be had{when}, "
+                f"first for {where}: {reason}",
+                err=True,
+            )
+            sys.exit(_INCOMPLETE)
 
 
-def _target(options: Mapping[str, Any], paths: Sequence[str]) -> Path | None:
+def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
     """Where gold is to be written; asking for nothing at all is an error."""
     if options["k"] < 1:
         raise ParameterError("-k", "k", "an integer >= 1", options["k"])
@@ -120,17 +148,28 @@ def _target(options: Mapping[str, Any], paths: Sequence[str]) -> Path | None:
     for name in ("agreement", "retest", "gold") if options["claims"] else ():
         if options[name]:
             raise UsageError(f"--{name} is about grades, and --claims gives none")
-    if options["output"] is not None:
-        role = "samples" if options["claims"] else "gold"
-        chosen = format_named(options["output"])
-        if role not in chosen.holds:
-            raise UsageError(f"-o {options['output']}: {chosen.name} holds no {role}")
-        inputs = [*paths, *(options[name] for name in _FILES)]
-        return writable(options["output"], inputs)
-    wanted = ("agreement", "retest", "probe", "json", "dry_run")
+    wanted = ("output", "agreement", "retest", "probe", "json", "dry_run")
     if not any(options[name] for name in wanted):
         raise UsageError("say where to write with -o FILE, such as -o gold.qrels")
-    return None
+    inputs = [*paths, *(options[name] for name in _FILES)]
+    role: Role = "samples" if options["claims"] else "gold"
+    for target in options["output"]:
+        _refuse_format(target, role)
+    return [writable(target, inputs) for target in options["output"]]
+
+
+def _refuse_format(target: str, role: Role) -> None:
+    """A name that says no format, or one that cannot hold what is to be written."""
+    name = target.lower().removesuffix(".gz")
+    named = [
+        f for f in FORMATS.values() if f.extensions and name.endswith(f.extensions)
+    ]
+    if any(role in known.holds for known in named):
+        return
+    why = f"{named[0].name} holds no {role}; " if named else ""
+    holding = [f for f in FORMATS.values() if role in f.holds and f.extensions]
+    endings = ", ".join(known.extensions[0] for known in holding)
+    raise UsageError(f"-o {target}: {why}end the name in one of {endings}")
 
 
 def _load(path: str, options: Mapping[str, Any]) -> Loaded:
@@ -142,27 +181,32 @@ def _load(path: str, options: Mapping[str, Any]) -> Loaded:
 
 
 def _grade(
-    loaded: Sequence[Loaded],
+    loaded: Mapping[str, Loaded],
     bench: Bench,
-    target: Path | None,
+    targets: Sequence[Path],
     options: Mapping[str, Any],
-) -> Mapping[str, str]:
-    runs = [part.run for part in loaded if part.run is not None]
+) -> list[Mapping[str, str]]:
+    """Grade, write, try the judge and show what was found.
+
+    Returns:
+        What could not be graded, with the reason; the same of what was asked again.
+    """
+    runs = _named(loaded)
     corpus = None if options["corpus"] is None else read_corpus(options["corpus"])
-    pooled = pool(runs, options["k"], corpus)
+    pooled = pool(runs.values(), options["k"], corpus)
     _refuse_texts_as_ids(pooled, options)
     people = people_of(options, pooled, runs)
-    known = _known(options, target)
+    known = _known(options, targets)
     todo = unlabelled(pooled, known.documents, people)
-    questions = _questions(loaded, options["queries"])
+    questions = _questions(loaded.values(), options["queries"])
     votes = votes_of(options)
     graded = grade_pool(todo, questions, bench, votes=votes)
-    if target is not None and not isinstance(bench, Rehearsal):
-        write_out(Loaded(gold=completed(known, graded.gold)), target)
+    whole = completed(known, graded.gold)
+    for target in () if isinstance(bench, Rehearsal) else targets:
+        write_out(Loaded(gold=whole), target)
     again: Graded | None = None
     if options["retest"]:
-        # Assessors after those that voted: another wording of the same question.
-        again = grade_pool(todo, questions, bench, votes=votes, first=votes + 1)
+        again = retest(todo, questions, bench, votes=votes)
     probed: Probed | None = None
     if options["probe"]:
         passages = options["probe_passages"] or PASSAGES
@@ -172,20 +216,39 @@ def _grade(
         )
         probed = probed.without_texts() if options["no_text"] else probed
     if isinstance(bench, Rehearsal):
-        return {}
-    trusted = compare(runs, graded, again, people, options["metric"])
-    kept = sum(
-        name in known.documents.get(query, {})
-        for query in pooled
-        for name in pooled[query]
+        return []
+    labels = known.documents
+    judged, metric = graded.gold.documents, options["metric"]
+    findings = Findings(
+        graded,
+        None
+        if people is None
+        else compare(runs, judged, people, known=labels, metric=metric),
+        None if again is None else changes(graded, again, people, labels),
+        probed,
+        kept=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
+        known=labels,
+        written=whole if targets else None,
     )
-    findings = Findings(graded, trusted, probed, kept, people or known.documents)
     if options["json"]:
         facts = findings.to_dict(texts=not options["no_text"])
         click.echo(json.dumps(facts, indent=2))
     else:
         show_all(findings.tables())
-    return {f"{q} {d}": reason for (q, d), reason in graded.failures.items()}
+    return [
+        {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
+        for part in (graded, again)
+        if part is not None
+    ]
+
+
+def _named(loaded: Mapping[str, Loaded]) -> dict[str, Run]:
+    """The runs by name; files of one name in several folders by their paths."""
+    runs = {path: part.run for path, part in loaded.items() if part.run is not None}
+    names = {run.name for run in runs.values()}
+    if len(names) < len(runs):
+        return runs
+    return {run.name: run for run in runs.values()}
 
 
 def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
@@ -202,17 +265,17 @@ def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
             )
 
 
-def _known(options: Mapping[str, Any], target: Path | None) -> Gold:
+def _known(options: Mapping[str, Any], targets: Sequence[Path]) -> Gold:
     """The labels that stay; a file that could not hold them is an error at once."""
     if options["gold"] is None:
         return Gold()
     gold = load(options["gold"], role="gold").gold or Gold()
-    if target is not None:
+    for target in targets:
         write(Loaded(gold=gold), io.BytesIO(), format_named(str(target)).name, "gold")
     return gold
 
 
-def _questions(loaded: Sequence[Loaded], path: str | None) -> dict[str, str]:
+def _questions(loaded: Iterable[Loaded], path: str | None) -> dict[str, str]:
     """What each query asks, by the samples themselves or by a file."""
     facts: dict[str, Query] = {}
     for part in loaded:

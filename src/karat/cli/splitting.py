@@ -10,10 +10,11 @@ import click
 
 from karat.cli.judges import votes_of
 from karat.cli.saying import say
+from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Loaded
-from karat.data.tables import Table
+from karat.data.tables import Table, counted
 from karat.errors import DataError, UsageError
 from karat.formats.corpus import read_corpus, with_texts
 from karat.formats.format import Role
@@ -30,7 +31,7 @@ __all__ = ["show_all", "split", "write_out"]
 def split(
     loaded: Sequence[Loaded],
     bench: Bench,
-    target: Path | None,
+    targets: Sequence[Path],
     options: Mapping[str, Any],
 ) -> Mapping[str, str]:
     """Split the references of samples, and try the judge of claims if asked to.
@@ -50,7 +51,7 @@ def split(
     done = split_references(samples.gold, bench, texts)
     gold, failures = done.gold, done.failures
     # What was paid for is written, whatever becomes of the rest.
-    if target is not None and not isinstance(bench, Rehearsal):
+    for target in () if isinstance(bench, Rehearsal) else targets:
         write_out(replace(samples, gold=gold), target)
     probed: Probed | None = None
     if options["probe"]:
@@ -61,8 +62,22 @@ def split(
         facts = _claims(gold, failures, probed, bench, texts=not options["no_text"])
         click.echo(json.dumps(facts, indent=2))
     else:
+        click.echo(_counts(samples, gold))
         show_all([] if probed is None else probed.tables())
     return failures
+
+
+def _counts(samples: Loaded, gold: Gold) -> str:
+    """How many claims there are, where they are from, and what has none."""
+    claims = {query: len(row) for query, row in gold.claims.items() if row}
+    split_up = [query for query in claims if query in gold.references]
+    total = sum(claims[query] for query in split_up)
+    parts = [f"{counted(total, 'claim')} from {counted(len(split_up), 'reference')}"]
+    if brought := sum(claims.values()) - total:
+        parts.append(f"{counted(brought, 'claim')} brought by samples")
+    if rest := len({*samples.queries, *gold.queries} - claims.keys()):
+        parts.append(f"{counted(rest, 'sample')} without")
+    return ", ".join(parts)
 
 
 def _probe_claims(samples: Loaded, bench: Bench, options: Mapping[str, Any]) -> Probed:
@@ -95,6 +110,7 @@ def _claims(
 ) -> dict[str, Any]:
     """Everything about claims in plain values."""
     return {
+        "schema_version": SCHEMA_VERSION,
         "source": bench.source,
         "claims": [
             {

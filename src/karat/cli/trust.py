@@ -1,29 +1,28 @@
 """How far a judge that graded a pool can be trusted, in tables and in JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from karat.data.arrays import Floats
+from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.runs import Labels, Run
 from karat.data.tables import Table, counted
 from karat.errors import DataError
-from karat.evaluation import evaluate
 from karat.formats.loading import load
-from karat.judging.agreement import Agreement, Flips, agreement, flips
-from karat.judging.ordering import Order, order_agreement
+from karat.judging.agreement import Agreement
 from karat.judging.prompts import GRADES
-from karat.judging.relevance import Graded, Pool, is_binary, on_scale_of
+from karat.judging.relevance import Graded, Pool
 from karat.judging.resistance import Probed
+from karat.judging.retesting import Flips
+from karat.judging.scales import RELEVANT, is_binary, is_graded
+from karat.trust import scores
 
-__all__ = ["Findings", "compare", "people_of"]
+__all__ = ["Findings", "people_of"]
 
 
 def people_of(
-    options: Mapping[str, Any], pooled: Pool, runs: Sequence[Run]
+    options: Mapping[str, Any], pooled: Pool, runs: Mapping[str, Run]
 ) -> Labels | None:
     """The labels by people to compare with; what makes that impossible is an error.
 
@@ -42,42 +41,9 @@ def people_of(
             hint="judge the runs that people judged, with the same ids; or pool deeper",
         )
     if len(runs) > 1:
-        _scores(runs[:1], human, options["metric"])
+        name, run = next(iter(runs.items()))
+        scores({name: run}, human, options["metric"])
     return human
-
-
-def compare(
-    runs: Sequence[Run],
-    graded: Graded,
-    again: Graded | None,
-    human: Labels | None,
-    metric: str,
-) -> Agreement | Flips | None:
-    """The judge against people, or against itself."""
-    judged = graded.gold.documents
-    flipped = None if again is None else flips(judged, again.gold.documents)
-    if human is None:
-        return flipped
-    judged = on_scale_of(human, graded.gold).documents
-    order = None if len(runs) == 1 else _order(runs, human, judged, metric)
-    return agreement(human, judged, order=order, flipped=flipped)
-
-
-def _order(runs: Sequence[Run], human: Labels, judged: Labels, metric: str) -> Order:
-    """How alike people and judge order the runs, on the queries both labelled."""
-    both = [query for query in human if judged.get(query)]
-    people, judge = (
-        _scores(runs, {query: labels[query] for query in both}, metric)
-        for labels in (human, judged)
-    )
-    return order_agreement(people, judge)
-
-
-def _scores(runs: Sequence[Run], labels: Labels, metric: str) -> Floats:
-    """A row per run, a column per query."""
-    gold = Gold(labels)
-    found = [evaluate(run, gold=gold, metrics=metric, force=True) for run in runs]
-    return np.array([result[metric].scores for result in found])
 
 
 @dataclass(frozen=True)
@@ -86,23 +52,29 @@ class Findings:
 
     Attributes:
         graded: the grades.
-        trusted: the judge against people, or against itself.
+        agreed: the judge against people.
+        flipped: the judge against itself.
         probed: the judge against tricks.
         kept: number of documents of the pool whose labels were there already.
-        people: labels that the grades are compared or mixed with.
+        known: the labels that were there already, which the grades are mixed with.
+        written: all that the files hold.
     """
 
     graded: Graded
-    trusted: Agreement | Flips | None = None
+    agreed: Agreement | None = None
+    flipped: Flips | None = None
     probed: Probed | None = None
     kept: int = 0
-    people: Labels | None = None
+    known: Labels | None = None
+    written: Gold | None = None
 
     def tables(self) -> list[Table]:
         """What a person is shown."""
         tables = [self._summary()]
-        if self.trusted is not None:
-            tables.append(self.trusted.table())
+        if self.agreed is not None:
+            tables.append(self.agreed.table(self.flipped))
+        elif self.flipped is not None:
+            tables.append(self.flipped.table())
         if self.probed is not None:
             tables += self.probed.tables()
         return tables
@@ -115,52 +87,92 @@ class Findings:
             [str(grade), str(sum(one.grade == grade for one in said)), meaning]
             for grade, meaning in GRADES.items()
         ]
+        title = f"{counted(len(said), 'document')} graded by {self.graded.gold.name}"
+        notes = [*self._labels(), *self._votes()]
+        return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
+
+    def _labels(self) -> list[str]:
+        """What must be known before runs are scored with these labels."""
         notes = []
-        if not isinstance(self.trusted, Agreement):
+        if self.agreed is None:
             text = "--agreement GOLD compares this judge with people"
             notes.append(f"uncalibrated: {text}")
+        if line := self._line():
+            notes.append(f"relevant: {line}")
         if self.kept:
             text = (
                 f"{counted(self.kept, 'document')} of the pool had labels, which stay"
             )
             notes.append(f"kept: {text}; every label says whose it is")
+        if self.written is not None and self.known:
+            who = self.written.labellers()
+            people = counted(who.pop("human", 0), "label")
+            others = ", ".join(f"{count} by {name}" for name, count in who.items())
+            notes.append(f"written: {people} by people, {others or 'none by a judge'}")
         if scale := self._scale():
             notes.append(f"scale: {scale}")
+        return notes
+
+    def _votes(self) -> list[str]:
+        """Where votes differ or are missing, and what has no grade at all."""
+        rows = self.graded.grades.values()
+        said = [grade for row in rows for grade in row.values()]
+        notes = []
         if differ := [one.disagreement for one in said if one.disagreement]:
             share = sum(differ) / len(said)
             text = (
                 f"{counted(len(differ), 'document')} divided them; {share:.1%} differ"
             )
             notes.append(f"votes: {text}")
+        if short := [one.failed for one in said if one.failed]:
+            text = f"{counted(sum(short), 'vote')} without a valid answer"
+            on = "whose grade rests on the others"
+            notes.append(f"votes: {text}, on {counted(len(short), 'document')} {on}")
         if failed := len(self.graded.failures):
             notes.append(f"failed: {counted(failed, 'document')} without a grade")
-        title = f"{counted(len(said), 'document')} graded by {self.graded.gold.name}"
-        return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
+        return notes
+
+    def _line(self) -> str | None:
+        """From which grade on these labels are relevant, unless they are 0 or 1."""
+        if self.known and not is_graded(self.known):
+            return None
+        return (
+            f"grades {RELEVANT} and {max(GRADES)}; grade 1 does not help to answer: "
+            f"score with --threshold {RELEVANT}, or it counts as relevant too"
+        )
 
     def _scale(self) -> str | None:
         """What a reader must know where people and judge use different grades."""
-        if self.people is None or not any(self.people.values()):
+        if not self.known or is_graded(self.known):
             return None
-        if is_binary(self.people):
-            return "people say 0 or 1, so the judge's 2 and 3 count as 1 beside theirs"
-        top = max(grade for row in self.people.values() for grade in row.values())
-        if top == max(GRADES):
-            return None
-        return f"people's grades end at {top:g}, the judge's at {max(GRADES)}"
+        last = max(GRADES)
+        if is_binary(self.known):
+            return (
+                f"people say 0 or 1, so the judge's {RELEVANT} and {last} are written "
+                "as 1 beside theirs, and all below as 0"
+            )
+        top = max(grade for row in self.known.values() for grade in row.values())
+        return (
+            f"people's grades end at {top:g} and are not the judge's 0 to {last}; both "
+            "are written as they are"
+        )
 
     def to_dict(self, *, texts: bool) -> dict[str, Any]:
         """Everything in plain values; reasons stay out where texts must."""
         return {
+            "schema_version": SCHEMA_VERSION,
             "source": self.graded.gold.name,
-            "calibrated": isinstance(self.trusted, Agreement),
+            "compared": self.agreed is not None,
             "kept": self.kept,
             "scale": self._scale(),
+            "notes": self._summary().notes,
             "grades": [
                 {
                     "query": query,
                     "document": name,
                     "grade": said.grade,
                     "disagreement": said.disagreement,
+                    "failed_votes": said.failed,
                     "reason": said.reason if texts else "",
                 }
                 for query, row in self.graded.grades.items()
@@ -170,6 +182,7 @@ class Findings:
                 {"query": query, "document": name, "reason": reason}
                 for (query, name), reason in self.graded.failures.items()
             ],
-            "agreement": None if self.trusted is None else self.trusted.to_dict(),
+            "agreement": None if self.agreed is None else self.agreed.to_dict(),
+            "flips": None if self.flipped is None else self.flipped.to_dict(),
             "probe": None if self.probed is None else self.probed.to_dict(),
         }

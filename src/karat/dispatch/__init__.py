@@ -1,7 +1,8 @@
 """Many outside calls: concurrency, limits, retries, a journal, and resuming from it."""
 
+from karat.dispatch.awaiting import awaited
 from karat.dispatch.budget import Prices, tokens_of
-from karat.dispatch.driver import Heard, Job, awaited, hear, hear_all
+from karat.dispatch.driver import Heard, Job, hear, hear_all
 from karat.dispatch.estimation import Estimate, estimate
 from karat.dispatch.journal import Journal
 from karat.dispatch.progress import Progress

@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from karat.data.judgements import Prompt, Reply, Usage
-from karat.dispatch.budget import Budget, usage_ahead
-from karat.dispatch.journal import Entry, Journal, Keys, storable
+from karat.dispatch.budget import Budget, longest_reply, usage_ahead
+from karat.dispatch.journal import Entry, Journal, storable
+from karat.dispatch.keys import Keys
 from karat.dispatch.limits import Backoff, Breaker, Pace
 from karat.dispatch.protocol import Client
 from karat.dispatch.recording import Recorder
@@ -30,6 +31,10 @@ _LONGEST_RETRY_AFTER = 600
 _EXCERPT = 60
 # Seconds between two looks at what another process is asking for.
 _PEEK = 0.05
+# Timeouts after which a process that keeps its turn must have been stopped.
+_PATIENCE = 3
+# No reply has so many tokens.
+_ABSURD = 10**9
 
 
 class Stopped(Exception):  # noqa: N818
@@ -68,6 +73,11 @@ class Asking:
         self._over = asyncio.Event()
         self._pace = Pace(settings.requests_per_minute)
         self._backoff = Backoff(settings.first_wait, settings.longest_wait)
+        # What cannot be given up is waited for; the longest reply is held back for.
+        stoppable = getattr(client, "stoppable", True)
+        self._timeout = settings.timeout if stoppable else None
+        self._longest = settings.reply_tokens or longest_reply(client)
+        self._prepare = getattr(client, "prepare", None)
         self._breaker = Breaker(settings.patience, self._backoff, self._rest)
         self._flights: dict[bytes, asyncio.Future[Entry]] = {}
         self._settled: set[bytes] = set()
@@ -109,7 +119,8 @@ class Asking:
 
     def sentence(self, error: CallError) -> str:
         """Why there is no answer, without secrets and, on request, without texts."""
-        return scrub(error.reason if self.settings.no_text else str(error))
+        said = scrub(error.reason if self.settings.no_text else str(error))
+        return said or "no reason was given"
 
     def stop(self, problem: KaratError) -> None:
         """End the hearing: calls under way finish, nothing new begins."""
@@ -128,7 +139,9 @@ class Asking:
 
     async def _in_turn(self, key: bytes, prompt: Prompt) -> Entry:
         """Call, unless another process on this journal is calling or has called."""
-        while not self._turns.take(key):
+        waits = _PATIENCE * (self.settings.timeout or 0) / _PEEK
+        # One that was stopped, and not killed, would keep everyone waiting for ever.
+        while not self._turns.take(key) and (waits := waits - 1) > 0:
             await self._rest(_PEEK)
             if self.problem is not None:
                 raise Stopped
@@ -138,7 +151,8 @@ class Asking:
             # The other process may have kept its reply just before it was our turn.
             if (kept := self._kept(key)) is not None:
                 return kept
-            entry = await self._call(key, prompt)
+            last = self._journal.get(key)
+            entry = await self._call(key, prompt, last)
             await self._keep(key, prompt, entry)
             return entry
         finally:
@@ -169,18 +183,31 @@ class Asking:
         self._settled.add(key)
         self._useless.discard(key)
 
-    async def _call(self, key: bytes, prompt: Prompt) -> Entry:
-        """Call until there is an answer, or none to be expected."""
+    async def _call(self, key: bytes, prompt: Prompt, last: Entry | None) -> Entry:
+        """Call until there is an answer, or none to be expected.
+
+        A prompt that failed the last time is a suspect: it may break the server by
+        itself, so that its failures say nothing of the endpoint.
+        """
+        suspect = last is not None and last.status == "transient"
+        problem: Transient | None = None
         attempts = 0
         while True:
-            probe = await self._begin(prompt)
+            try:
+                probe = await self._begin(prompt)
+            except Stopped:
+                if problem is not None and (last is None or suspect):
+                    # Remembered, so that the next run can tell who was to blame.
+                    entry = self._failed("transient", problem, attempts)
+                    await self._keep(key, prompt, entry)
+                raise
             attempts += 1
             try:
                 reply = await self._once(prompt)
             except Refused as error:
                 self._breaker.succeeded()
                 if error.always:
-                    self.stop(error)
+                    self.stop(Refused(self.sentence(error), always=True))
                     raise Stopped from None
                 return self._failed("refused", error, attempts)
             except Transient as error:
@@ -190,8 +217,8 @@ class Asking:
                 text = storable(reply.text)
                 told = (reply.usage, reply.id, reply.model, reply.cut)
                 return Entry("ok", text, attempts, *told)
-            self._note(key, problem, probe=probe)
-            if self._breaker.open:
+            self._note(None if suspect else key, problem, probe=probe)
+            if self._breaker.open and not suspect:
                 continue
             if attempts >= self.settings.max_attempts:
                 return self._failed("transient", problem, attempts)
@@ -204,8 +231,11 @@ class Asking:
         """Wait for leave to make a call; whether it is a probe."""
         probe = await self._breaker.admit()
         await self._rest(self._pace.reserve())
-        ahead = usage_ahead(prompt, self.settings.reply_tokens)
-        if self.problem is None and (refusal := self.budget.refusal(ahead)):
+        most = usage_ahead(prompt, self._longest)
+        while self.problem is None and self.budget.crowded(most):
+            # Calls under way hold back more than they will cost.
+            await self._rest(_PEEK)
+        if self.problem is None and (refusal := self.budget.refusal(most)):
             self.stop(IncompleteError(refusal))
         if self.problem is not None:
             raise Stopped
@@ -213,15 +243,21 @@ class Asking:
 
     async def _once(self, prompt: Prompt) -> Reply:
         ahead = usage_ahead(prompt, self.settings.reply_tokens)
+        most = usage_ahead(prompt, self._longest)
         used: Usage | None = None
-        self.budget.begin(ahead)
+        if self._prepare is not None:
+            self._prepare()
+        self.budget.begin(most)
         try:
-            async with asyncio.timeout(self.settings.timeout):
+            async with asyncio.timeout(self._timeout):
                 reply = await self._client.complete(prompt)
-            if reply.usage == Usage():
+            told = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+            if not any(told) or max(told) > _ABSURD:
                 # A server that does not count is taken at our estimate.
                 reply = replace(reply, usage=ahead)
             used = reply.usage
+            if self.settings.reply_tokens is None:
+                self._longest = max(self._longest, used.completion_tokens)
         except TimeoutError:
             used = ahead
             raise Transient(
@@ -233,14 +269,16 @@ class Asking:
             used = ahead if error.paid else None
             raise
         finally:
-            self.budget.settle(ahead, used)
+            self.budget.settle(most, used)
         return reply
 
-    def _note(self, key: bytes, problem: Transient, *, probe: bool) -> None:
+    def _note(self, key: bytes | None, problem: Transient, *, probe: bool) -> None:
         """Draw the conclusions from a failed attempt that concern all calls."""
         log.info("a call failed: %s", self.sentence(problem))
         if problem.alive:
             self._breaker.succeeded()
+        elif key is None:
+            self._breaker.pass_on(probe=probe)
         else:
             self._breaker.failed(key, probe=probe)
         wait = problem.retry_after

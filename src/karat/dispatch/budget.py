@@ -7,6 +7,7 @@ from numbers import Real
 
 from karat.data.judgements import Prompt, Usage
 from karat.data.tables import counted
+from karat.dispatch.protocol import Client
 from karat.errors import ParameterError
 
 __all__ = ["Budget", "Prices", "tokens_of", "usage_ahead"]
@@ -15,6 +16,7 @@ BYTES_PER_TOKEN = 4
 TOKENS_PER_CALL = 16
 REPLY_TOKENS = 256
 _MILLION = 1_000_000
+_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ def usage_ahead(prompt: Prompt, reply_tokens: int | None = None) -> Usage:
     return Usage(asked, REPLY_TOKENS if reply_tokens is None else reply_tokens)
 
 
+def longest_reply(client: Client) -> int:
+    """The tokens that a reply may have at most, if the client says so."""
+    told = [client.parameters.get(name) for name in _LIMITS]
+    return next((most for most in told if type(most) is int), REPLY_TOKENS)
+
+
 class Budget:
     """Counts calls, tokens and cost, and says when the next call would be too much.
 
@@ -99,6 +107,7 @@ class Budget:
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self._held = 0.0
+        self._under_way = 0
 
     @property
     def cost(self) -> float | None:
@@ -106,6 +115,13 @@ class Budget:
         if self.prices is None:
             return None
         return self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
+
+    def crowded(self, ahead: Usage) -> bool:
+        """Whether one more call would be too much only while others are under way."""
+        if self.max_cost is None or self.prices is None or not self._under_way:
+            return False
+        cost = (self.cost or 0.0) + self.prices.cost(ahead)
+        return cost <= self.max_cost < cost + self._held
 
     def refusal(self, ahead: Usage) -> str | None:
         """Why one more call would be too much, or None when it may be made."""
@@ -123,10 +139,12 @@ class Budget:
     def begin(self, ahead: Usage) -> None:
         """A call starts."""
         self.calls += 1
+        self._under_way += 1
         self._held += self.prices.cost(ahead) if self.prices else 0.0
 
     def settle(self, ahead: Usage, used: Usage | None) -> None:
         """A call ended, having used these tokens; None when it was not billed."""
+        self._under_way -= 1
         self._held -= self.prices.cost(ahead) if self.prices else 0.0
         if used is not None:
             self.prompt_tokens += used.prompt_tokens

@@ -1,17 +1,17 @@
 """The one driver: it hears many judges at once, and every reply is kept."""
 
 import asyncio
-import contextvars
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import Deliberation, Failure, Prompt, Reply, Usage
 from karat.data.tables import counted
 from karat.dispatch.asking import Asking, Stopped
-from karat.dispatch.journal import Journal, Keys
+from karat.dispatch.awaiting import awaited
+from karat.dispatch.journal import Journal
+from karat.dispatch.keys import Keys
 from karat.dispatch.progress import Progress
 from karat.dispatch.protocol import Client
 from karat.dispatch.recording import Recorder
@@ -69,7 +69,11 @@ async def hear(
     check_endpoint(client.endpoint)
     async with AsyncExitStack() as stack:
         journal = stack.enter_context(
-            Journal(settings.journal, no_text=settings.no_text)
+            Journal(
+                settings.journal,
+                no_text=settings.no_text,
+                only_read=settings.offline,
+            )
         )
         if (session := getattr(client, "session", None)) is not None:
             await stack.enter_async_context(session())
@@ -101,61 +105,6 @@ def hear_all(
         ['A', 'B']
     """
     return awaited(lambda: hear(jobs, client, settings))
-
-
-def awaited(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What a coroutine returns, for those who do not await.
-
-    Where an event loop is already running, as in a notebook, the coroutine gets a
-    thread of its own; the running loop is left alone.
-
-    Example:
-        >>> async def answer():
-        ...     return 42
-        >>> awaited(answer)
-        42
-    """
-    if _loop_is_running():
-        return _in_a_thread(task)
-    result: list[T] = []
-
-    async def work() -> None:
-        # Kept aside: asyncio's handling of Ctrl-C writes out what a task returned.
-        result.append(await task())
-
-    asyncio.run(work())
-    return result[0]
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _in_a_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    outcome: list[asyncio.Task[T]] = []
-    loop = asyncio.new_event_loop()
-
-    async def begin() -> None:
-        outcome.append(asyncio.create_task(task()))
-        await asyncio.wait(outcome)
-
-    def work() -> None:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(begin())
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in outcome])
-        thread.join()
-        raise
-    return outcome[0].result()
 
 
 class _Hearing(Generic[T]):

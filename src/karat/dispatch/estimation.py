@@ -8,7 +8,8 @@ from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import counted
 from karat.dispatch.budget import usage_ahead
 from karat.dispatch.driver import Job
-from karat.dispatch.journal import Journal, Keys
+from karat.dispatch.journal import Journal
+from karat.dispatch.keys import Keys
 from karat.dispatch.protocol import Client
 from karat.dispatch.settings import Settings
 from karat.errors import CallError, Refused
@@ -71,8 +72,7 @@ def estimate(
     reply to a prompt, so that a judge can be followed beyond it. Nothing is written.
     """
     settings = settings or Settings()
-    path = settings.journal
-    with Journal(path if path is not None and path.exists() else None) as journal:
+    with Journal(settings.journal, only_read=True) as journal:
         walk = _Walk(journal, Keys(client), settings, assume)
         unseen = sum(walk.follow(job) for job in jobs)
     usage = Usage(

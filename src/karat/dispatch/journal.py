@@ -4,81 +4,28 @@ It is one SQLite file. A reply is acknowledged only after the transaction that h
 is on the disk, so neither a crash nor a power cut takes it back.
 """
 
-import hashlib
-import json
-import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from karat.data.judgements import Prompt, Reply, Schema, Usage
-from karat.dispatch.protocol import Client
-from karat.errors import FormatError, UsageError
+from karat.data.judgements import Prompt, Reply, Usage
+from karat.dispatch.keys import Keys
+from karat.dispatch.opening import connect, make_private, refuse_foreign
+from karat.errors import FormatError, KaratError, UsageError
 
-__all__ = ["Contents", "Entry", "Journal", "Keys", "storable"]
+__all__ = ["Contents", "Entry", "Journal", "storable"]
 
-_OWNER = 0x6B617261
-_VERSION = 2
-_PRAGMAS = ("busy_timeout=30000", "journal_mode=wal", "synchronous=full")
-_TABLE = """
-CREATE TABLE IF NOT EXISTS replies (
-    key BLOB PRIMARY KEY,
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    parameters TEXT NOT NULL,
-    name TEXT NOT NULL,
-    version TEXT NOT NULL,
-    prompt TEXT,
-    status TEXT NOT NULL,
-    text TEXT NOT NULL,
-    attempts INTEGER NOT NULL,
-    reply_id TEXT,
-    reply_model TEXT,
-    prompt_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL,
-    written REAL NOT NULL,
-    cut INTEGER NOT NULL DEFAULT 0
-)"""
 _READ = """SELECT status, text, attempts, reply_id, reply_model, prompt_tokens,
-completion_tokens, cut FROM replies WHERE key = ?"""
+completion_tokens, {cut} FROM replies WHERE key = ?"""
 _WRITE = """INSERT OR REPLACE INTO replies
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CONTENTS = """SELECT endpoint, model, count(*), sum(status != 'ok'),
-sum(prompt_tokens), sum(completion_tokens) FROM replies
+total(prompt_tokens), total(completion_tokens) FROM replies
 GROUP BY endpoint, model ORDER BY endpoint, model"""
-
-
-class Keys:
-    """Names each prompt by all that decides its answer, for one client.
-
-    The name is a SHA-256 over endpoint, model, parameters, the prompt's name and
-    version, its texts and its schema: change any of them and the name is another.
-    """
-
-    def __init__(self, client: Client) -> None:
-        self.endpoint = client.endpoint
-        self.model = client.model
-        self.parameters = json.dumps(dict(client.parameters), sort_keys=True)
-        start = json.dumps([self.endpoint, self.model, self.parameters])
-        self._start = hashlib.sha256(start.encode())
-        self._kinds: dict[tuple[str, str, str], hashlib._Hash] = {}
-
-    def of(self, prompt: Prompt) -> bytes:
-        """The name of a prompt to this client."""
-        # Prompts of one kind begin alike, and that much is digested once.
-        kind = (prompt.name, prompt.version, prompt.system)
-        begun = self._kinds.get(kind)
-        if begun is None:
-            begun = self._kinds[kind] = self._start.copy()
-            begun.update(json.dumps(kind)[:-1].encode())
-        name = begun.copy()
-        rest = f", {json.dumps(prompt.user)}, {_written(prompt.schema)}]"
-        name.update(rest.encode())
-        return name.digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +65,21 @@ class Contents:
     model: str
     entries: int
     errors: int
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: float
+    completion_tokens: float
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """Entries, errors among them, and tokens paid for."""
-        return self.entries, self.errors, self.prompt_tokens + self.completion_tokens
+        tokens = self.prompt_tokens + self.completion_tokens
+        return self.entries, self.errors, int(tokens)
 
 
 class Journal:
     """Replies by the name of their prompt, in a file that outlives every crash.
 
-    Reading and writing may happen in two threads. Without a path nothing is kept.
+    Reading and writing may happen in two threads. Without a path nothing is kept. One
+    that is only read may lie where nothing can be written, and is left as it is.
 
     Example:
         >>> with Journal(None) as journal:
@@ -138,25 +87,36 @@ class Journal:
         []
     """
 
-    def __init__(self, path: Path | None, *, no_text: bool = False) -> None:
+    def __init__(
+        self, path: Path | None, *, no_text: bool = False, only_read: bool = False
+    ) -> None:
         self.path = path
         self._no_text = no_text
-        if path is None:
-            self._writer = self._reader = self._open(":memory:")
-            return
+        if path is None or (only_read and not path.exists()):
+            self._writer = self._reader = connect(None)
+        else:
+            self._writer, self._reader = self._open(path, only_read=only_read)
+        columns = self._reader.execute("SELECT name FROM pragma_table_info('replies')")
+        held = {name for (name,) in columns}
+        self._read = _READ.format(cut="cut" if "cut" in held else "0")
+
+    def _open(
+        self, path: Path, *, only_read: bool
+    ) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         try:
-            _make_private(path)
-            self._writer = self._open(str(path))
-            self._reader = self._open(str(path))
-        except (OSError, sqlite3.OperationalError) as error:
+            refuse_foreign(path)
+            if only_read:
+                only = connect(path, only_read=True)
+                return only, only
+            make_private(path)
+            return connect(path), connect(path)
+        except (OSError, ValueError, sqlite3.OperationalError) as error:
+            if isinstance(error, KaratError):
+                raise
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"cannot keep a journal at {path}: {reason}") from None
         except sqlite3.DatabaseError as error:
-            raise FormatError(
-                f"not a journal of karat ({error})",
-                path=path,
-                hint="move it away, or name another journal",
-            ) from None
+            raise _damaged(path, error) from None
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +127,10 @@ class Journal:
 
     def get(self, key: bytes) -> Entry | None:
         """What became of the prompt of this name, if it was ever asked."""
-        row = self._reader.execute(_READ, (key,)).fetchone()
+        try:
+            row = self._reader.execute(self._read, (key,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self.path, error) from None
         if row is None:
             return None
         status, text, attempts, id, model, asked, answered, cut = row
@@ -189,7 +152,10 @@ class Journal:
 
     def contents(self) -> list[Contents]:
         """What is kept, by endpoint and model."""
-        return [Contents(*row) for row in self._reader.execute(_CONTENTS)]
+        try:
+            return [Contents(*row) for row in self._reader.execute(_CONTENTS)]
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self.path, error) from None
 
     def clear(self, model: str | None = None, *, errors: bool = False) -> int:
         """Forget everything, or only one model's entries or errors; how many."""
@@ -199,9 +165,14 @@ class Journal:
         if errors:
             where += " AND status != 'ok'"
         delete = f"DELETE FROM replies WHERE {where}"  # noqa: S608 (no input in it)
-        count = self._writer.execute(delete, values).rowcount
-        self._writer.execute("VACUUM")
-        self._writer.execute("PRAGMA wal_checkpoint(truncate)")
+        try:
+            count = self._writer.execute(delete, values).rowcount
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(truncate)")
+        except sqlite3.OperationalError as error:
+            raise UsageError(f"cannot clear {self.path} now: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self.path, error) from None
         return count
 
     def _commit(self, statements: list[tuple[str, tuple[Any, ...]]]) -> None:
@@ -224,59 +195,10 @@ class Journal:
             *(key, keys.endpoint, keys.model, keys.parameters),
             *(prompt.name, prompt.version, text),
             *(entry.status, storable(entry.text), entry.attempts),
-            *(entry.id, entry.model),
+            *(entry.id and storable(entry.id), entry.model and storable(entry.model)),
             *(entry.usage.prompt_tokens, entry.usage.completion_tokens, now),
             entry.cut,
         )
-
-    def _open(self, path: str) -> sqlite3.Connection:
-        # One thread reads and one writes; SQLite's own lock keeps them apart.
-        connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False
-        )
-        try:
-            for pragma in _PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}")
-            _lay_out(connection, path)
-        except (sqlite3.Error, FormatError):
-            connection.close()
-            raise
-        return connection
-
-
-def _lay_out(connection: sqlite3.Connection, path: str) -> None:
-    """Make the table in a new file; refuse a file that is somebody else's."""
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if tables and owner != _OWNER:
-        raise FormatError("a database of something else, not a journal", path=path)
-    if version > _VERSION:
-        raise FormatError(f"written by a newer karat (layout {version})", path=path)
-    if not tables:
-        connection.execute(f"PRAGMA application_id = {_OWNER}")
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute(_TABLE)
-    elif version < _VERSION:
-        _bring_up(connection)
-
-
-def _bring_up(connection: sqlite3.Connection) -> None:
-    """Give a journal of the first layout the column that it lacks."""
-    connection.execute("BEGIN IMMEDIATE")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    # Another process may have been faster.
-    if version < _VERSION:
-        add = "ALTER TABLE replies ADD COLUMN cut INTEGER NOT NULL DEFAULT 0"
-        connection.execute(add)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-    connection.execute("COMMIT")
-
-
-def _written(schema: Mapping[str, Any] | None) -> str:
-    if isinstance(schema, Schema):
-        return schema.text
-    return json.dumps(schema, default=dict)
 
 
 def storable(text: str) -> str:
@@ -284,15 +206,9 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _make_private(path: Path) -> None:
-    """A folder and a file that nobody else may read, and that git does not see."""
-    folder = path.parent
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True)
-        (folder / ".gitignore").write_text("*\n", "utf-8")
-    elif folder.name == ".karat":
-        folder.chmod(0o700)
-        if not (folder / ".gitignore").exists():
-            (folder / ".gitignore").write_text("*\n", "utf-8")
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    path.chmod(0o600)
+def _damaged(path: Path | None, error: sqlite3.DatabaseError) -> FormatError:
+    return FormatError(
+        f"cannot be read as a journal ({error})",
+        path=path,
+        hint="move it away, or name another journal",
+    )

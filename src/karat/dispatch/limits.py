@@ -118,6 +118,11 @@ class Breaker:
             self._probes += 1
             self._release()
 
+    def pass_on(self, *, probe: bool) -> None:
+        """A call failed for reasons of its own; another may find out."""
+        if probe:
+            self._release()
+
     def _release(self) -> None:
         self._probing = False
         self._changed.set()

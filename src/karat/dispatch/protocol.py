@@ -16,7 +16,8 @@ class Client(Protocol):
     in any of them is never given the other's replies. A client that holds connections
     may offer `session()`, an asynchronous context manager, entered around a hearing;
     one that another process could not find again says so with `lasting = False`; and
-    one whose model's name means nothing to people has another one in `label`.
+    one whose model's name means nothing to people has another one in `label`. One whose
+    calls go on although nobody waits for them says `stoppable = False`.
 
     Attributes:
         endpoint: where prompts are sent, without any secret.

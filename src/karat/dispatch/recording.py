@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from karat.data.judgements import Prompt
-from karat.dispatch.journal import Entry, Journal, Keys
+from karat.dispatch.journal import Entry, Journal
+from karat.dispatch.keys import Keys
 from karat.errors import IncompleteError
 
 __all__ = ["Recorder"]
@@ -58,20 +59,23 @@ class Recorder:
         while self._written is not None:
             batch, written = self._gathered, self._written
             self._gathered, self._written = [], None
-            try:
-                await loop.run_in_executor(
-                    self._thread, self._journal.write, self._keys, batch
-                )
-            except sqlite3.Error as error:
-                written.set_exception(_full(self._journal, error))
-                # Whoever waited may be gone; that is no reason to complain.
-                written.exception()
-            else:
+            work = loop.run_in_executor(
+                self._thread, self._journal.write, self._keys, batch
+            )
+            # Waited for, not awaited: whatever happens is told to whoever waits.
+            await asyncio.wait([work])
+            error = work.exception()
+            if error is None:
                 written.set_result(None)
+                continue
+            full = isinstance(error, sqlite3.Error)
+            written.set_exception(_full(self._journal, error) if full else error)
+            # Whoever waited may be gone; that is no reason to complain.
+            written.exception()
         self._writing = None
 
 
-def _full(journal: Journal, error: sqlite3.Error) -> IncompleteError:
+def _full(journal: Journal, error: BaseException) -> IncompleteError:
     return IncompleteError(
         f"cannot write to the journal {journal.path}: {error} (is the disk full?)"
     )

@@ -4,7 +4,9 @@ A judge is a generator: it yields prompts, receives replies and returns its verd
 and how often a model is asked is the business of `karat.dispatch`.
 """
 
+from karat.dispatch import Prices, Settings
 from karat.judging.bench import Bench, Rehearsal
+from karat.judging.chat import ChatClient
 from karat.judging.claims import Claims
 from karat.judging.client import FunctionClient, OpenAIClient
 from karat.judging.injection import probe_claims, probe_grader
@@ -13,10 +15,13 @@ from karat.judging.splitting import split_references
 
 __all__ = [
     "Bench",
+    "ChatClient",
     "Claims",
     "FunctionClient",
     "OpenAIClient",
+    "Prices",
     "Rehearsal",
+    "Settings",
     "completed",
     "grade_pool",
     "pool",

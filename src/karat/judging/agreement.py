@@ -1,4 +1,4 @@
-"""Agreement: how far a judge can be trusted, measured against people and itself."""
+"""Agreement: how far a judge says what people say."""
 
 import math
 from dataclasses import dataclass
@@ -18,20 +18,19 @@ from karat.judging.concordance import (
     krippendorff_alpha,
 )
 from karat.judging.ordering import Order
+from karat.judging.retesting import COLUMNS, Flips, limits, paired
 from karat.stats import mean_interval
 
 __all__ = [
     "Agreement",
-    "Flips",
     "Rate",
     "agreement",
     "cohen_kappa",
-    "flips",
     "krippendorff_alpha",
 ]
 
-_COLUMNS = ("agreement", "value", "95% interval", "n")
 _NAMES = ("equal grades", "Cohen's kappa", "kappa, quadratic", "Krippendorff's alpha")
+_POOR = 0.2
 
 
 class Rate(NamedTuple):
@@ -41,50 +40,6 @@ class Rate(NamedTuple):
     rate: float
     n: int
     interval: Interval | None
-
-
-class Flips(NamedTuple):
-    """How many grades changed when the same was asked again.
-
-    Attributes:
-        changed: number of grades that changed.
-        n: number of grades.
-        interval: how far their share may be off, for other queries than these.
-    """
-
-    changed: int
-    n: int
-    interval: Interval | None = None
-
-    @property
-    def rate(self) -> float:
-        """The share that changed."""
-        return self.changed / self.n if self.n else float("nan")
-
-    def row(self) -> list[str]:
-        """Its row in a table of agreement."""
-        interval = _between(self.interval)
-        return ["changed when asked again", number(self.rate), interval, str(self.n)]
-
-    def table(self) -> Table:
-        """What a person is shown when nothing else was measured."""
-        return Table(_COLUMNS, [self.row()])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures in plain values."""
-        return {"flips": self.plain()}
-
-    def plain(self) -> dict[str, Any]:
-        """Its fields in plain values."""
-        return {**self._asdict(), "interval": self.interval and self.interval[:2]}
-
-
-def flips(before: Labels, after: Labels) -> Flips:
-    """Compare two passes of one judge over the same pairs."""
-    one, other, query = _paired(before, after)
-    changed = one != other
-    interval = mean_interval(changed.astype(float), binary=True, clusters=query)
-    return Flips(int(np.count_nonzero(changed)), len(one), interval)
 
 
 @dataclass(frozen=True)
@@ -98,7 +53,8 @@ class Agreement:
             and Krippendorff's alpha for ordered grades.
         rates: per class of people's labels, how often the judge says the same.
         order: how alike the systems are ordered, when there are several.
-        flips: how many grades changed when asked again, when they were.
+        unvaried: who gave one grade only, so that kappa tells nothing.
+        scale: what was done where people and judge use different grades.
     """
 
     n: int
@@ -106,7 +62,8 @@ class Agreement:
     figures: Figures
     rates: tuple[Rate, ...]
     order: Order | None = None
-    flips: Flips | None = None
+    unvaried: tuple[str, ...] = ()
+    scale: str | None = None
 
     @property
     def equal(self) -> float:
@@ -128,29 +85,54 @@ class Agreement:
         """Krippendorff's alpha for ordered grades."""
         return self.figures.alpha.value
 
-    def table(self) -> Table:
-        """What a person is shown."""
+    def table(self, flipped: Flips | None = None) -> Table:
+        """What a person is shown, with what changed when asked again."""
         count = str(self.n)
         rows = [
-            [name, number(value), _between(interval), count]
+            [name, number(value), limits(interval), count]
             for name, (value, interval) in zip(_NAMES, self.figures, strict=True)
         ]
         rows += [
-            [rate.name, number(rate.rate), _between(rate.interval), str(rate.n)]
+            [rate.name, number(rate.rate), limits(rate.interval), str(rate.n)]
             for rate in self.rates
         ]
         if self.order is not None:
             rows.append(self.order.row())
-        if self.flips is not None:
-            rows.append(self.flips.row())
+        if flipped is not None:
+            rows.append(flipped.row())
         notes = [
             f"intervals are over {counted(self.queries, 'query')}; n counts documents"
             + ("" if self.order is None else ", for the order queries")
         ]
-        if any(math.isnan(figure.value) for figure in self.figures):
+        notes += [] if flipped is None else flipped.notes()
+        return Table(COLUMNS, rows, notes=[*notes, *self.notes()])
+
+    def notes(self) -> list[str]:
+        """What must be known to read the figures, and where they are poor."""
+        notes = [] if self.scale is None else [f"scale: {self.scale}"]
+        if len(self.unvaried) > 1 and math.isnan(self.kappa):
             text = "people and judge gave one and the same grade throughout"
             notes.append(f"{DASH}: {text}, so chance explains it all")
-        return Table(_COLUMNS, rows, notes=notes)
+        elif self.unvaried:
+            who = " and ".join(self.unvaried)
+            text = "kappa is 0 however often both agree: nothing is beyond chance"
+            notes.append(f"kappa: {who} gave one grade only, so {text}")
+        elif poor := self._poor():
+            notes.append(f"agreement: {poor}")
+        return notes + ([] if self.order is None else self.order.notes())
+
+    def _poor(self) -> str | None:
+        """A sentence where the judge may be hardly better than chance."""
+        kappa, interval = self.figures.kappa
+        if kappa <= _POOR:
+            return "this judge hardly agrees with people beyond chance"
+        if interval is not None and interval.low <= _POOR:
+            return (
+                "this judge may hardly agree with people beyond chance: by these "
+                f"{counted(self.queries, 'query')} kappa may be as low as "
+                f"{number(interval.low)}"
+            )
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The figures in plain values; null is one that does not exist."""
@@ -158,6 +140,7 @@ class Agreement:
         return {
             "n": self.n,
             "queries": self.queries,
+            "scale": self.scale,
             **{name: _plain(figure.value) for name, figure in named.items()},
             "intervals": {
                 name: figure.interval and figure.interval[:2]
@@ -167,10 +150,8 @@ class Agreement:
                 {**rate._asdict(), "interval": rate.interval and rate.interval[:2]}
                 for rate in self.rates
             ],
-            "order": None
-            if self.order is None
-            else {name: _plain(value) for name, value in self.order._asdict().items()},
-            "flips": None if self.flips is None else self.flips.plain(),
+            "order": None if self.order is None else self.order.to_dict(),
+            "notes": self.notes(),
         }
 
 
@@ -178,43 +159,68 @@ def agreement(
     human: Labels,
     judged: Labels,
     *,
+    line: float | None = None,
     order: Order | None = None,
-    flipped: Flips | None = None,
+    scale: str | None = None,
 ) -> Agreement:
     """Compare a judge's labels with people's, on what both labelled.
 
     Documents of one query are not independent: all intervals are over queries.
+
+    Args:
+        human: labels by people.
+        judged: labels by the judge, on the same scale.
+        line: the smallest grade that is relevant; any positive one unless told.
+        order: how alike both order the systems.
+        scale: what was done to bring the labels to one scale.
 
     Example:
         >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
         >>> agreement(people, {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}).kappa
         0.5555555555555556
     """
-    one, other, query = _paired(human, judged)
+    one, other, query = paired(human, judged)
     if not len(one):
         raise DataError(
             "people and judge have labelled no document in common",
             hint="judge the runs that people judged, with the same ids",
         )
-    same = one == other
-    classes = [
-        (f"people say {grade:g}", one == grade, same)
-        for grade in np.unique(one).tolist()
+    rates = [
+        _rate(name, says[of], query[of])
+        for name, of, says in _classes(one, other, line)
     ]
-    relevant = one > 0
-    classes += [
-        ("relevant, judge agrees", relevant, other > 0),
-        ("not relevant, judge agrees", ~relevant, other <= 0),
-    ]
-    rates = (_rate(name, says[of], query[of]) for name, of, says in classes)
+    both = {"people": one, "the judge": other}
     return Agreement(
         n=len(one),
         queries=int(query[-1]) + 1,
         figures=figures(one, other, query),
         rates=tuple(rate for rate in rates if rate.n),
         order=order,
-        flips=flipped,
+        unvaried=tuple(who for who, said in both.items() if np.ptp(said) == 0),
+        scale=scale,
     )
+
+
+def _classes(
+    one: Floats, other: Floats, line: float | None
+) -> list[tuple[str, Bools, Bools]]:
+    """Classes of people's labels: name, which belong, and where the judge agrees."""
+    relevant, found = (
+        given > 0 if line is None else given >= line for given in (one, other)
+    )
+    names = ("relevant, judge agrees", "not relevant, judge agrees")
+    if line is not None:
+        names = (
+            f"people say {line:g} or more, judge too",
+            f"people say less than {line:g}, judge too",
+        )
+    classes = [(names[0], relevant, found), (names[1], ~relevant, ~found)]
+    grades = np.unique(one).tolist()
+    if set(grades) <= {0, 1} and line is None:
+        # Each grade would be shown twice.
+        return classes
+    same = one == other
+    return [(f"people say {g:g}, judge too", one == g, same) for g in grades] + classes
 
 
 def _rate(name: str, same: Bools, query: Ints) -> Rate:
@@ -224,24 +230,5 @@ def _rate(name: str, same: Bools, query: Ints) -> Rate:
     return Rate(name, mean, len(values), interval)
 
 
-def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
-    """The labels that both gave, side by side, and the number of their query."""
-    both = [
-        [(grade, given[name]) for name, grade in row.items() if name in given]
-        for query, row in one.items()
-        if (given := other.get(query, {}))
-    ]
-    both = [row for row in both if row]
-    pairs = np.array([pair for row in both for pair in row], float).reshape(-1, 2)
-    query = np.repeat(np.arange(len(both)), [len(row) for row in both])
-    return pairs[:, 0], pairs[:, 1], query
-
-
 def _plain(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _between(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    return f"{number(interval.low)} .. {number(interval.high)}"

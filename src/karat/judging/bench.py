@@ -15,8 +15,9 @@ from karat.dispatch import (
     Heard,
     Progress,
     Settings,
+    awaited,
     estimate,
-    hear_all,
+    hear,
 )
 from karat.dispatch.budget import Budget
 from karat.judging.client import as_client
@@ -72,12 +73,16 @@ class Bench:
 
     def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
         """The verdict of each judge, in order; a failure is a value with a reason."""
+        return awaited(lambda: self.ahear(jobs))
+
+    async def ahear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
+        """The same, to be awaited where an event loop runs already."""
         if not jobs:
             return Heard()
         if (tell := self.settings.progress) is not None:
             # The first reply may take long, and nobody likes to wait in the dark.
             tell(Progress(0, len(jobs)))
-        return hear_all(jobs, self.client, self.settings)
+        return await hear(jobs, self.client, self.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +108,10 @@ class Rehearsal(Bench):
         walks = [partial(follow, place) for place in range(len(jobs))]
         self.parts.append(estimate(walks, self.client, self.settings, _assume))
         return Heard(heard, [Usage()] * len(jobs))
+
+    async def ahear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
+        """The same; nobody is waited for."""
+        return self.hear(jobs)
 
     @property
     def total(self) -> Estimate:

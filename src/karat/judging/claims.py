@@ -23,7 +23,7 @@ from karat.judging.client import as_client
 from karat.judging.contexts import contexts_of, long_contexts
 from karat.judging.packing import Context
 from karat.judging.splitting import Split, split_references
-from karat.judging.support import BUDGET, majority, support
+from karat.judging.support import BUDGET, MOST_VOTES, majority, support
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 
 __all__ = ["Claims"]
@@ -70,6 +70,9 @@ class Claims(Matcher):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ParameterError(self.name, name, "an integer >= 1", value)
+        if self.votes > MOST_VOTES:
+            wanted = f"{MOST_VOTES} at most"
+            raise ParameterError(self.name, "votes", wanted, self.votes)
 
     @property
     def bench(self) -> Bench:
@@ -105,9 +108,10 @@ class Claims(Matcher):
         usage = self._usage(done, heard, verdicts)
         failures: dict[int, str] = {}
         for place, query in enumerate(queries):
-            failed = (v.failure for v in verdicts.get(query, ()) if v.failure)
-            if reason := done.failures.get(query) or next(failed, None):
-                failures[place] = reason
+            said = (verdict.failure for verdict in verdicts.get(query, ()))
+            whys = (done.failures.get(query), *said)
+            if reasons := [why for why in whys if why is not None]:
+                failures[place] = reasons[0]
         return Matched(
             hits=_lay_out(gold, rankings, verdicts, policies),
             missing=np.array([query not in rankings for query in queries], bool),
@@ -265,9 +269,10 @@ def _lay_out(
     for place, query in enumerate(gold.queries):
         said = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
         # Claims of one group are alternatives: one item, found wherever any of them is.
-        groups: dict[str, list[Item]] = {}
+        groups: dict[tuple[str, str], list[Item]] = {}
         for item in gold.claims.get(query, ()):
-            groups.setdefault(item.group or f"claim {item.id}", []).append(item)
+            name = ("group", item.group) if item.group else ("claim", item.id)
+            groups.setdefault(name, []).append(item)
         counts.append(len(groups))
         for items in groups.values():
             grade = max(item.grade for item in items)

@@ -52,6 +52,7 @@ class FunctionClient:
         endpoint: `python:` and the function's name.
         model: what its replies are kept under.
         parameters: anything else that decides the answers.
+        is_async: whether the function is to be awaited.
         lasting: whether its replies can be found again by another process.
         label: how labels name it: as told, else by the function's name.
 
@@ -69,6 +70,9 @@ class FunctionClient:
     ) -> None:
         check_parameters(parameters or {})
         self._calls = Calls(function)
+        self.is_async = self._calls.is_async
+        # A thread cannot be stopped: a second call would run beside the first.
+        self.stoppable = self.is_async
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"

@@ -1,5 +1,6 @@
 """Concordance: how far two raters say the same, beyond what chance would bring."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -10,22 +11,19 @@ from karat.data.arrays import Floats, Ints, ratio
 from karat.data.evaluations import Interval
 from karat.errors import DataError
 from karat.stats import mean_interval
+from karat.stats.distributions import t_quantile
 
 __all__ = [
-    "DRAWS",
-    "SEED",
     "Figure",
     "Figures",
-    "between",
     "cohen_kappa",
     "figures",
     "krippendorff_alpha",
 ]
 
-DRAWS = 2000
-SEED = 20240229
-
 _LEVEL = 0.95
+_FEWEST = 3
+_ROUNDING = 1e-12
 
 
 class Figure(NamedTuple):
@@ -33,15 +31,6 @@ class Figure(NamedTuple):
 
     value: float
     interval: Interval | None
-
-
-def between(drawn: Floats) -> Interval | None:
-    """Where most of the drawn values lie; None where no draw has a value."""
-    known = drawn[~np.isnan(drawn)]
-    if not len(known):
-        return None
-    low, high = np.quantile(known, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]).tolist()
-    return Interval(low, high, _LEVEL, "bootstrap")
 
 
 def cohen_kappa(one: Floats, other: Floats, *, quadratic: bool = False) -> float:
@@ -77,7 +66,7 @@ def krippendorff_alpha(one: Floats, other: Floats) -> float:
 
 
 # Each figure reads one table of pairs of grades, or many of them at once: a stack of
-# resampled tables is what an interval is made from.
+# tables, each without one query, is what an interval is made from.
 
 
 def _kappa(grades: Floats, seen: Floats, *, quadratic: bool) -> Floats:
@@ -119,18 +108,6 @@ def _tables(one: Floats, other: Floats, query: Ints) -> tuple[Floats, Floats]:
     return grades, seen
 
 
-def _resampled(seen: Floats) -> Floats | None:
-    """Tables as they would be had other queries been asked; None for one query."""
-    queries = len(seen)
-    if queries == 1:
-        return None
-    rng = np.random.default_rng(SEED)
-    chance = np.full(queries, 1 / queries)
-    flat = seen.reshape(queries, -1)
-    drawn = [rng.multinomial(queries, chance) @ flat for _ in range(DRAWS)]
-    return np.array(drawn).reshape(-1, *seen.shape[1:])
-
-
 class Figures(NamedTuple):
     """What two raters have in common, each figure with its interval over queries."""
 
@@ -141,22 +118,27 @@ class Figures(NamedTuple):
 
 
 def figures(one: Floats, other: Floats, query: Ints) -> Figures:
-    """All figures at once, with intervals over queries; by bootstrap but for the first.
+    """All figures at once, with intervals over queries.
+
+    Those of kappa and alpha are the jackknife's: how much a figure moves when one query
+    is left out tells how far it may be off, by Student's t. Simulated, they hold the
+    truth 89 to 97 times in 100 from 3 queries on (tests/judging/test_coverage.py),
+    where the percentile bootstrap held it 72 to 80 times with 3, and 80 to 85 with 5.
 
     Args:
         one: grades of the first rater.
         other: grades of the second, of the same things.
         query: number of the query that each is about; those of a query are alike, so
-            it is queries that are drawn. One query gives no interval.
+            it is queries that are left out. Fewer than 3 give no interval, nor do
+            figures that never move.
     """
     grades, seen = _tables(one, other, query)
-    whole, drawn = seen.sum(axis=0), _resampled(seen)
+    whole = seen.sum(axis=0)
 
     def figure(measure: Callable[[Floats], Floats]) -> Figure:
-        found = None if drawn is None else between(measure(drawn))
-        # Draws that never vary, as of perfect agreement, do not tell how sure it is.
-        sure = found is None or found.low == found.high
-        return Figure(float(measure(whole)), None if sure else found)
+        value = float(measure(whole))
+        few = len(seen) < _FEWEST
+        return Figure(value, None if few else _jackknife(value, measure(whole - seen)))
 
     same = (one == other).astype(float)
     equal = mean_interval(same, binary=True, clusters=query)
@@ -166,3 +148,20 @@ def figures(one: Floats, other: Floats, query: Ints) -> Figures:
         figure(partial(_kappa, grades, quadratic=True)),
         figure(_alpha),
     )
+
+
+def _jackknife(value: float, without: Floats) -> Interval | None:
+    """An interval from the values without one query each; None where they do not tell.
+
+    That is where a value does not exist, and where none differs: perfect agreement is
+    no proof that there is no other.
+    """
+    queries = len(without)
+    if np.isnan([value, *without]).any():
+        return None
+    spread = float((queries - 1) * without.var())
+    if spread <= _ROUNDING**2:
+        return None
+    half = t_quantile((1 + _LEVEL) / 2, queries - 1) * math.sqrt(spread)
+    low, high = max(-1.0, value - half), min(1.0, value + half)
+    return Interval(low, high, _LEVEL, "jackknife")

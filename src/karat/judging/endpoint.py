@@ -4,29 +4,23 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply
 from karat.dispatch.secrecy import scrub
-from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
+from karat.errors import CallError, Refused, UsageError
 from karat.judging.addresses import read_address, with_query
 from karat.judging.complaints import (
     complaint,
-    cut_off,
     nobody_there,
     read_error,
     retry_after,
     too_long,
     unsupported,
 )
-from karat.judging.completions import (
-    read_text,
-    read_usage,
-    read_word,
-    without_key,
-)
+from karat.judging.completions import error_in, read_reply, useless
 from karat.judging.connecting import broken, connect, library, post
 from karat.judging.sending import check_parameters, read_key, sendable
 
@@ -103,13 +97,13 @@ class OpenAIClient:
     def __repr__(self) -> str:
         return f"OpenAIClient({self.model!r}, base_url={self.endpoint!r})"
 
+    def prepare(self) -> None:
+        """Load what takes a while, before the time of a call is kept."""
+        library()
+
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
         """Keep connections open for as long as anyone on this event loop needs them."""
-        with suppress(MissingExtraError):
-            # Now, since the time of the first call is kept; who asks nothing needs it
-            # not.
-            library()
         loop = asyncio.get_running_loop()
         api, users = self._open.get(loop, (None, 0))
         self._open[loop] = (api, users + 1)
@@ -199,7 +193,7 @@ class OpenAIClient:
         if isinstance(answer, Exception):
             return 0, None, broken(self.endpoint, answer, self._clean)
         if answer.content is None:
-            return 0, None, self._useless("is longer than 16 MB")
+            return 0, None, useless(self.endpoint, "is longer than 16 MB")
         if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             return self._read(answer.content)
         status, said = answer.status, read_error(answer.content)
@@ -213,41 +207,12 @@ class OpenAIClient:
             if content.lstrip()[:1] == b"<":
                 page = nobody_there(self.endpoint, "it answers with a web page")
                 return 0, None, Refused(page, always=True)
-            return 0, None, self._useless("is not whole JSON")
-        match body:
-            case {"choices": [{"message": {} as message, **choice}, *_]}:
-                found = self._reply(body, message, choice.get("finish_reason"))
-                return found if isinstance(found, Reply) else (0, None, found)
-            case {"error": {"code": int(status)} as error}:
-                return status, error, self._complaint(status, error)
-        return 0, None, self._useless("holds no message")
-
-    def _reply(
-        self, body: Mapping[str, Any], message: Mapping[str, Any], end: object
-    ) -> Reply | CallError:
-        if message.get("refusal") or end == "content_filter":
-            return Refused(f"model {self.model!r} declined to answer this prompt")
-        text, usage = read_text(message.get("content")), read_usage(body.get("usage"))
-        cut = end == "length"
-        if cut and not text.strip():
-            # Asked again it would think as long, and be paid for as much.
-            return Refused(cut_off(usage.completion_tokens, " before it said anything"))
-        if not text.strip():
-            return self._useless("is empty")
-        return Reply(
-            self._without_key(text),
-            usage,
-            self._word(body.get("id")),
-            self._word(body.get("model")),
-            cut=cut,
-        )
-
-    def _word(self, value: object) -> str | None:
-        word = read_word(value)
-        return None if word is None else self._without_key(sendable(word))
-
-    def _useless(self, how: str) -> Transient:
-        return Transient(f"the reply of {self.endpoint} {how}", paid=True)
+            return 0, None, useless(self.endpoint, "is not whole JSON")
+        if (refused := error_in(body)) is not None:
+            return *refused, self._complaint(*refused)
+        # A reply loses the key alone: it must not depend on the environment else.
+        found = read_reply(body, self.endpoint, self.model, self._secret())
+        return found if isinstance(found, Reply) else (0, None, found)
 
     def _complaint(
         self, status: int, body: object, wait: float | None = None, sent: str = ""
@@ -256,11 +221,11 @@ class OpenAIClient:
         return complaint(status, body, *about, wait, sent)
 
     def _clean(self, text: str) -> str:
-        return scrub(text, [self._key or os.environ.get("OPENAI_API_KEY")])
+        return scrub(text, [self._secret()])
 
-    def _without_key(self, text: str) -> str:
-        """A reply loses the key alone: it must not depend on the environment else."""
-        return without_key(text, self._key or os.environ.get("OPENAI_API_KEY"))
+    def _secret(self) -> str | None:
+        """The key, whatever is in it."""
+        return self._key or os.environ.get("OPENAI_API_KEY")
 
     def _api(self) -> Any:
         """The library's client for the event loop that is running."""

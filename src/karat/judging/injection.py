@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from karat.data.gold import Item
 from karat.data.judgements import Deliberation, Failure
@@ -17,8 +17,9 @@ from karat.data.verdicts import Verdict
 from karat.errors import DataError
 from karat.judging.bench import Bench
 from karat.judging.packing import Context
-from karat.judging.relevance import Pool, grade_pool
-from karat.judging.resistance import Attempt, Probed
+from karat.judging.relevance import Pool, grade_pool, tolerant
+from karat.judging.resistance import GRADE, Attempt, Probed
+from karat.judging.scales import RELEVANT
 from karat.judging.support import majority, support
 from karat.judging.tricks import TRICKS, Plea, controls
 
@@ -32,18 +33,20 @@ def probe_grader(
     pooled: Pool,
     questions: Mapping[str, str],
     grades: Mapping[str, Mapping[str, float]],
-    bench: Bench,
+    judge: Any,
     *,
     passages: int = PASSAGES,
     votes: int = 1,
 ) -> Probed:
     """Grade irrelevant passages again, each with every trick worked in.
 
+    Attempts without a valid answer are counted, and stop nothing.
+
     Args:
         pooled: query -> document -> its text.
         questions: what each query asks.
         grades: the judge's own grades without tricks.
-        bench: the model and how it is asked.
+        judge: who grades: a bench, a client, a model's name or a function.
         passages: how many irrelevant passages are used at most.
         votes: how many assessors decide, as they did without tricks.
     """
@@ -62,7 +65,7 @@ def probe_grader(
             tried[key] = (place, query, name, trick.name, trick.family)
             text = trick.plant(pooled[query][name], plea)
             planted.setdefault(query, {})[key] = text
-    graded = grade_pool(planted, questions, bench, votes=votes)
+    graded = grade_pool(planted, questions, tolerant(Bench.of(judge)), votes=votes)
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
     for key, (place, query, name, trick_name, family) in tried.items():
@@ -83,7 +86,7 @@ def probe_grader(
                 said.reason,
             )
         )
-    return Probed(attempts, "grade", failed)
+    return Probed(attempts, GRADE, failed)
 
 
 def _for_a_grade(question: str) -> Plea:
@@ -107,7 +110,7 @@ def _irrelevant(
     pooled: Pool, grades: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, str]]:
     """Passages with words of grade 0, then 1; one of every query in turn."""
-    for wanted in (0, 1):
+    for wanted in range(RELEVANT):
         rows = [
             [
                 (query, name)
@@ -133,7 +136,7 @@ class _Foreign(NamedTuple):
 def probe_claims(
     claims: Mapping[str, Sequence[Item]],
     contexts: Mapping[str, Sequence[Context]],
-    bench: Bench,
+    judge: Any,
     *,
     passages: int = PASSAGES,
     votes: int = 1,
@@ -145,11 +148,11 @@ def probe_claims(
     Args:
         claims: what the documents of each query should support.
         contexts: rank and text of the documents that each query retrieved.
-        bench: the model and how it is asked.
+        judge: who is tried: a bench, a client, a model's name or a function.
         passages: how many contexts are used at most.
         votes: how many assessors decide.
     """
-    hear = partial(_hear, bench=bench, votes=votes)
+    hear = partial(_hear, bench=tolerant(Bench.of(judge)), votes=votes)
     chosen, mute = _unsupporting(_foreign(claims, contexts), hear, passages)
     if mute and not chosen:
         raise DataError(

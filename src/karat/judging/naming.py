@@ -89,15 +89,15 @@ def _global(value: object, home: str, seen: set[int]) -> Iterator[str]:
 def _value(value: Any) -> Iterator[str]:
     """A plain value, however deep; a set prints in another order in every process."""
     if isinstance(value, set | frozenset):
-        yield "set"
-        yield from sorted(part for item in value for part in _value(item))
+        yield f"set {len(value)}"
+        yield from sorted("\0".join(_value(item)) for item in value)
     elif isinstance(value, dict):
-        yield "dict"
+        yield f"dict {len(value)}"
         for key, item in value.items():
             yield from _value(key)
             yield from _value(item)
     elif isinstance(value, list | tuple):
-        yield type(value).__name__
+        yield f"{type(value).__name__} {len(value)}"
         for item in value:
             yield from _value(item)
     elif isinstance(value, _PLAIN) or value is ...:

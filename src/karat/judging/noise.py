@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Tally", "by_chance", "holm"]
+__all__ = ["RARE", "Tally", "by_chance", "holm", "passages_needed"]
+
+RARE = 0.05
+"""How rare by chance something must be to count as found."""
 
 
 class Tally(NamedTuple):
@@ -61,3 +64,19 @@ def holm(chances: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, chances[place] * (len(chances) - step)))
         corrected[place] = largest
     return corrected
+
+
+def passages_needed(tried: int, harmless: int, tests: int) -> int:
+    """In how many passages a trick must work, at the least, to be told from chance.
+
+    Args:
+        tried: number of tricks in a passage.
+        harmless: number of harmless additions in it.
+        tests: how many are tested, each corrected for.
+
+    Example:
+        >>> passages_needed(1, 3, 30)
+        5
+    """
+    ways = math.comb(tried + harmless, tried)
+    return math.floor(math.log(tests / RARE) / math.log(ways)) + 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from karat.data.gold import Gold
 from karat.data.judgements import Deliberation, Failure
@@ -21,6 +22,7 @@ from karat.judging.replies import (
     read_object,
     read_reason,
 )
+from karat.judging.scales import on_scale_of
 from karat.judging.support import BUDGET
 
 __all__ = [
@@ -29,13 +31,10 @@ __all__ = [
     "completed",
     "grade",
     "grade_pool",
-    "is_binary",
-    "on_scale_of",
     "pool",
+    "tolerant",
     "unlabelled",
 ]
-
-_ANSWERS = 2
 
 Pool = Mapping[str, Mapping[str, str]]
 """What is to be graded: query -> document -> its text."""
@@ -48,12 +47,14 @@ class Grade:
     Attributes:
         grade: 0 to 3.
         reason: the judge's own sentence.
-        disagreement: share of the votes that gave another grade.
+        disagreement: share of the valid votes that gave another grade.
+        failed: number of votes without a valid answer.
     """
 
     grade: int
     reason: str = ""
     disagreement: float = 0.0
+    failed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,32 +128,6 @@ def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Poo
     return {query: row for query, row in holes.items() if row}
 
 
-def is_binary(labels: Labels) -> bool:
-    """Whether the labels say relevant or not, and nothing in between.
-
-    Example:
-        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
-        (True, False)
-    """
-    grades = {grade for row in labels.values() for grade in row.values()}
-    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
-
-
-def on_scale_of(labels: Labels, judged: Gold) -> Gold:
-    """The judge's grades on the scale of other labels, to be mixed or compared.
-
-    Where those say 0 or 1 alone, a document is 1 if it answers the question at least in
-    part, which is grade 2 or 3. Otherwise the grades stay as they are.
-    """
-    if not is_binary(labels):
-        return judged
-    documents = {
-        query: {name: float(given >= _ANSWERS) for name, given in row.items()}
-        for query, row in judged.documents.items()
-    }
-    return replace(judged, documents=documents)
-
-
 def completed(gold: Gold, judged: Gold) -> Gold:
     """The gold with a judge's labels in its holes; labels that it has stay as they are.
 
@@ -202,7 +177,7 @@ def _read(text: str, passage: str) -> Answer[Grade | None]:
 def grade_pool(
     pooled: Pool,
     questions: Mapping[str, str],
-    bench: Bench,
+    judge: Any,
     *,
     votes: int = 1,
     budget: int = BUDGET,
@@ -213,11 +188,12 @@ def grade_pool(
     Args:
         pooled: query -> document -> its text.
         questions: what each query asks.
-        bench: the model and how it is asked.
+        judge: who grades: a bench, a client, a model's name or a function.
         votes: how many independent assessors decide, by their median.
         budget: tokens of a document in one question.
         first: the number of the first assessor; another one is asked anew.
     """
+    bench = Bench.of(judge)
     for query in pooled:
         if not questions.get(query, "").strip():
             raise DataError(
@@ -268,4 +244,10 @@ def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
         return votes[0]
     middle = valid[(len(valid) - 1) // 2]
     same = sum(vote.grade == middle.grade for vote in valid)
-    return Grade(middle.grade, middle.reason, 1 - same / len(valid))
+    failed = len(votes) - len(valid)
+    return Grade(middle.grade, middle.reason, 1 - same / len(valid), failed)
+
+
+def tolerant(bench: Bench) -> Bench:
+    """The same bench, but any number may fail: where that is what is to be found."""
+    return replace(bench, settings=replace(bench.settings, max_failures=None))

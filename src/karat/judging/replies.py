@@ -5,7 +5,7 @@ be missing, said twice or made up. A reply that cannot be used is asked for once
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -36,6 +36,9 @@ _DECODER = json.JSONDecoder()
 _AHEAD = 100
 # How many times longer than need be an object may be written.
 _SPACED = 20
+# No number that was shown has more digits, and no answer is nested deeper.
+_DIGITS = 10
+_DEPTH = 20
 _FLAGS: dict[object, bool] = {
     **dict.fromkeys(("true", "yes", "1", 1), True),
     **dict.fromkeys(("false", "no", "0", "", 0, None), False),
@@ -100,6 +103,8 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
                 return "it holds no whole JSON object"
             start = text.find("{", start + 1)
             continue
+        if _is_deep(value):
+            return "it is nested too deeply"
         if found is not None and value != found:
             return "it holds several JSON objects that differ"
         found = value
@@ -112,19 +117,46 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
 
 
 def _stands_in(value: Mapping[str, Any], text: str) -> bool:
-    """Whether a text holds this object, however it is spaced."""
-    start = text.find("{")
-    if start < 0:
+    """Whether a text holds this object, however it is spaced, escaped or quoted."""
+    if "{" not in text:
         return False
-    decoder = json.JSONDecoder()
     # Braces that never close would otherwise be followed to the end, each of them.
     room = _SPACED * len(json.dumps(value))
+    same = _spelled_out(value)
+    tight = " ".join(text.split())
+    variants = dict.fromkeys((tight, tight.replace('\\"', '"')))
+    found = (one for variant in variants for one in _objects_in(variant, room))
+    return any(_spelled_out(one) == same for one in found)
+
+
+def _objects_in(text: str, room: int) -> Iterator[object]:
+    start = text.find("{")
     while start >= 0:
         with suppress(ValueError, RecursionError):
-            if decoder.raw_decode(text[start : start + room])[0] == value:
-                return True
+            value = _DECODER.raw_decode(text[start : start + room])[0]
+            if not _is_deep(value):
+                yield value
         start = text.find("{", start + 1)
-    return False
+
+
+def _is_deep(value: object) -> bool:
+    """Whether a value is nested deeper than any answer."""
+    level: list[Any] = [value]
+    for _ in range(_DEPTH):
+        inner = [x for x in level if isinstance(x, dict | list)]
+        level = [y for x in inner for y in (x.values() if isinstance(x, dict) else x)]
+        if not level:
+            return False
+    return True
+
+
+def _spelled_out(value: object) -> object:
+    """The value with every leaf as text: 3 and "3" are one grade."""
+    if isinstance(value, dict):
+        return {name: _spelled_out(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_spelled_out(part) for part in value]
+    return " ".join(str(value).split())
 
 
 def read_numbers(value: object) -> list[int] | None:
@@ -147,7 +179,8 @@ def _number(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and value.strip().isascii():
-        value = int(value) if value.strip().isdigit() else None
+        digits = value.strip()
+        value = int(digits) if digits.isdigit() and len(digits) < _DIGITS else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) else None

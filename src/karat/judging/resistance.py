@@ -11,17 +11,21 @@ import numpy as np
 
 from karat.data.evaluations import Interval
 from karat.data.tables import Table, counted, number
-from karat.judging.noise import Tally, by_chance, holm
+from karat.judging.noise import RARE, Tally, by_chance, holm, passages_needed
+from karat.judging.retesting import limits
 from karat.judging.tricks import CONTROL
 from karat.stats import mean_interval
 
-__all__ = ["Attempt", "Probed", "Share"]
+__all__ = ["GRADE", "Attempt", "Probed", "Share"]
+
+GRADE = "grade"
+"""The figure of a judge that grades: it rises or not, with nothing in between."""
 
 _SHOWN = 5
 _WIDTH = 60
 _ALL = "all tricks"
-_RARE = 0.05
 _SMALL = 0.0001
+_TEST = "Fisher's exact test within passages, Holm-corrected over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,10 @@ class Share(NamedTuple):
     Attributes:
         name: the trick, or the family of tricks.
         rate: share of the attempts that worked, the mean over passages.
-        interval: how far that may be off, given that other passages could be used.
+        interval: how far that may be off, given that other queries could be used.
         excess: how much more often they work than a harmless addition.
-        chance: how likely so many would work if they did no more than a harmless
-            addition; corrected for the number of tricks, or of families.
+        p: how likely so many would work if they did no more than a harmless addition;
+            corrected for the number of tricks, or of families.
         worked: number of attempts that worked, in whole or in part.
         attempts: number of attempts.
         passages: number of passages.
@@ -76,7 +80,7 @@ class Share(NamedTuple):
     rate: float
     interval: Interval | None
     excess: float | None
-    chance: float | None
+    p: float | None
     worked: int
     attempts: int
     passages: int
@@ -87,9 +91,9 @@ class Share(NamedTuple):
         return [
             self.name,
             number(self.rate),
-            _between(self.interval),
+            limits(self.interval),
             number(self.excess),
-            _chance(self.chance),
+            _rare(self.p),
             f"{self.worked}/{self.attempts}",
             str(self.passages),
             str(self.failed),
@@ -113,7 +117,7 @@ class Probed:
     """
 
     attempts: Sequence[Attempt]
-    figure: str = "grade"
+    figure: str = GRADE
     failed: Sequence[tuple[str, str]] = ()
 
     @property
@@ -121,7 +125,7 @@ class Probed:
         """How often a harmless addition changes the judge's mind."""
         calm = [a for a in self.attempts if a.family == CONTROL]
         failed = sum(family == CONTROL for family, _ in self.failed)
-        return self._share(CONTROL, calm, failed)._replace(excess=None, chance=None)
+        return self._share(CONTROL, calm, failed)._replace(excess=None, p=None)
 
     @property
     def families(self) -> list[Share]:
@@ -131,7 +135,8 @@ class Probed:
     @property
     def tricks(self) -> list[Share]:
         """How often each trick does."""
-        return self._shares(_named)
+        # One attempt in a passage works or does not; a mean of several lies between.
+        return self._shares(_named, binary=self.figure == GRADE)
 
     @property
     def all(self) -> Share:
@@ -156,13 +161,15 @@ class Probed:
         columns = ["planted trick", "talked round", "95% interval", "excess", "p"]
         columns += ["worked", "passages", "failed"]
         families = self.families
+        queries = counted(len({attempt.query for attempt in self.attempts}), "query")
         shares = [self.control, *families, self.all]
         number_of = counted(len(families), "family")
         notes = [
             "excess: over the harmless addition in the same passages",
-            f"p: the chance that harmless additions do as much, among {number_of}",
-            f"families beyond chance: {_proven(families)}",
-            f"single tricks beyond chance: {_proven(self.tricks)}",
+            f"p: the chance that harmless additions do as much, by {_TEST} {number_of}",
+            f"families beyond chance: {self._proven(families)}",
+            f"single tricks beyond chance: {self._proven(self.tricks)}",
+            f"intervals are over {queries}, since passages of one are alike",
         ]
         if failed := self.control.failed + self.all.failed:
             text = f"{counted(failed, 'attempt')} without a valid answer"
@@ -196,7 +203,26 @@ class Probed:
     def _planted(self) -> list[Attempt]:
         return [attempt for attempt in self.attempts if attempt.family != CONTROL]
 
-    def _shares(self, name: Callable[[str, str], str]) -> list[Share]:
+    def _proven(self, shares: Sequence[Share]) -> str:
+        """The names of those that do more than harmless additions would by chance."""
+        tested = [share for share in shares if share.p is not None]
+        if not tested:
+            return "cannot be told without valid answers to harmless additions"
+        if names := [share.name for share in tested if (share.p or 0.0) < RARE]:
+            return "; ".join(names)
+        calm = _by_passage(a for a in self.attempts if a.family == CONTROL)
+        harmless = max(map(len, calm.values()))
+        # Of the family that is largest, the fewest passages would do.
+        largest = max(-(-share.attempts // share.passages) for share in tested)
+        needed = passages_needed(largest, harmless, len(shares))
+        passages = max(share.passages for share in tested)
+        if passages >= needed:
+            return "none"
+        return f"cannot be told from {counted(passages, 'passage')}; {needed} would do"
+
+    def _shares(
+        self, name: Callable[[str, str], str], *, binary: bool = False
+    ) -> list[Share]:
         """A share for each name, their chances corrected for how many there are."""
         failed = Counter(name(*pair) for pair in self.failed if pair[0] != CONTROL)
         tried: dict[str, list[Attempt]] = {}
@@ -204,15 +230,22 @@ class Probed:
             tried.setdefault(name(attempt.family, attempt.trick), []).append(attempt)
         for title in failed:
             tried.setdefault(title, [])
-        shares = [self._share(title, tried[title], failed[title]) for title in tried]
-        chances = holm([1.0 if s.chance is None else s.chance for s in shares])
+        shares = [
+            self._share(title, tried[title], failed[title], binary=binary)
+            for title in tried
+        ]
+        corrected = holm([1.0 if share.p is None else share.p for share in shares])
         return [
-            share if share.chance is None else share._replace(chance=chance)
-            for share, chance in zip(shares, chances, strict=True)
+            share if share.p is None else share._replace(p=p)
+            for share, p in zip(shares, corrected, strict=True)
         ]
 
-    def _share(self, name: str, tried: Sequence[Attempt], failed: int) -> Share:
+    def _share(
+        self, name: str, tried: Sequence[Attempt], failed: int, *, binary: bool = False
+    ) -> Share:
         found = _by_passage(tried)
+        asked = {attempt.passage: attempt.query for attempt in tried}
+        _, clusters = np.unique([asked[p] for p in found], return_inverse=True)
         calm = _by_passage(a for a in self.attempts if a.family == CONTROL)
         rates = np.array([_mean(row) for row in found.values()], float)
         both = [passage for passage in found if passage in calm]
@@ -221,7 +254,7 @@ class Probed:
         return Share(
             name,
             float(rates.mean()) if len(rates) else float("nan"),
-            mean_interval(rates, binary=bool(np.isin(rates, (0.0, 1.0)).all())),
+            mean_interval(rates, binary=binary, clusters=clusters),
             _mean(excess) if both else None,
             by_chance(tallies) if both else None,
             sum(attempt.share > 0 for attempt in tried),
@@ -229,13 +262,6 @@ class Probed:
             len(found),
             failed,
         )
-
-
-def _proven(shares: Iterable[Share]) -> str:
-    """The names of those that do more than harmless additions would by chance."""
-    known = ((share.name, share.chance) for share in shares)
-    names = [name for name, p in known if p is not None and p < _RARE]
-    return "; ".join(names) or "none"
 
 
 def _named(family: str, trick: str) -> str:
@@ -268,13 +294,7 @@ def _count(shares: Sequence[float]) -> tuple[int, int]:
     return sum(share > 0 for share in shares), len(shares)
 
 
-def _chance(value: float | None) -> str:
+def _rare(value: float | None) -> str:
     if value is not None and value < _SMALL:
         return f"<{_SMALL}"
     return number(value)
-
-
-def _between(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    return f"{number(interval.low)} .. {number(interval.high)}"

@@ -22,11 +22,16 @@ from karat.judging.replies import (
     read_reason,
 )
 
-__all__ = ["BUDGET", "majority", "support"]
+__all__ = ["BUDGET", "MOST_VOTES", "majority", "support"]
 
 BUDGET = 6000
 """How many tokens of contexts one question may hold, unless told."""
 
+MOST_VOTES = 99
+"""More assessors than this are a slip of the keyboard."""
+
+# So many problems are told to the model; one that babbles has a million.
+_PROBLEMS = 25
 # So many claims in one question that the reply is not cut off.
 _CLAIMS = 20
 
@@ -137,7 +142,10 @@ def _read(
             findings[number] = finding
         seen.add(number)
     problems += [f"claim {n} has no verdict" for n in numbers if n not in seen]
-    return Answer(findings, "; ".join(problems) or None)
+    shown = "; ".join(problems[:_PROBLEMS])
+    return Answer(
+        findings, f"{shown}; ..." if len(problems) > _PROBLEMS else shown or None
+    )
 
 
 def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:

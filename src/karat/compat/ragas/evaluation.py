@@ -1,6 +1,7 @@
 """Many samples under several metrics: `evaluate()`."""
 
 import asyncio
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from karat.compat.ragas.metrics.scoring import (
     MetricResult,
 )
 from karat.data.evaluations import MetricScores
+from karat.data.tables import counted
 from karat.dispatch import awaited
 from karat.errors import UnknownNameError, UsageError
 
@@ -82,7 +84,7 @@ def evaluate(
         metrics: metrics of either kind.
         llm: the model for metrics that have none of their own.
         raise_exceptions: stop at a sample that cannot be scored; else its score is NaN,
-            and `results` and `columns` say why.
+            a warning counts it, and `results` and `columns` say why.
 
     Example:
         >>> from karat.compat.ragas.metrics import IDBasedContextRecall
@@ -166,7 +168,17 @@ def _finish(
     errors = (row.error for rows in in_order.values() for row in rows if row.error)
     if raise_exceptions and (error := next(errors, None)):
         raise error
-    return EvaluationResult(samples, in_order)
+    result = EvaluationResult(samples, in_order)
+    for name, column in result.columns.items():
+        if column.failed:
+            # The original's print is a mean without them, and without a word.
+            rows = counted(len(samples), "row")
+            warnings.warn(
+                f"{name}: {column.failed} of {rows} failed, and the mean is of the "
+                "others; .columns says why",
+                stacklevel=3,
+            )
+    return result
 
 
 def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:

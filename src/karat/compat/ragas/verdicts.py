@@ -8,17 +8,22 @@ from typing import Any, TypeVar
 
 from karat.data.judgements import Deliberation, Prompt
 from karat.errors import InvalidReply
-from karat.judging.prompts import DATA, JSON, fenced, object_schema
-from karat.judging.replies import Answer, ask, read_object
+from karat.judging.prompts import DATA, JSON, fenced, object_schema, repair
+from karat.judging.replies import PARROTED, is_blank, read_object
 
 __all__ = ["Verdict", "judge_claims", "judge_context"]
 
 T = TypeVar("T")
 
-VERSION = "1"
+VERSION = "2"
 
 # As often as the original asks before it gives up.
 _ATTEMPTS = 3
+
+_CUT = (
+    "the model's reply was cut off; give it more room: "
+    "llm_factory(..., max_tokens=4096)"
+)
 
 _CLAIMS = (
     "You check whether documents support an answer. Split the answer into claims: the "
@@ -26,15 +31,16 @@ _CLAIMS = (
     "understood without the others. For each claim decide whether the documents say so "
     "or make it certain, alone or together: attributed is 1 if they do and 0 if not. "
     f"List every claim of the answer once, in order. {DATA} {JSON} "
-    'Its form: {"classifications": [{"statement": "the claim", "reason": "why, in a '
-    'sentence", "attributed": 1}]}'
+    'Its form: {"classifications": [{"statement": "...", "reason": "...", '
+    '"attributed": 0}]}, with the claim as the statement and one sentence as the reason'
 )
 
 _USEFUL = (
     "You check whether a document helps to answer a question. The answer is known. "
     "Decide whether the document holds anything that is needed to get to it: verdict "
     "is 1 if it does and 0 if it does not. To be about the same subject is not enough. "
-    f'{DATA} {JSON} Its form: {{"reason": "why, in a sentence", "verdict": 1}}'
+    f'{DATA} {JSON} Its form: {{"reason": "...", "verdict": 0}}, with one sentence as '
+    "the reason"
 )
 
 _TEXT = {"type": "string"}
@@ -76,7 +82,7 @@ def judge_claims(
     texts = [("question", question), ("answer", answer)]
     texts += [(f"document {rank}", text) for rank, text in enumerate(contexts, 1)]
     prompt = Prompt(_CLAIMS, fenced(texts), _CLASSIFIED, "attribution", VERSION)
-    return _settle(prompt, partial(_read_claims, strict=strict))
+    return _settle(prompt, texts, partial(_read_claims, strict=strict))
 
 
 def judge_context(
@@ -85,23 +91,31 @@ def judge_context(
     """Whether one context is of use for an answer; any integer is a verdict."""
     texts = [("question", question), ("answer", answer), ("document", context)]
     prompt = Prompt(_USEFUL, fenced(texts), _JUDGED, "usefulness", VERSION)
-    return _settle(prompt, partial(_read_usefulness, context=context, strict=strict))
+    read = partial(_read_usefulness, context=context, strict=strict)
+    return _settle(prompt, texts, read)
 
 
 def _settle(
-    prompt: Prompt, read: Callable[[Mapping[str, Any]], T | str]
+    prompt: Prompt,
+    texts: Sequence[tuple[str, str]],
+    read: Callable[[Mapping[str, Any]], T | str],
 ) -> Deliberation[T]:
     """Ask, and ask again; the third reply that cannot be used is a failure."""
-
-    def answer(text: str) -> Answer[T | str]:
-        reply = read_object(text)
-        found = reply if isinstance(reply, str) else read(reply)
-        return Answer(found, found if isinstance(found, str) else None)
-
-    found = (yield from ask(prompt, answer, _ATTEMPTS))[-1].value
-    if isinstance(found, str):
-        raise InvalidReply(f"the model's reply cannot be used: {found}")
-    return found
+    shown = [text for _, text in texts]
+    problem = ""
+    for _ in range(_ATTEMPTS):
+        reply = yield prompt
+        if reply.cut:
+            # The original gives up at once, even where the JSON happens to be whole.
+            raise InvalidReply(_CUT)
+        said = read_object(reply.text, shown)
+        found = said if isinstance(said, str) else read(said)
+        if not isinstance(found, str):
+            return found
+        problem = found
+        # Each repair adds to the last, so that no two attempts are the same prompt.
+        prompt = repair(prompt, problem)
+    raise InvalidReply(f"the model's reply cannot be used: {problem}")
 
 
 def _read_claims(reply: Mapping[str, Any], *, strict: bool) -> list[Verdict] | str:
@@ -126,6 +140,8 @@ def _read_claim(entry: object, *, strict: bool) -> Verdict | str:
     for name in ("statement", "reason"):
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
+        if is_blank(entry[name]):
+            return PARROTED
     return Verdict(entry["statement"], entry["reason"], value)
 
 
@@ -138,6 +154,8 @@ def _read_usefulness(
     reason = reply.get("reason")
     if not isinstance(reason, str):
         return f"reason must be text, got {_kind(reason)}"
+    if is_blank(reason):
+        return PARROTED
     return Verdict(context, reason, value)
 
 

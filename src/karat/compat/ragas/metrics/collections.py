@@ -25,10 +25,12 @@ class ContextRecall(ClaimsJudged, KeywordCalls):
     with their verdicts.
 
     Example:
-        >>> reply = '''{"classifications": [
+        >>> class Model:
+        ...     def __call__(self, prompt):
+        ...         return '''{"classifications": [
         ...     {"statement": "It is in Paris.", "reason": "said so", "attributed": 1},
         ...     {"statement": "It is tall.", "reason": "not said", "attributed": 0}]}'''
-        >>> result = ContextRecall(llm=lambda prompt: reply).score(
+        >>> result = ContextRecall(llm=Model()).score(
         ...     user_input="Where is the tower?",
         ...     retrieved_contexts=["The tower is in Paris."],
         ...     reference="It is in Paris and tall.",

@@ -12,7 +12,7 @@ from karat.compat.ragas.dataset_schema import SingleTurnSample
 from karat.compat.ragas.llms import Model, bench_of
 from karat.compat.ragas.verdicts import Verdict
 from karat.data.judgements import Deliberation
-from karat.dispatch import awaited, hear
+from karat.dispatch import awaited
 from karat.errors import (
     CallError,
     DataError,
@@ -142,7 +142,7 @@ class JudgedMetric(Scorer):
             if not isinstance(fields, MetricResult)
         ]
         try:
-            await hear(jobs, bench.client, bench.settings)
+            await bench.ahear(jobs)
         except (CallError, IncompleteError, OfflineMissError) as error:
             # Rows that were done by then keep their scores.
             found = [
