@@ -5,6 +5,7 @@ import sqlite3
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -15,10 +16,11 @@ from karat.data.judgements import Reply
 from karat.dispatch import Refused, Settings, Transient, hear_all
 from karat.dispatch.secrecy import check_endpoint, mask, scrub
 from karat.errors import CallError, UsageError
+from karat.judging.chat import ChatClient
 from karat.judging.client import OpenAIClient, as_client
 from karat.judging.completions import read_reply
 from karat.judging.connecting import broken
-from karat.judging.sending import check_parameters, headers_for, read_key
+from karat.judging.sending import headers_for, read_key
 from tests.dispatch.fault_server import FaultServer, completion
 from tests.dispatch.judges import jobs
 from tests.judging.test_client import CANARY, answering, ask, error
@@ -158,6 +160,17 @@ def test_a_parameter_that_is_named_like_a_secret_is_refused(
     with pytest.raises(UsageError, match=f"^{name} is no parameter.*OPENAI_API") as no:
         OpenAIClient("tiny", "http://127.0.0.1:1/v1", parameters=parameters)
     assert CANARY not in str(no.value)
+    if name != "api_key":
+        with pytest.raises(UsageError, match=f"^{name} is no parameter"):
+            ChatClient("tiny", brought(), parameters)
+
+
+def brought(key: str | None = None) -> Any:
+    """A client as its user brings one."""
+    client = SimpleNamespace(base_url="http://127.0.0.1:1/v1", api_key=key)
+    client.chat = client.completions = client
+    client.create = lambda **_: completion("yes")
+    return client
 
 
 @pytest.mark.parametrize("held", [CANARY, {"a": [f"x{CANARY}"]}, {CANARY: "a"}])
@@ -165,7 +178,7 @@ def test_a_parameter_that_holds_a_known_secret_is_refused(
     held: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="'user' holds a secret, and") as given:
-        check_parameters({"user": held}, CANARY)
+        ChatClient("tiny", brought(CANARY), {"user": held})
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with pytest.raises(UsageError, match="'user' holds a secret, and") as known:
         OpenAIClient("tiny", "http://127.0.0.1:1/v1", parameters={"user": held})

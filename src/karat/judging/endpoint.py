@@ -218,7 +218,7 @@ class OpenAIClient:
         self, status: int, body: object, wait: float | None = None, sent: str = ""
     ) -> CallError:
         about = (self.endpoint, self.model, self._clean)
-        return complaint(status, body, *about, wait, sent)
+        return complaint(status, body, *about, wait, sent=sent)
 
     def _clean(self, text: str) -> str:
         return scrub(text, [self._secret()])

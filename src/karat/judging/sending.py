@@ -10,7 +10,14 @@ from urllib.parse import urlsplit
 from karat.dispatch.secrecy import mask, scrub
 from karat.errors import UsageError
 
-__all__ = ["check_parameters", "headers_for", "read_header", "read_key", "sendable"]
+__all__ = [
+    "check_parameters",
+    "check_secrets",
+    "headers_for",
+    "read_header",
+    "read_key",
+    "sendable",
+]
 
 _VISIBLE = re.compile(r"[!-~]*")
 _LONE = re.compile(r"[\ud800-\udfff]")
@@ -64,20 +71,25 @@ def sendable(text: str) -> str:
 
 
 def check_parameters(parameters: Mapping[str, Any], key: str | None = None) -> None:
-    """Refuse parameters that JSON cannot hold, and secrets: parameters are kept.
-
-    Example:
-        >>> check_parameters({"metadata": {"api_key": "sk-1"}})
-        Traceback (most recent call last):
-        karat.errors.UsageError: metadata.api_key is no parameter to set, since \
-parameters are kept in the journal and shown; put the key into OPENAI_API_KEY
-    """
+    """Refuse parameters that JSON cannot hold, or that hold a secret."""
     for name, value in parameters.items():
         if not _is_json({name: value}):
             raise UsageError(
                 f"parameter {sendable(str(name))!r} must have a value that JSON can "
                 'hold, such as 0.5, "low" or {"a": true}'
             )
+    check_secrets(parameters, key)
+
+
+def check_secrets(parameters: Mapping[str, Any], key: str | None = None) -> None:
+    """Refuse parameters that hold a secret, by name or by value: they are kept.
+
+    Example:
+        >>> check_secrets({"metadata": {"api_key": "sk-1"}})
+        Traceback (most recent call last):
+        karat.errors.UsageError: metadata.api_key is no parameter to set, since \
+parameters are kept in the journal and shown; put the key into OPENAI_API_KEY
+    """
     for path, value in _texts(parameters):
         where = ".".join(path)
         if _is_secret(path):
