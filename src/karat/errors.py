@@ -197,6 +197,7 @@ class IncompleteError(KaratError, RuntimeError):
         total: how many rows there are.
         failed: how many rows have a reason instead.
         kept: whether what was answered is in a journal.
+        during: what was being done, as in "splitting references".
     """
 
     def __init__(
@@ -207,12 +208,16 @@ class IncompleteError(KaratError, RuntimeError):
         failed: int = 0,
         *,
         kept: bool = True,
+        during: str = "",
     ) -> None:
         self.reason = reason
         self.done = done
         self.total = total
         self.failed = failed
-        rows = f"{done} of {total} {'row is' if total == 1 else 'rows are'} done"
+        self.kept = kept
+        row = "row is" if total == 1 else "rows are"
+        stop = f"stopped while {during}, {done} of {total} done"
+        rows = stop if during else f"{done} of {total} {row} done"
         rows += f" and {failed} failed" * (failed > 0)
         goes_on = "all is kept, run the same again to continue"
         lost = "nothing is kept without a journal"

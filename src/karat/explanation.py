@@ -50,14 +50,15 @@ def explain(
     Where a judge matched claims, its verdicts with their reasons come last; where texts
     were matched by coverage, the words that cover each passage.
 
-    Takes the arguments of `evaluate`; the id of the query comes second.
+    Takes the arguments of `evaluate`; the query comes second, by its id or by what it
+    asks if no other asks the same.
     """
     plan, loaded, truth, own_k = prepare(run, metrics=metrics, **options)
     gold = truth.gold
     assert gold is not None  # noqa: S101
     assert loaded.run is not None  # noqa: S101
-    if query not in gold.queries:
-        raise UnknownNameError("query", query, gold.queries[:1000])
+    facts = truth.queries or loaded.queries
+    query = _known(query, gold, facts)
     documents = _ranking(loaded.run, query, plan.policies)
     one_gold = _only(gold, query)
     one_run = DocumentRun({query: documents}, loaded.run.name)
@@ -82,10 +83,11 @@ def explain(
             first = matched.first_ranks or stage.matcher.first_ranks(
                 one_run, one_gold, policies
             )
-            missed = _missed(first[0].ranks, one_gold, hits, texts=texts)
+            said = _said(one_gold, verdicts) if texts else {}
+            missed = _missed(first[0].ranks, said, hits, claims=bool(verdicts))
             names = [_name(document, texts=texts) for document in documents]
             ranking = _ranked(documents, names, hits, policies.threshold)
-            ranking = replace(ranking, rows=[*ranking.rows, *missed])
+            ranking = _without_blanks(replace(ranking, rows=[*ranking.rows, *missed]))
         for measure in (plan.measures[row] for row in stage.rows):
             score = float(measure.metric.score(hits)[0])
             undefined = score != score  # noqa: PLR0124
@@ -96,13 +98,28 @@ def explain(
                 score, why = math.nan, f"failed: {failed}"
             rows.append([measure.label, number(score), why])
     assert ranking is not None  # noqa: S101
-    fact = (truth.queries or loaded.queries).get(query)
-    asked = f"query {query}{_asked(fact)}: {ranking.title}"
+    asked = _asked(facts.get(query)) if texts else ""
+    asked = f"query {query}{asked}: {ranking.title}"
     worked = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
     ranking = replace(ranking, title=asked)
     last = [_reasoned(verdicts, usage)] if verdicts else []
     last += [_shown(evidence, documents, texts=texts)] if evidence else []
     return Explanation((ranking, worked, *last), failure)
+
+
+def _known(query: str, gold: Gold, facts: Mapping[str, Query]) -> str:
+    """The id of a query, given by itself or by its text."""
+    if query in gold.queries:
+        return query
+    wanted = " ".join(query.split())
+    alike = [
+        name
+        for name in gold.queries
+        if name in facts and " ".join((facts[name].text or "").split()) == wanted
+    ]
+    if len(alike) != 1 or not wanted:
+        raise UnknownNameError("query", query, gold.queries[:1000])
+    return alike[0]
 
 
 def _shown(
@@ -220,14 +237,36 @@ def _ranked(
     )
 
 
+def _without_blanks(table: Table) -> Table:
+    """The table without its scores, where no document has one."""
+    place = table.columns.index("score")
+    if any(row[place] != DASH for row in table.rows):
+        return table
+    columns, *rows = (
+        [*r[:place], *r[place + 1 :]] for r in (table.columns, *table.rows)
+    )
+    return replace(table, columns=columns, rows=rows)
+
+
+def _said(gold: Gold, verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """The texts of gold items, and of the claims that a judge made of a reference."""
+    rows = (row for kind in KINDS[1:] for row in getattr(gold, kind).values())
+    said = {item.id: item.text for row in rows for item in row}
+    return said | {verdict.claim: verdict.text for verdict in verdicts}
+
+
 def _missed(
-    ranks: Mapping[str, int | None], gold: Gold, hits: Hits, *, texts: bool
+    ranks: Mapping[str, int | None],
+    said: Mapping[str, str],
+    hits: Hits,
+    *,
+    claims: bool,
 ) -> list[list[str]]:
     """A row for each relevant gold item that was not found, without a rank."""
-    rows = (row for kind in KINDS[1:] for row in getattr(gold, kind).values())
-    said = {item.id: item.text for row in rows for item in row} if texts else {}
+    # A claim is no document, and must not look like one.
+    mark = "missed: " if claims else ""
     return [
-        [_short(said.get(name) or name), DASH, DASH, f"{grade:g}"]
+        [_short(mark + (said.get(name) or name)), DASH, DASH, f"{grade:g}"]
         for (name, rank), grade in zip(
             ranks.items(), hits.gold_grade.tolist(), strict=False
         )

@@ -45,6 +45,14 @@ def test_it_forgets_a_model_or_errors_or_everything(karat: Karat) -> None:
     assert ": 0 entries, " in karat("cache").out
 
 
+def test_a_model_of_which_nothing_is_kept_is_a_mistake(karat: Karat) -> None:
+    fill()
+    done = karat("cache", "--clear", "--model", "larg")
+    assert done.code == 2
+    assert "unknown model 'larg'; did you mean 'large'?" in done.err
+    assert ": 6 entries, " in karat("cache").out
+
+
 def test_what_to_clear_without_clear_is_a_mistake(karat: Karat) -> None:
     done = karat("cache", "--errors")
     assert done.code == 2

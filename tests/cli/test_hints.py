@@ -165,3 +165,29 @@ def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:
     assert 'joined: 1 ranking read as one id; a list is JSON: ["a", "b"]' in said
     (folder / "t.csv").write_text('id,retrieved_ids,relevant_ids\n1,"[""b""]",b\n')
     assert "joined" not in karat("evaluate", "t.csv", "-m", "rr").out
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("answer", "Yes."), ("ground_truths", ["Yes.", "We do."])]
+)
+def test_answers_are_told_how_to_become_references(
+    karat: Karat, folder: Path, field: str, value: object
+) -> None:
+    sample = {"question": "Do you ship?", "contexts": ["We ship."], field: value}
+    (folder / "log.jsonl").write_text(json.dumps(sample))
+    words = ("evaluate", "log.jsonl", "-m", "context_recall", "--model", "tiny")
+    done = karat(*words, "--dry-run")
+    assert done.code == 2
+    assert f"the file has {field} (read as answers)" in done.err
+    ours = "claims" if isinstance(value, list) else "reference"
+    assert f"--map {ours}={field} " in done.err
+    assert karat(*words, "--dry-run", "--map", f"{ours}={field}").code == 0
+
+
+def test_one_text_where_contexts_should_be_a_list_is_noticed(
+    karat: Karat, folder: Path
+) -> None:
+    sample = {"question": "Do you ship?", "contexts": "We ship.", "answer": "We ship"}
+    (folder / "log.jsonl").write_text(json.dumps(sample))
+    done = karat("evaluate", "log.jsonl", "-m", "recall@5")
+    assert "one text: 1 sample has one text where a list is expected" in done.out

@@ -91,11 +91,11 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
     model = teach(KNOWS)
     done = karat("evaluate", samples, *JUDGED, "--dry-run", "--prices", "1,2")
     assert done.code == 0
-    assert done.out.startswith("judging would take: 4 rows, 4 calls")
+    assert done.out.startswith("judging would take: 4 calls (0 replies")
     assert model.asked == []
     karat("evaluate", samples, *JUDGED)
     spent = karat("evaluate", samples, *JUDGED, "--dry-run")
-    assert "0 calls (4 kept already)" in spent.out
+    assert "0 calls (4 replies kept already) for splitting 2 references" in spent.out
 
 
 def test_explaining_shows_each_claim_with_ranks_and_reason(

@@ -161,10 +161,12 @@ def test_a_grader_is_tried_with_as_many_passages_as_told(
 ) -> None:
     asked = (*TWO, "--probe", "--probe-passages", "4")
     dry = karat(*asked, "--dry-run").out
+    numbers = json.loads(karat(*asked, "--dry-run", "--json").out)
     assert server.requests == []
     done = karat(*asked)
     assert done.code == 0, done.err
     assert f" {len(server.requests)} calls" in dry
+    assert numbers["calls"] == len(server.requests)
     assert ["chat", "templates:", "im_end", "4/4"] in [
         line.split()[:4] for line in done.out.splitlines()
     ]

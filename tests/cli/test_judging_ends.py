@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -62,20 +63,27 @@ def test_a_judged_command_says_what_it_paid_and_pays_once(tmp_path: Path) -> Non
     assert done.code == again.code == offline.code == 0
     assert done.out == again.out == offline.out
     assert done.err == (
-        "karat: judged 12 rows with 12 calls, 360 tokens, cost 0.0005; 0 replies were "
-        "kept already\n"
+        "karat: splitting 6 references and judging 6 samples took 12 calls, 360 tokens"
+        ", cost 0.00048; 0 replies were kept already\n"
     )
-    assert again.err == offline.err == ""
+    assert again.err == offline.err
+    assert again.err == (
+        "karat: splitting 6 references and judging 6 samples took no call; 12 replies "
+        "were kept already\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("limit", "sentence"),
     [
-        (("--max-calls", "3"), "the limit of 3 calls is reached; 3 of 6 rows are done"),
+        (
+            ("--max-calls", "3"),
+            "3 calls is reached; stopped while splitting references, 3 of 6 done;",
+        ),
         (
             # A reply may have 4,096 tokens, which are held back while it is awaited.
             ("--max-cost", "0.00414", "--prices", "0,1"),
-            "the next call could pass the limit of 0.00414 (5e-05 is spent); 5 of 6",
+            "(5e-05 is spent); stopped while splitting references, 5 of 6 done",
         ),
     ],
 )
@@ -102,8 +110,8 @@ def test_an_endpoint_that_is_down_ends_with_3(
     assert (done.code, done.out) == (3, "")
     assert "seems to be down, the last attempt says: " in done.err
     assert (
-        "500 Internal Server Error: oops; 0 of 6 rows are done and 4 failed; all is"
-        in done.err
+        "500 Internal Server Error: oops; stopped while splitting references, 0 of 6 "
+        "done and 4 failed; all is" in done.err
     )
     assert done.err.endswith("run the same again to continue\n")
 
@@ -119,8 +127,8 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         assert "context_recall  0.5000" in done.out
         assert (
             "karat: 1 query could not be judged, 'q4': the reference could not be "
-            "split: it holds no whole JSON object; run the same again to go on "
-            "(--retry-errors asks all of them anew)\n" in done.err
+            "split: it holds no whole JSON object; --retry-errors asks anew, and "
+            "another --model may do better\n" in done.err
         )
         assert run("--max-failures", "1", url=server.url).code == 0
         explained = run("--explain", "q4", url=server.url)
@@ -130,11 +138,34 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
         allowed = run("--explain", "q4", "--max-failures", "1", url=server.url)
         assert (allowed.code, allowed.out) == (0, explained.out)
         fine = run("--explain", "q3", url=server.url)
-        assert (fine.code, fine.err) == (0, "")
+        assert fine.code == 0
+        assert fine.err == (
+            "karat: splitting 1 reference and judging 1 sample took no call; 2 replies "
+            "were kept already\n"
+        )
     with answering(KNOWS) as server:
         stopped = run("--max-calls", "1", "--explain", "q4", url=server.url)
     assert (stopped.code, stopped.out) == (3, "")
     assert "limit of 1 call is" in stopped.err
+
+
+@pytest.mark.parametrize("width", [100, 80, 60])
+def test_an_explanation_stays_within_the_width_and_tells_claims_from_documents(
+    width: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with answering(support({})) as server:
+        done = run("--explain", "q3", url=server.url)
+        asked = run("--explain", "How is  bread 3 made?", url=server.url)
+        silent = run("--explain", "q3", "--no-text", url=server.url)
+    assert done.code == asked.code == silent.code == 0
+    assert max(map(len, done.out.splitlines())) <= width
+    assert asked.out == done.out
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "document rank grade" in lines
+    assert "missed: Bread 3 is salted \N{EN DASH} 1" in lines
+    assert "claim-2" not in done.out
+    assert "read 3" not in silent.out
 
 
 @pytest.mark.parametrize(
@@ -142,8 +173,8 @@ def test_failures_end_with_3_and_say_the_first(run: Run) -> None:
     [
         (401, "bad key", "refuses the key (401 Unauthorized); check OPENAI_API_KEY"),
         (404, "The model 'tiny' does not exist", "does not know model 'tiny'; check"),
-        (404, "Not Found", "check OPENAI_BASE_URL, which mostly ends in /v1"),
-        (405, "POST", "check OPENAI_BASE_URL, which mostly ends in /v1"),
+        (404, "Not Found", "check --base-url, which mostly ends in /v1"),
+        (405, "POST", "check --base-url, which mostly ends in /v1"),
         (400, "unknown parameter top_k", "does not take top_k=5 for model 'tiny'"),
     ],
 )
@@ -162,13 +193,70 @@ def test_a_web_page_is_no_endpoint(run: Run) -> None:
     with FaultServer(answer=lambda _: (200, "<html>Welcome</html>")) as server:
         done = run(url=server.url)
     assert done.code == 2
-    assert "(it answers with a web page); check OPENAI_BASE_URL" in done.err
+    assert "(it answers with a web page); check --base-url" in done.err
+
+
+def test_a_server_that_is_not_there_is_told_at_once(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Backoff, "wait", lambda *_: pytest.fail("it waits"))
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+        done = run(url=url)
+    assert (done.code, done.out) == (2, "")
+    assert f"cannot reach {url}; is the server running, and is --base-url" in done.err
+
+
+def test_an_address_without_http_says_what_is_missing(run: Run) -> None:
+    done = run(url="127.0.0.1:8080/v1")
+    assert done.code == 2
+    assert "http:// or https:// is missing before the address" in done.err
 
 
 def test_an_offline_miss_ends_with_2(run: Run) -> None:
     done = run("--offline", url="http://127.0.0.1:1/v1")
     assert (done.code, done.out) == (2, "")
-    assert "holds no reply of 'tiny'" in done.err
+    assert done.err == (
+        "karat: offline, but splitting 6 references takes replies of 'tiny' at "
+        "http://127.0.0.1:1/v1 that are not in "
+        f"{Path('.karat', 'journal.sqlite')}, the first for query 'q0'; run once "
+        "without offline to get them\n"
+    )
+
+
+def test_an_offline_miss_counts_what_is_missing(run: Run) -> None:
+    with answering(KNOWS) as server:
+        assert run("--max-calls", "4", url=server.url).code == 3
+        part = run("--offline", url=server.url)
+        assert run("--max-calls", "6", url=server.url).code == 3
+        rest = run("--offline", url=server.url)
+    assert part.code == rest.code == 2
+    assert len(part.err.splitlines()) == len(rest.err.splitlines()) == 1
+    assert "but splitting 2 of 6 references takes replies" in part.err
+    assert "the first for query 'q4'" in part.err
+    assert "but judging 2 of 6 samples takes replies" in rest.err
+    assert "the first for query 'q4'" in rest.err
+
+
+def test_a_dry_run_counts_in_words_and_for_programs(run: Run) -> None:
+    with answering(KNOWS) as server:
+        assert run("--max-calls", "2", url=server.url).code == 3
+        words = run("--dry-run", "--prices", "0.01,0.02", url=server.url)
+        numbers = run("--dry-run", "--prices", "0.01,0.02", "--json", url=server.url)
+        bare = run("--dry-run", "--json", url=server.url)
+    found = json.loads(numbers.out)
+    sent, received = found["prompt_tokens"], found["completion_tokens"]
+    cost = f"{found['cost']:.7f}"
+    assert cost.startswith("0.0000")
+    assert words.out == (
+        "judging would take: 10 calls (2 replies kept already) for splitting 6 "
+        f"references and judging 6 samples, about {sent:,} tokens sent and "
+        f"{received:,} received, cost about {cost}\n"
+    )
+    assert (found["calls"], found["kept"]) == (10, 2)
+    assert found["cost"] == pytest.approx((sent * 0.01 + received * 0.02) / 1e6)
+    assert json.loads(bare.out)["cost"] is None
 
 
 def test_texts_go_only_where_they_may(
@@ -216,9 +304,9 @@ def test_who_interrupts_is_told_what_is_kept_and_pays_nothing_twice(
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")
     assert err == (
-        "karat: interrupted; judged 3 of 6 rows with 4 calls, 90 tokens, and all "
-        f"replies are kept in {Path('.karat', 'journal.sqlite')}: run the same command "
-        "again to go on\n"
+        "karat: interrupted; splitting 3 of 6 references took 4 calls, 90 tokens, and "
+        f"all replies are kept in {Path('.karat', 'journal.sqlite')}: run the same "
+        "command again to go on\n"
     )
     with Journal(tmp_path / ".karat" / "journal.sqlite") as journal:
         (kept,) = journal.contents()
@@ -228,7 +316,7 @@ def test_who_interrupts_is_told_what_is_kept_and_pays_nothing_twice(
     assert done.code == 0
     # One call was under way, and is made again.
     assert len(server.requests) == CALLS + 1
-    assert "12 rows with 9 calls" in done.err
+    assert "references and judging 6 samples took 9 calls" in done.err
     assert "3 replies were kept already" in done.err
 
 
@@ -258,6 +346,21 @@ evaluate:
         assert journal.contents()[0].entries == CALLS
 
 
+def test_what_failed_in_passing_needs_no_more_than_another_run(run: Run) -> None:
+    def before(request: dict[str, Any]) -> tuple[int, str] | None:
+        return (500, "oops") if "Bread 4" in str(request["messages"]) else None
+
+    with answering(KNOWS, before) as server:
+        done = run("--max-attempts", "1", url=server.url)
+    assert done.code == 3
+    assert "500 Internal Server Error" in done.err
+    assert "; run the same again to go on\n" in done.err
+    assert "--retry-errors" not in done.err
+    with answering(KNOWS, before) as server:
+        done = run("--max-attempts", "1", "--explain", "q4", url=server.url)
+    assert "; run the same again to go on\n" in done.err
+
+
 def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
     body = {
         "choices": [
@@ -268,4 +371,10 @@ def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
     with FaultServer(answer=lambda _: (200, json.dumps(body))) as server:
         done = run(url=server.url)
     assert done.code == 3
-    assert "cut off at 4,096 tokens; --max-tokens allows more" in done.err
+    assert done.err.startswith(
+        "karat: 6 queries could not be judged, the first 'q0', all: the reference "
+        "could not be split: the reply was cut off at 4,096 tokens; --max-tokens "
+        "allows more\n"
+    )
+    assert "6 queries have no claims" not in done.out
+    assert "uncalibrated" not in done.out

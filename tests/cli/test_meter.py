@@ -14,11 +14,13 @@ from karat.cli.meter import Meter
 from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.judgements import Usage
-from karat.dispatch import Prices, Progress
+from karat.dispatch import Prices, Progress, Stage
 from karat.dispatch.budget import Budget
 from karat.reports import progress as bars
 
 JOURNAL = Path("kept.sqlite")
+SPLITTING = Stage("splitting", "reference")
+SAMPLES = Stage("judging", "sample")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -77,7 +79,7 @@ def shown(
     monkeypatch.setenv("COLUMNS", width)
     judging = meter()
     for hearing in hearings:
-        judging(Progress(0, hearing.total))
+        judging(Progress(0, hearing.total, stage=hearing.stage))
         judging(hearing)
     judging.close()
     return terminal.getvalue()
@@ -87,13 +89,15 @@ def shown(
 def test_the_bar_shows_rows_calls_tokens_cost_and_the_time_left(
     width: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far = Progress(7, 24, 1, 8, 2, 12_000, 900, 0.0056, 20.0, 75.0)
+    far = Progress(7, 24, 1, 8, 2, 12_000, 900, 0.0056, 20.0, 75.0, SPLITTING)
     text = CODES.sub("", shown(monkeypatch, [far], width=width))
     bar = "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
-    for part in ("judging", bar, "7/24", "1 failed", "8 calls", "12,900", "0.0056"):
+    for part in ("splitting", bar, "7/24", "1 failed", "8 calls", "12,900", "0.0056"):
         assert part in text
     assert re.search(r"1:15\s+left", text)
-    assert max(map(len, text.replace("\r", "\n").split("\n"))) <= int(width)
+    lines = text.replace("\r", "\n").split("\n")
+    assert lines[-2].startswith("karat: splitting 7 of 24 references (1 failed)")
+    assert max(map(len, lines[:-2])) <= int(width)
 
 
 @pytest.mark.parametrize("done", [2, 3])
@@ -106,7 +110,7 @@ def test_the_terminal_is_left_clean(done: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_over_soon_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(monkeypatch, [Progress(2, 2, cached=2)], Never) == ""
+    assert shown(monkeypatch, [Progress(2, 2)], Never) == ""
 
 
 def test_elsewhere_the_log_says_it_at_every_tenth(
@@ -119,8 +123,8 @@ def test_elsewhere_the_log_says_it_at_every_tenth(
             judging(Progress(done, 100, calls=done))
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 20
-    assert said[0] == "judging: 10/100 rows, 10 calls, 0 tokens"
-    assert said[-1] == "judging: 100/100 rows, 100 calls, 0 tokens"
+    assert said[0] == "judging rows 10/100, 10 calls, 0 tokens"
+    assert said[-1] == "judging rows 100/100, 100 calls, 0 tokens"
     assert "\x1b" not in capsys.readouterr().err
 
 
@@ -128,16 +132,29 @@ def test_elsewhere_the_log_says_it_at_every_tenth(
     ("hearings", "calls", "prices", "line"),
     [
         (
-            [Progress(12, 12, cached=1), Progress(12, 12, cached=2)],
+            [
+                Progress(12, 12, cached=1, stage=SPLITTING),
+                Progress(11, 11, cached=2, stage=SAMPLES),
+                Progress(1, 1, stage=SAMPLES),
+            ],
             24,
             Prices(0.15, 0.6),
-            "24 rows with 24 calls, 12,000 tokens, cost 0.0029; 3 replies were kept",
+            (
+                "splitting 12 references and judging 12 samples took 24 calls, 12,000 "
+                "tokens, cost 0.00288; 3 replies were kept"
+            ),
         ),
         (
             [Progress(3, 12, failed=2, cached=1)],
             1,
             None,
-            "3 of 12 rows (2 failed) with 1 call, 500 tokens; 1 reply was kept",
+            "judging 3 of 12 rows (2 failed) took 1 call, 500 tokens; 1 reply was kept",
+        ),
+        (
+            [Progress(6, 6, cached=9, stage=SAMPLES)],
+            0,
+            Prices(0.15, 0.6),
+            "judging 6 samples took no call; 9 replies were kept",
         ),
     ],
 )
@@ -150,18 +167,10 @@ def test_at_the_end_one_line_says_what_was_paid(
 ) -> None:
     judging = meter(calls, prices)
     for hearing in hearings:
-        judging(Progress(0, hearing.total))
+        judging(Progress(0, hearing.total, stage=hearing.stage))
         judging(hearing)
     judging.close()
-    assert capsys.readouterr().err == f"karat: judged {line} already\n"
-
-
-def test_who_paid_nothing_hears_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    judging = meter(calls=0)
-    judging(Progress(0, 4))
-    judging(Progress(4, 4, cached=4))
-    judging.close()
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == f"karat: {line} already\n"
 
 
 def test_an_interrupt_says_what_is_kept_and_how_to_go_on(
@@ -174,7 +183,7 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(
         raise KeyboardInterrupt
     assert stop.value.code == 130
     assert capsys.readouterr().err == (
-        "karat: interrupted; judged 1 of 4 rows with 2 calls, 1,000 tokens, and all "
+        "karat: interrupted; judging 1 of 4 rows took 2 calls, 1,000 tokens, and all "
         "replies are kept in kept.sqlite: run the same command again to go on\n"
     )
 

@@ -63,6 +63,24 @@ def test_every_long_name_of_an_option_will_do(
     assert first_metric(karat(*RUN).out) == "recall@2"
 
 
+def test_all_commands_that_judge_share_a_section(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    (folder / "karat.yaml").write_text(
+        "judging:\n  model: tiny\n  max-calls: 7\nevaluate:\n  max_calls: 0\n"
+    )
+    graded = ("judge", "dense.run", "--queries", "queries.jsonl", "--json")
+    for words in (RUN, graded):
+        said = karat("-v", *words).err.splitlines()
+        assert "karat: model = tiny (karat.yaml)" in said
+        own = 0 if words is RUN else 7
+        assert f"karat: max_calls = {own} (karat.yaml)" in said
+    assert karat("metrics").code == 0
+    (folder / "karat.yaml").write_text("judging:\n  metrics: rr\n")
+    assert "unknown setting of judging 'metrics'" in karat(*RUN).err
+
+
 def test_lists_and_pairs_may_be_written_as_such(karat: Karat, folder: Path) -> None:
     (folder / "karat.yaml").write_text(
         "evaluate:\n"

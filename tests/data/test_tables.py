@@ -51,6 +51,37 @@ def test_a_column_wider_than_all_room_gets_a_part_of_its_own() -> None:
 def test_tables_of_texts_are_not_folded() -> None:
     table = Table(["a", "b", "c"], [["x", "y" * 50, "z" * 50]], texts=(0, 1, 2))
     assert table.folded(20) == [table]
+    (part,) = table.folded(30)
+    assert part.columns == table.columns
+
+
+SENTENCE = st.lists(
+    st.sampled_from(["rye", "starter", "\u6771\u4eac", "a"]), min_size=1
+)
+
+
+@given(st.integers(60, 120), st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1))
+def test_texts_wrap_within_the_width_and_lose_no_word(
+    width: int, said: list[tuple[list[str], list[str]]]
+) -> None:
+    rows = [[" ".join(claim), "yes", " ".join(why)] for claim, why in said]
+    table = Table(["claim", "supported", "reason"], rows, texts=(0, 1, 2))
+    (part,) = table.folded(width)
+    assert part.width <= width
+    for place in (0, 2):
+        words = [word for row in part.rows for word in row[place].split()]
+        assert words == [word for pair in said for word in pair[place // 2]]
+
+
+def test_a_long_first_column_wraps_where_the_numbers_fit_beside_it() -> None:
+    table = Table(["document", "rank", "grade"], [["rye bread " * 8, "1", "2"]])
+    assert table.as_text(40).splitlines() == [
+        "document                   rank  grade",
+        "rye bread rye bread rye       1      2",
+        "bread rye bread rye bread",
+        "rye bread rye bread rye",
+        "bread",
+    ]
 
 
 def test_no_cell_moves_the_cursor() -> None:

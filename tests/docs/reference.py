@@ -60,7 +60,9 @@ Every option can be set in four places. A flag beats the environment, which beat
 `karat.yaml` in the current folder, which beats the default; `-v` prints each value and
 where it comes from. The name is that of the long option: `--fail-under` is
 `KARAT_FAIL_UNDER` in the environment and `fail_under` in the file. Several values are
-separated by spaces in the environment. `karat trec-eval` listens to its arguments only.
+separated by spaces in the environment. In the file, what is about a model may also
+stand under `judging`, for `evaluate` and `judge` alike; the command's own section beats
+it. `karat trec-eval` listens to its arguments only.
 
 ```yaml
 evaluate:
@@ -74,6 +76,10 @@ CONTENT = """
 A format is recognised by content, not by the name of the file; `--format` overrides it.
 gzip, bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs
 the extra `parquet`.
+
+Texts may have files of their own: those of queries with `--queries`, those of documents
+with `--corpus`. Both may be JSON Lines, JSON, CSV or TSV with an id and a text, as in
+BEIR, or two columns without a header, id and text, as in MS MARCO.
 """
 FIELD_NAMES = """
 Names are compared without case, `-` and `_`. Where one could mean two things, what

@@ -6,6 +6,8 @@ import pytest
 
 import karat
 from karat.errors import ParameterError
+from karat.judging import Claims
+from tests.judging.models import Model, bench, support
 
 SAMPLE = {"id": "q", "retrieved": ["a"], "relevant": ["a"]}
 
@@ -27,3 +29,24 @@ def test_nothing_is_said_where_every_query_has_its_gold() -> None:
 def test_what_is_no_engine_or_matcher_is_refused(option: str, wrong: Any) -> None:
     with pytest.raises(ParameterError, match=f"{option} must be"):
         karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}, **{option: wrong})
+
+
+def test_claims_that_are_not_found_are_no_matter_of_names() -> None:
+    samples = [
+        {"query": f"q{n}", "contexts": ["Ovens are hot."], "claims": [f"Rye {n}."]}
+        for n in range(30)
+    ]
+    judge = Claims(bench(Model(support({}))))
+    found = karat.evaluate(samples, metrics="context_recall", judge=judge)
+    assert found["context_recall"].mean == 0
+    assert {notice.kind for notice in found.warnings} == {"numbered", "uncalibrated"}
+
+
+def test_a_query_without_claims_is_noticed_once() -> None:
+    samples = [
+        {"id": "q1", "contexts": ["Rye."], "claims": ["Rye."]},
+        {"id": "q2", "contexts": ["Rye."], "reference": " "},
+    ]
+    judge = Claims(bench(Model(support({}))))
+    found = karat.evaluate(samples, metrics="context_recall", judge=judge)
+    assert [n.kind for n in found.warnings] == ["uncalibrated", "claims"]

@@ -28,6 +28,7 @@ LINES = (
         ),
         ("corpus.csv", 'id,title,text\na,Rye,A grain.\n2,,"Oats."\n'),
         ("corpus.tsv", "doc_id\ttitle\tpassage\na\tRye\tA grain.\n2\t\tOats.\n"),
+        ("pairs.csv", 'a,"Rye\nA grain."\n2,Oats.\n'),
     ],
 )
 def test_every_shape_gives_the_same_texts(tmp_path: Path, name: str, text: str) -> None:
@@ -59,3 +60,12 @@ def test_what_is_wrong_is_told_with_its_place(
         read_corpus(path)
     assert str(caught.value).startswith(str(path))
     assert sentence in str(caught.value)
+
+
+def test_two_columns_without_names_are_an_id_and_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "collection.tsv"
+    path.write_text('0\t"Rye" is a grain.\n1\tOats, too.\n', "utf-8")
+    assert read_corpus(path) == {"0": '"Rye" is a grain.', "1": "Oats, too."}
+    path.write_text("0\tRye.\n1\n", "utf-8")
+    with pytest.raises(FormatError, match=r"collection.tsv:2: a document has no text"):
+        read_corpus(path)

@@ -308,3 +308,19 @@ def test_who_is_done_first_leaves_long_cells_to_the_others() -> None:
     assert csv.field_size_limit() > before
     second.close()
     assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("name", ["queries.tsv", "queries.csv"])
+def test_queries_need_no_header(name: str, save: Save) -> None:
+    comma = "\t" if name.endswith("tsv") else ","
+    rows = [("q01", "how to bake rye"), ("text", 'what is "rye"')]
+    lines = (f"{query}{comma}{text}\n" for query, text in rows)
+    loaded = load(save(name, "".join(lines)), role="queries")
+    assert [(q.id, q.text) for q in loaded.queries.values()] == rows
+    named = save(name, f"qid{comma}question\nq01{comma}how?\n")
+    assert load(named, role="queries").queries["q01"].text == "how?"
+
+
+def test_texts_between_tabs_may_begin_with_a_quote(save: Save) -> None:
+    loaded = load(save("queries.tsv", '1\t"rye" meaning\n2\twhy\n'), role="queries")
+    assert [q.text for q in loaded.queries.values()] == ['"rye" meaning', "why"]

@@ -104,7 +104,7 @@ def test_texts_do_not_follow_a_redirect() -> None:
         location = f"location: {thief.url}/chat/completions\r\n"
         with (
             FaultServer(answer=lambda _: (307, {}, location)) as server,
-            pytest.raises(Refused, match="check OPENAI_BASE_URL"),
+            pytest.raises(Refused, match="check --base-url"),
         ):
             ask(OpenAIClient("tiny", base_url=server.url))
         assert thief.requests == []
@@ -118,11 +118,11 @@ def test_texts_do_not_follow_a_redirect() -> None:
         (402, error("pay"), True, "no credit left"),
         (429, error("x", code="insufficient_quota"), True, "no credit left"),
         (404, error("model 'tiny' not found"), True, "does not know model 'tiny'"),
-        (404, {"detail": "Not Found"}, True, "OPENAI_BASE_URL, which mostly ends in"),
-        (405, "", True, "check OPENAI_BASE_URL"),
-        (501, "<html>no</html>", True, "Not Implemented.; check OPENAI_BASE_URL.*/v1$"),
-        (200, " <!doctype html>", True, "with a web page.; check OPENAI_BASE_URL"),
-        (307, {}, True, "check OPENAI_BASE_URL"),
+        (404, {"detail": "Not Found"}, True, "--base-url, which mostly ends in"),
+        (405, "", True, "check --base-url"),
+        (501, "<html>no</html>", True, "Not Implemented.; check --base-url.*/v1$"),
+        (200, " <!doctype html>", True, "with a web page.; check --base-url"),
+        (307, {}, True, "check --base-url"),
         (400, error("maximum context length is 8"), False, "too long for model 'tiny'"),
         (413, "", False, "too long for model 'tiny'"),
         (400, error("strange"), False, "refused the prompt .*strange"),
@@ -174,8 +174,18 @@ def test_what_may_pass_is_transient(status: int, body: object, sentence: str) ->
 def test_a_server_that_is_not_there_is_said_to_be_so() -> None:
     with FaultServer() as server:
         url = server.url
-    with pytest.raises(Transient, match="is the server running, and is OPENAI_BASE"):
+    with pytest.raises(Refused, match="running, and is --base-url right") as caught:
         ask(OpenAIClient("tiny", base_url=url))
+    assert caught.value.always
+
+
+def test_a_server_that_went_away_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(answer=lambda _: (200, completion("yes"))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        client = OpenAIClient("tiny")
+        assert ask(client).text == "yes"
+    with pytest.raises(Transient, match="running, and is OPENAI_BASE_URL right"):
+        ask(client)
 
 
 def test_a_server_that_does_not_speak_https_is_said_to_be_so() -> None:

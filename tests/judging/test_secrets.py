@@ -121,7 +121,7 @@ def test_what_else_goes_into_headers_must_fit_too(
     ],
 )
 def test_a_header_that_cannot_be_sent_is_not_shown(problem: Exception) -> None:
-    refusal = broken("http://127.0.0.1:1/v1", problem, str)
+    refusal = broken(problem, "http://127.0.0.1:1/v1", "--base-url")
     assert isinstance(refusal, Refused)
     assert refusal.always
     assert "a header cannot be sent" in str(refusal)

@@ -73,10 +73,11 @@ def test_an_answer_that_was_lost_may_have_been_paid_for(pieces: list[bytes]) -> 
 
 
 def test_a_call_that_nobody_took_is_not_paid_for() -> None:
-    with FaultServer() as server:
-        url = server.url
+    with FaultServer(answer=answering(200, completion("yes"))) as server:
+        client = OpenAIClient("tiny", base_url=server.url)
+        ask(client)
     with pytest.raises(Transient, match="is the server running") as caught:
-        ask(OpenAIClient("tiny", base_url=url))
+        ask(client)
     assert not caught.value.paid
 
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,10 +84,22 @@ def test_undefined_is_null_in_lines_and_empty_in_cells() -> None:
         "run": "run",
         "query": "q0",
         "missing": False,
+        "status": "undefined",
         "rr": None,
     }
     rows = list(csv.DictReader(io.StringIO(REPORTS["csv"](CASES["undefined"], ()))))
     assert [row["rr"] for row in rows] == ["", "0.5", "", ""]
+
+
+def test_rows_say_what_was_asked_and_tell_failed_from_undefined() -> None:
+    found = evaluation("run", rr=[None, None, 0.5], ap=[1.0, None, 1.0])
+    column = found.columns["rr"]
+    failed = {**found.columns, "rr": replace(column, failures={1: "no reply"})}
+    asked = replace(found, columns=failed, facts={"q2": Query("q2", "why?")})
+    rows = [*map(json.loads, REPORTS["jsonl"]([asked], ()).splitlines())]
+    assert [row["status"] for row in rows] == ["undefined", "failed", "ok"]
+    assert [row["question"] for row in rows] == [None, None, "why?"]
+    assert [*rows[0]][:5] == ["run", "query", "question", "missing", "status"]
 
 
 def test_a_cell_is_never_a_formula() -> None:

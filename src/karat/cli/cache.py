@@ -8,7 +8,7 @@ from karat.cli.settings import Command
 from karat.data.tables import Table, counted
 from karat.dispatch.journal import Journal
 from karat.dispatch.settings import JOURNAL
-from karat.errors import UsageError
+from karat.errors import UnknownNameError, UsageError
 from karat.reports.terminal import show
 
 __all__ = ["command"]
@@ -43,6 +43,9 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
         return
     with Journal(journal) as kept:
         if clear:
+            models = {part.model for part in kept.contents()}
+            if model is not None and model not in models:
+                raise UnknownNameError("model", model, sorted(models))
             click.echo(
                 f"{journal}: "
                 f"{counted(kept.clear(model, errors=errors), 'entry')} forgotten"

@@ -1,7 +1,7 @@
 """How an evaluation ends: gates that failed, and queries that could not be judged."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 
@@ -13,6 +13,8 @@ __all__ = ["admit", "conclude"]
 
 _GATE_FAILED = 1
 _INCOMPLETE = 3
+_LONGER = "--max-tokens"
+_PASSING = "transient"
 
 
 def conclude(
@@ -20,6 +22,7 @@ def conclude(
     broken: Sequence[str],
     gates: int,
     allowed: int = 0,
+    kinds: Collection[str] = (),
 ) -> None:
     """Say which gates failed and what could not be judged, and exit accordingly.
 
@@ -28,6 +31,7 @@ def conclude(
         broken: a sentence for each gate that failed.
         gates: how many there were.
         allowed: how many queries may lack a judgement.
+        kinds: in which ways judgements failed.
     """
     for sentence in broken:
         say(f"karat: gate failed: {sentence}", err=True, alarm=True)
@@ -40,18 +44,33 @@ def conclude(
         whys = (evaluation[name].failures for name in evaluation)
         most = max(whys, key=len, default={})
         failed += [(evaluation.queries[place], why) for place, why in most.items()]
-    admit(failed, allowed)
+    admit(failed, allowed, kinds)
 
 
-def admit(failed: Sequence[tuple[str, str]], allowed: int) -> None:
+def admit(
+    failed: Sequence[tuple[str, str]], allowed: int, kinds: Collection[str] = ()
+) -> None:
     """Say which queries could not be judged, and fail unless so many may."""
     if len(failed) > allowed:
         query, why = failed[0]
         first = "" if len(failed) == 1 else "the first "
+        alike = len({reason for _, reason in failed}) == 1 < len(failed)
         say(
             f"karat: {counted(len(failed), 'query')} could not be judged, {first}"
-            f"{query!r}: {why}; run the same again to go on (--retry-errors asks all "
-            "of them anew)",
+            f"{query!r}{', all' if alike else ''}: {why}{_advice(why, kinds)}",
             err=True,
         )
         sys.exit(_INCOMPLETE)
+
+
+def _advice(why: str, kinds: Collection[str]) -> str:
+    """What may help, unless the reason says it itself."""
+    # Asked again as it is, a reply would be cut off again.
+    if _LONGER in why:
+        return ""
+    if {*kinds} == {_PASSING}:
+        return "; run the same again to go on"
+    anew = "--retry-errors asks anew, and another --model may do better"
+    if _PASSING in kinds:
+        return f"; run the same again for what failed in passing; for the rest, {anew}"
+    return f"; {anew}"

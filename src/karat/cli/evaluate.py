@@ -9,14 +9,14 @@ from click.core import ParameterSource
 
 from karat.cli.ending import admit, conclude
 from karat.cli.gates import failures, read_gate
-from karat.cli.inputs import read_gold, read_runs
+from karat.cli.inputs import check_references, read_gold, read_runs
 from karat.cli.options import (
     existing,
     judge_options,
     mapping_option,
     policy_options,
 )
-from karat.cli.outputs import outputs_of, report
+from karat.cli.outputs import outputs_of, rehearse, report
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
@@ -126,16 +126,17 @@ def command(**options: Any) -> None:
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
         failed = _explain(inputs, gold, metrics, told)
-        admit(failed, allowed)
+        admit(failed, allowed, judge.bench.failed if judge else ())
         return
     evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
     if judge is not None:
         _say_unasked(evaluations)
     if options["dry_run"]:
-        click.echo(f"judging would take: {judge.bench.total}")
+        rehearse(judge.bench.total, options)
         return
     report(evaluations, notes, outputs, options)
-    conclude(evaluations, failures(gates, evaluations), len(gates), allowed)
+    kinds = judge.bench.failed if judge else ()
+    conclude(evaluations, failures(gates, evaluations), len(gates), allowed, kinds)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:
@@ -203,6 +204,8 @@ def _score(
     if options["scoring"]["judge"] is None:
         inputs = track(inputs, total, "scoring")
     for name, loaded in inputs:
+        if options["scoring"]["judge"] is not None:
+            check_references(gold or loaded, metrics)
         asked = [*metrics, *_judged(gold or loaded, metrics)]
         evaluation = evaluate(
             _informed(loaded, facts),

@@ -11,8 +11,9 @@ from karat.errors import DataError, UsageError
 from karat.formats.loading import load, load_by
 from karat.formats.streams import STDIN
 from karat.formats.told import fitting, mapping_of, shared_names
+from karat.metrics import read_metric
 
-__all__ = ["read_gold", "read_runs"]
+__all__ = ["check_references", "read_gold", "read_runs"]
 
 _SHOWN = 12
 
@@ -50,6 +51,22 @@ def read_runs(
             # Files of one name in several folders are told apart by their paths.
             own = loaded.run.name if loaded.run is not None else path
             yield (own if len(several) == len(paths) else path), loaded
+
+
+def check_references(truth: Loaded, metrics: Sequence[str]) -> None:
+    """Refuse answers where a judge needs a reference, and say how to make them one."""
+    gold = truth.gold
+    if gold is None or gold.references or gold.claims or not gold.answers:
+        return
+    if all(read_metric(m).matcher != "claims" and "[claims]" not in m for m in metrics):
+        return
+    theirs = truth.mapping.get("answers", "answers")
+    raise DataError(
+        "there is nothing to judge: no query has claims or a reference answer",
+        path=gold.name,
+        hint=f"the file has {theirs} (read as answers); --map reference={theirs} takes "
+        f"a text as the reference, --map claims={theirs} a list as claims",
+    )
 
 
 def _read_run(

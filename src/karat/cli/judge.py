@@ -16,6 +16,7 @@ from karat.cli.options import (
     mapping_option,
     writable,
 )
+from karat.cli.outputs import rehearse
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.cli.splitting import show_all, split, write_out
@@ -121,7 +122,7 @@ def command(**options: Any) -> None:
     else:
         failed = _grade(loaded, bench, targets, options)
     if isinstance(bench, Rehearsal):
-        click.echo(f"judging would take: {bench.total}")
+        rehearse(bench.total, options)
         return
     for failures, when in zip(failed, ("", " when asked again"), strict=False):
         if len(failures) > (options["max_failures"] or 0):

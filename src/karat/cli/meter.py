@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import click
 
 from karat.cli.saying import say
 from karat.cli.settings import log
-from karat.data.tables import counted
-from karat.dispatch import Progress
+from karat.data.tables import amount, counted
+from karat.dispatch import Progress, Stage
 from karat.dispatch.budget import Budget
+from karat.errors import KaratError
 from karat.reports.progress import Bar, has_room
 
 __all__ = ["Meter"]
@@ -57,13 +59,13 @@ class Meter:
             self._logged = 0
             self._hearings.append(progress)
             if has_room():
-                self._bar = Bar("judging", progress.total)
+                self._bar = Bar(str(progress.stage), progress.total)
         self._hearings[-1] = progress
         if self._bar is not None:
             self._bar.show(progress.done, _told(progress))
         elif (tenth := _TENTHS * progress.done // progress.total) > self._logged:
             self._logged = tenth
-            log.info("judging: %s", progress)
+            log.info("%s", progress)
         if progress.done == progress.total:
             self._take_off()
 
@@ -77,23 +79,36 @@ class Meter:
                 err=True,
             )
             sys.exit(self._stop_code)
-        if any(hearing.done for hearing in self._hearings) and self._budget.calls:
-            cached = sum(hearing.cached for hearing in self._hearings)
-            kept = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
-            say(f"karat: {self._paid()}; {kept} kept already", err=True)
+        cached = sum(hearing.cached for hearing in self._hearings)
+        done = any(hearing.done for hearing in self._hearings)
+        # What ended early and took nothing has an error to tell, and nothing else.
+        kept = cached and not isinstance(sys.exception(), KaratError)
+        if done and (self._budget.calls or kept):
+            replies = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
+            say(f"karat: {self._paid()}; {replies} kept already", err=True)
 
     def _paid(self) -> str:
-        done = sum(hearing.done for hearing in self._hearings)
-        total = sum(hearing.total for hearing in self._hearings)
+        heard = " and ".join(map(_heard, self._together()))
+        if not self._budget.calls:
+            return f"{heard} took no call"
         tokens = self._budget.prompt_tokens + self._budget.completion_tokens
-        rows = counted(total, "row")
-        rows = rows if done == total else f"{done} of {rows}"
-        if failed := sum(hearing.failed for hearing in self._hearings):
-            rows += f" ({failed} failed)"
         calls = counted(self._budget.calls, "call")
-        text = f"judged {rows} with {calls}, {tokens:,} tokens"
+        text = f"{heard} took {calls}, {tokens:,} tokens"
         cost = self._budget.cost
-        return text if cost is None else f"{text}, cost {cost:.4f}"
+        return text if cost is None else f"{text}, cost {amount(cost)}"
+
+    def _together(self) -> list[Progress]:
+        """The hearings, those of one kind as one: several runs are one judging."""
+        kinds: dict[Stage, Progress] = {}
+        for hearing in self._hearings:
+            before = kinds.get(hearing.stage, Progress(0, 0, stage=hearing.stage))
+            kinds[hearing.stage] = replace(
+                before,
+                done=before.done + hearing.done,
+                total=before.total + hearing.total,
+                failed=before.failed + hearing.failed,
+            )
+        return [*kinds.values()]
 
     def _take_off(self) -> None:
         if self._bar is not None:
@@ -104,6 +119,12 @@ class Meter:
         """End as an interrupt does, which lets replies on their way be kept."""
         self._stop_code = _TERMINATED
         signal.raise_signal(signal.SIGINT)
+
+
+def _heard(progress: Progress) -> str:
+    """What was done, as in `judging 3 of 5 samples (1 failed)`."""
+    text = progress.stage.of(progress.total, progress.done)
+    return f"{text} ({progress.failed} failed)" if progress.failed else text
 
 
 def _told(progress: Progress) -> str:

@@ -138,7 +138,10 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("--max-cost", {"type": float, "help": "Stop before it costs more; resumable."}),
     (
         "--max-failures",
-        {"type": int, "help": "Exit 3 if more judgements fail; or any."},
+        {
+            "type": int,
+            "help": "Failed judgements allowed before exit 3; 0 unless told.",
+        },
     ),
     ("--dry-run", {"is_flag": True, "help": "Only say what judging would take."}),
     ("--offline", {"is_flag": True, "help": "Make no call: use kept replies only."}),
@@ -147,7 +150,14 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         {"metavar": "FILE", "help": "Where replies are kept, if not under .karat."},
     ),
     ("--retry-errors", {"is_flag": True, "help": "Ask again what failed before."}),
-    ("--no-text", {"is_flag": True, "help": "Keep texts out of journal and reports."}),
+    (
+        "--no-text",
+        {
+            "is_flag": True,
+            "help": "Keep prompts out of the journal and texts out of reports; replies "
+            "are kept.",
+        },
+    ),
 )
 
 

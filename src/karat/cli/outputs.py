@@ -1,5 +1,6 @@
 """Where the results of an evaluation go: the terminal, and files."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from karat.errors import UsageError
 from karat.reports import REPORTS, Report, by_tag, leaderboard
 from karat.reports.terminal import show, width_of
 
-__all__ = ["outputs_of", "report"]
+__all__ = ["outputs_of", "rehearse", "report"]
 
 # Half a character, as broken JSON may hold, is written the way JSON writes it.
 _LONE = "backslashreplace"
@@ -50,6 +51,8 @@ def report(
     options: Mapping[str, Any],
 ) -> None:
     """Show the results, and write the reports."""
+    if options["no_text"]:
+        evaluations = [*map(_without_questions, evaluations)]
     if options["json"]:
         # Bytes, because JSON is UTF-8 whatever the terminal is.
         text = REPORTS["json"](evaluations, ())
@@ -64,6 +67,20 @@ def report(
         text = form(evaluations, _tables(evaluations, notes, options))
         path.write_text(text, "utf-8", _LONE, newline="\n")
         say(f"karat: wrote {path}", err=True)
+
+
+def _without_questions(evaluation: Evaluation) -> Evaluation:
+    facts = evaluation.facts.items()
+    bare = {query: replace(fact, text=None) for query, fact in facts}
+    return replace(evaluation, facts=bare)
+
+
+def rehearse(taken: Any, options: Mapping[str, Any]) -> None:
+    """Say what judging would take, in numbers for programs if asked to."""
+    if options["json"]:
+        click.echo(json.dumps(taken.to_dict()))
+    else:
+        click.echo(f"judging would take: {taken}")
 
 
 def _tables(

@@ -2,7 +2,8 @@
 
 A flag beats `KARAT_*` in the environment, which beats `karat.yaml` in the current
 folder, which beats the default; `-v` prints each value with its origin. The names are
-those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:`.
+those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:`. In
+the file they stand under the command, those about a model also under `judging:`.
 """
 
 import json
@@ -21,6 +22,8 @@ __all__ = ["Command", "log", "speak"]
 
 PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
+SHARED = "judging"
+"""The section for all commands that ask a model."""
 ORIGINS = {
     ParameterSource.COMMANDLINE: "flag",
     ParameterSource.ENVIRONMENT: "environment",
@@ -86,7 +89,8 @@ class Command(click.Command):
             name = option.name or ""
             origin = ctx.get_parameter_source(name)
             value = ctx.params.get(name)
-            if isinstance(option, click.Option) and value not in _UNSET and origin:
+            told = value not in _UNSET or type(value) in (int, float)
+            if isinstance(option, click.Option) and told and origin:
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
 
@@ -105,22 +109,37 @@ class Command(click.Command):
         if parent is not None and isinstance(parent.command, click.Group):
             commands = parent.command.list_commands(parent)
             for name in settings:
-                if name not in commands:
+                if name not in (*commands, SHARED):
                     raise _unknown("command", name, commands)
-        section = settings.get(self.name or "", {})
         options = {
             name: option
             for option in self.params
             if isinstance(option, click.Option) and option.expose_value
             for name in _names(option)
         }
-        settings = {}
-        for name, value in section.items():
-            option = options.get(str(name).replace("-", "_"))
-            if option is None:
-                raise _unknown(f"setting of {self.name}", name, options)
-            settings[str(option.name)] = _as_click_takes_it(option, value)
-        return settings
+        shared = {
+            name: option
+            for name, option in options.items()
+            if getattr(option, "heading", "").lower() == SHARED
+        }
+        # What a command says of itself beats what is said for all that judge.
+        judging = settings.get(SHARED, {}) if shared else {}
+        return _section(judging, SHARED, shared) | _section(
+            settings.get(self.name or "", {}), str(self.name), options
+        )
+
+
+def _section(
+    section: Mapping[str, Any], of: str, options: Mapping[str, click.Option]
+) -> dict[str, Any]:
+    """What a section of the file says, by the names of options."""
+    settings = {}
+    for name, value in section.items():
+        option = options.get(str(name).replace("-", "_"))
+        if option is None:
+            raise _unknown(f"setting of {of}", name, options)
+        settings[str(option.name)] = _as_click_takes_it(option, value)
+    return settings
 
 
 def _names(option: click.Option) -> list[str]:

@@ -5,14 +5,17 @@ import math
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
-__all__ = ["DASH", "Table", "clean", "counted", "number"]
+__all__ = ["DASH", "Table", "amount", "clean", "counted", "number"]
 
 DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
 
 _GAP = "  "
+# No text is wrapped to less.
+_LEAST = 12
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,14 @@ class Table:
     def folded(self, width: int) -> list["Table"]:
         """Parts that are no wider than that, each with the first column.
 
-        A table with more than one column of text is not folded: its texts may wrap.
+        Texts are wrapped instead where that is enough, and in a table with more than
+        one column of text always.
         """
-        if self.width <= width or any(self.texts[1:]) or len(self.columns) < 3:  # noqa: PLR2004
+        if self.width <= width:
             return [self]
+        rooms = self._rooms(width)
+        if rooms is not None or any(self.texts[1:]) or len(self.columns) < 3:  # noqa: PLR2004
+            return [self._wrapped(rooms)] if rooms is not None else [self]
         first, *others = self._widths()
         parts: list[list[int]] = []
         room = 0
@@ -68,8 +75,10 @@ class Table:
 
     def as_text(self, width: int | None = None) -> str:
         """The table in plain characters, folded and wrapped where a width is given."""
-        if width is not None and len(parts := self.folded(width)) > 1:
-            return "\n\n".join(part.as_text(width) for part in parts)
+        if width is not None and self.width > width:
+            parts = self.folded(width)
+            if parts != [self]:
+                return "\n\n".join(part.as_text(width) for part in parts)
         widths = self._widths()
         lines = [
             _GAP.join(
@@ -85,6 +94,30 @@ class Table:
     def note_lines(self, width: int | None = None) -> list[str]:
         """The notes as lines, each note that takes several indented from the second."""
         return [line for note in self.notes for line in _wrapped(clean(note), width)]
+
+    def _rooms(self, width: int) -> list[int] | None:
+        """How wide each column may be where texts wrap; None if that is too narrow."""
+        rooms = self._widths()
+        texts = sorted(self.texts, key=rooms.__getitem__)
+        left = width - self.width + sum(rooms[place] for place in texts)
+        for count, place in enumerate(texts):
+            # Short texts stay as they are, and long ones share the rest.
+            fair = max(left // (len(texts) - count), _cells(self.columns[place]))
+            if rooms[place] > fair:
+                rooms[place] = fair
+                if fair < _LEAST:
+                    return None
+            left -= rooms[place]
+        return rooms if left >= 0 else None
+
+    def _wrapped(self, rooms: Sequence[int]) -> "Table":
+        """The table with as many lines for each row as its texts take."""
+        rows = []
+        for row in self.rows:
+            cells = zip(row, rooms, strict=True)
+            lines = zip_longest(*(_lines(c, room) for c, room in cells), fillvalue="")
+            rows += [[*line] for line in lines]
+        return replace(self, rows=rows)
 
     def _widths(self) -> list[int]:
         grid = zip(self.columns, *self.rows, strict=True)
@@ -134,6 +167,19 @@ def number(value: float | None) -> str:
     return f"{value:.4f}"
 
 
+def amount(value: float) -> str:
+    """A sum of money, in as many decimals as it takes to tell it from nothing.
+
+    Example:
+        >>> amount(0.000012), amount(0.5256), amount(12.3456), amount(0)
+        ('0.000012', '0.526', '12.35', '0')
+    """
+    if not 0 < value < math.inf:
+        return f"{value:g}"
+    decimals = max(2, 2 - math.floor(math.log10(value)))
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+
+
 def counted(count: int, thing: str) -> str:
     """So many of a thing, in the singular or the plural.
 
@@ -173,6 +219,13 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     if width is None or len(text) <= width:
         return [text]
     return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _lines(text: str, room: int) -> list[str]:
+    text = clean(text)
+    wide = _cells(text) > len(text)
+    room = max(1, room // 2) if wide else room
+    return textwrap.wrap(text, room, break_on_hyphens=False) or [""]
 
 
 def _in_html(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:

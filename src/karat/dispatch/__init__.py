@@ -5,7 +5,7 @@ from karat.dispatch.budget import Prices, tokens_of
 from karat.dispatch.driver import Heard, Job, hear, hear_all
 from karat.dispatch.estimation import Estimate, estimate
 from karat.dispatch.journal import Journal
-from karat.dispatch.progress import Progress
+from karat.dispatch.progress import Progress, Stage
 from karat.dispatch.protocol import Client
 from karat.dispatch.settings import JOURNAL, Settings
 from karat.errors import IncompleteError, InvalidReply, Refused, Transient
@@ -23,6 +23,7 @@ __all__ = [
     "Progress",
     "Refused",
     "Settings",
+    "Stage",
     "Transient",
     "awaited",
     "estimate",

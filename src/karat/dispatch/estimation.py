@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply, Usage
-from karat.data.tables import counted
+from karat.data.tables import amount, counted
 from karat.dispatch.budget import usage_ahead
 from karat.dispatch.driver import Job
 from karat.dispatch.journal import Journal
 from karat.dispatch.keys import Keys
+from karat.dispatch.progress import Stage
 from karat.dispatch.protocol import Client
 from karat.dispatch.settings import Settings
 from karat.errors import CallError, Refused
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "estimate", "unanswered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,13 @@ class Estimate:
         completion_tokens: tokens to be received, at an assumed length.
         cost: what they cost, if prices are known.
         unseen: rows that may need further calls, depending on the replies.
+        stages: what is done to how many things; rows are judged unless told.
 
     Example:
         >>> print(Estimate(20, 18, 4, 9_000, 4_608, 0.0125, unseen=3))
-        20 rows, 18 calls (4 kept already), about 9,000 tokens sent and 4,608 \
-received, about 0.0125; 3 rows may need more calls, depending on the replies
+        18 calls (4 replies kept already) for judging 20 rows, about 9,000 tokens sent \
+and 4,608 received, cost about 0.0125; 3 of them may need more calls, depending on the \
+replies
     """
 
     rows: int
@@ -43,21 +46,35 @@ received, about 0.0125; 3 rows may need more calls, depending on the replies
     completion_tokens: int
     cost: float | None = None
     unseen: int = 0
+    stages: tuple[tuple[Stage, int], ...] = ()
 
     def __str__(self) -> str:
+        counts: dict[Stage, int] = {}
+        for stage, count in self.stages or ((Stage(), self.rows),):
+            counts[stage] = counts.get(stage, 0) + count
+        stages = " and ".join(stage.of(count) for stage, count in counts.items())
         text = (
-            f"{counted(self.rows, 'row')}, {counted(self.calls, 'call')} "
-            f"({self.cached} kept already), about {self.prompt_tokens:,} tokens sent "
-            f"and {self.completion_tokens:,} received"
+            f"{counted(self.calls, 'call')} ({counted(self.cached, 'reply')} kept "
+            f"already) for {stages}, about {self.prompt_tokens:,} tokens sent and "
+            f"{self.completion_tokens:,} received"
         )
         if self.cost is not None:
-            text += f", about {self.cost:.4g}"
+            text += f", cost about {amount(self.cost)}"
         if self.unseen:
             text += (
-                f"; {counted(self.unseen, 'row')} may need more calls, depending on "
-                "the replies"
+                f"; {self.unseen} of them may need more calls, depending on the replies"
             )
         return text
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The numbers by name; the cost is None where prices are not known."""
+        return {
+            "calls": self.calls,
+            "kept": self.cached,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cost": self.cost,
+        }
 
 
 def estimate(
@@ -88,6 +105,15 @@ def estimate(
         settings.prices.cost(usage) if settings.prices else None,
         unseen,
     )
+
+
+def unanswered(
+    jobs: Sequence[Job[Any]], client: Client, settings: Settings
+) -> list[int]:
+    """The places of the judges for whom the journal does not hold every reply."""
+    with Journal(settings.journal, only_read=True) as journal:
+        walk = _Walk(journal, Keys(client), settings, None)
+        return [place for place, job in enumerate(jobs) if walk.follow(job)]
 
 
 class _Walk:
@@ -124,12 +150,17 @@ class _Walk:
     def _reply(self, prompt: Prompt) -> Reply | CallError | None:
         key = self._keys.of(prompt)
         kept = self._journal.get(key)
-        again = ("ok",) if self._settings.retry_errors else ("ok", "invalid", "refused")
-        if kept is not None and kept.status in again:
+        if kept is not None and self._final(kept.status):
             self.cached.add(key)
-            if kept.status != "refused":
+            if kept.status in ("ok", "invalid"):
                 return kept.reply()
             return Refused(kept.text)
         self.ahead[key] = usage_ahead(prompt, self._settings.reply_tokens)
         text = self._assume(prompt) if self._assume else None
         return None if text is None else Reply(text)
+
+    def _final(self, status: str) -> bool:
+        """Whether what is kept is used as it is, as a hearing would."""
+        if status == "ok" or self._settings.offline:
+            return True
+        return status != "transient" and not self._settings.retry_errors

@@ -2,11 +2,38 @@
 
 from dataclasses import dataclass
 
-from karat.data.tables import counted
+from karat.data.tables import amount, counted
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "Stage"]
 
 _MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a hearing is about, in the words of whoever waits for it.
+
+    Attributes:
+        doing: the verb.
+        what: each of the things it is done to.
+
+    Example:
+        >>> stage = Stage("splitting", "reference")
+        >>> print(f"{stage}; {stage.of(1)}; {stage.of(5)}; {stage.of(5, done=3)}")
+        splitting references; splitting 1 reference; splitting 5 references; \
+splitting 3 of 5 references
+    """
+
+    doing: str = "judging"
+    what: str = "row"
+
+    def __str__(self) -> str:
+        return f"{self.doing} {counted(0, self.what)[2:]}"
+
+    def of(self, total: int, done: int | None = None) -> str:
+        """The same with the number of things, and with how many are done if not all."""
+        part = "" if done is None or done == total else f"{done} of "
+        return f"{self.doing} {part}{counted(total, self.what)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +51,12 @@ class Progress:
         cost: what they cost, if prices are known.
         elapsed: seconds since the start.
         eta: seconds to the end at the speed of the rows that needed calls, if known.
+        stage: what is done to the rows.
 
     Example:
         >>> print(Progress(120, 200, failed=1, calls=90, cost=0.52,
         ...                prompt_tokens=41_000, completion_tokens=9_000, eta=75.0))
-        120/200 rows, 1 failed, 90 calls, 50,000 tokens, cost 0.5200, 1:15 left
+        judging rows 120/200, 1 failed, 90 calls, 50,000 tokens, cost 0.52, 1:15 left
     """
 
     done: int
@@ -41,9 +69,10 @@ class Progress:
     cost: float | None = None
     elapsed: float = 0.0
     eta: float | None = None
+    stage: Stage = Stage()
 
     def __str__(self) -> str:
-        parts = [f"{self.done}/{self.total} rows"]
+        parts = [f"{self.stage} {self.done}/{self.total}"]
         if self.failed:
             parts.append(f"{self.failed} failed")
         parts.append(counted(self.calls, "call"))
@@ -51,7 +80,7 @@ class Progress:
             parts.append(f"{self.cached} cached")
         parts.append(f"{self.prompt_tokens + self.completion_tokens:,} tokens")
         if self.cost is not None:
-            parts.append(f"cost {self.cost:.4f}")
+            parts.append(f"cost {amount(self.cost)}")
         if self.eta is not None:
             minutes, seconds = divmod(round(self.eta), _MINUTE)
             parts.append(f"{minutes}:{seconds:02} left")

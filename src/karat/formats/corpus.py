@@ -20,6 +20,7 @@ __all__ = ["read_corpus", "with_texts"]
 _IDS = ("id", "_id", "doc_id", "docno", "document_id", "docid", "pid", "chunk_id")
 _TEXTS = ("text", "contents", "content", "passage", "body", "page_content", "chunk")
 _TABLES = {".csv": ",", ".tsv": "\t"}
+_PAIR = 2
 _PACKED = (".gz", ".zst", ".bz2")
 
 
@@ -27,7 +28,7 @@ def read_corpus(path: str | os.PathLike[str]) -> dict[str, str]:
     """The text of each document, from JSON Lines, JSON, CSV or TSV.
 
     Records have an id and a text; a title is put in front, as BEIR does. JSON may also
-    be one object of texts by id.
+    be one object of texts by id, and a table two columns without names: id and text.
 
     Raises:
         FormatError: the file cannot be read, or a record lacks its id or text.
@@ -76,8 +77,7 @@ def _records(data: bytes, name: str) -> Iterable[tuple[int, Any]]:
         bare = bare.removesuffix(ending)
     for ending, comma in _TABLES.items():
         if bare.endswith(ending):
-            rows = csv.DictReader(io.StringIO(decode_text(data)), delimiter=comma)
-            return enumerate(rows, 2)
+            return _rows(decode_text(data), comma)
     first = data.lstrip()[:1]
     if first == b"[" or (first == b"{" and bare.endswith(".json")):
         value = decode_json(decode_text(data))
@@ -85,6 +85,22 @@ def _records(data: bytes, name: str) -> Iterable[tuple[int, Any]]:
             value = [{"id": key, "text": text} for key, text in value.items()]
         return enumerate(value, 1)
     return _lines(data)
+
+
+def _rows(text: str, comma: str) -> Iterable[tuple[int, Any]]:
+    """The rows of a table; two columns that nobody named are an id and a text."""
+    first = text.lstrip("\r\n").partition("\n")[0].split(comma)
+    names = {cell.strip(' "\r').lower() for cell in first}
+    if len(first) != _PAIR or names & {*_IDS, *_TEXTS, "title"}:
+        return enumerate(csv.DictReader(io.StringIO(text), delimiter=comma), 2)
+    # Who writes bare pairs with tabs does not quote either.
+    pairs = csv.DictReader(
+        io.StringIO(text),
+        ("id", "text"),
+        delimiter=comma,
+        quoting=csv.QUOTE_NONE if comma == "\t" else csv.QUOTE_MINIMAL,
+    )
+    return enumerate(pairs, 1)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, Any]]:

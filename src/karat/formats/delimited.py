@@ -29,6 +29,7 @@ __all__ = ["LONG_CELLS", "Delimited", "write_rows"]
 
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = 1 << 30
+_PAIR = 2
 _TRIPLE = 3
 
 
@@ -106,8 +107,14 @@ class Delimited(Format):
         first = next(lines, "")
         if not first:
             raise source.error("is empty: there is nothing to read")
+        comma = self._between(first)
+        # Who writes bare pairs with tabs does not quote either.
+        bare = comma == "\t" and _is_pair(first.split(comma), source)
         reader = csv.reader(
-            chain([first], lines), delimiter=self._between(first), strict=True
+            chain([first], lines),
+            delimiter=comma,
+            strict=True,
+            quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL,
         )
         line = 1
         try:
@@ -221,12 +228,22 @@ def _header(
         raise source.error(f"has {len(first)} columns; is it a table?", line=line)
     header = [cell.strip() for cell in first]
     numbered = [str(number) for number in range(1, len(header) + 1)]
+    if _is_pair(header, source):
+        pair = ["id", "query"]
+        return pair, _counted(chain([(line, first)], rows), pair, source)
     if _has_no_header(header, source):
         return numbered, _counted(chain([(line, first)], rows), numbered, source)
     twice = next((n for i, n in enumerate(header) if n and n in header[:i]), None)
     if twice is not None:
         raise source.error(f"two columns are called {twice!r}", line=line)
     return header, _counted(rows, header, source)
+
+
+def _is_pair(cells: list[str], source: Source) -> bool:
+    """Whether a file of queries begins with an id and a text, rather than names."""
+    if source.role != "queries" or source.mapping or len(cells) != _PAIR:
+        return False
+    return all(known_as(cell.strip(' "\r\n')) is None for cell in cells)
 
 
 def _has_no_header(cells: list[str], source: Source) -> bool:

@@ -27,8 +27,14 @@ def read_address(url: str) -> tuple[str, dict[str, str]]:
         usable = False
     if not usable or parts.scheme not in {"http", "https"}:
         # Not shown: a key pasted into the wrong variable would be.
+        unfinished = "://" not in url and re.search(r"[.:/]", url)
+        problem = (
+            "http:// or https:// is missing before the address"
+            if unfinished
+            else "no address of a server"
+        )
         raise UsageError(
-            "no address of a server in OPENAI_BASE_URL or --base-url; it looks like "
+            f"{problem} in OPENAI_BASE_URL or --base-url; it looks like "
             "http://127.0.0.1:8080/v1"
         )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -15,16 +15,20 @@ from karat.dispatch import (
     Heard,
     Progress,
     Settings,
+    Stage,
     awaited,
     estimate,
     hear,
 )
 from karat.dispatch.budget import Budget
+from karat.dispatch.estimation import unanswered
+from karat.errors import IncompleteError, OfflineMissError
 from karat.judging.client import as_client
 
 __all__ = ["Bench", "Rehearsal"]
 
 T = TypeVar("T")
+_ROWS = Stage()
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +38,12 @@ class Bench:
     Attributes:
         client: who answers prompts.
         settings: how fast, how long and for how much.
+        failed: in which ways judgements have failed so far.
     """
 
     client: Client
     settings: Settings = field(default_factory=Settings)
+    failed: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         told = self.settings
@@ -71,18 +77,61 @@ class Bench:
         lasting = getattr(self.client, "lasting", True)
         return self.settings.journal is not None and not lasting
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
-        """The verdict of each judge, in order; a failure is a value with a reason."""
-        return awaited(lambda: self.ahear(jobs))
+    def hear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
+        """The verdict of each judge, in order; a failure is a value with a reason.
 
-    async def ahear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
+        Args:
+            jobs: the judges.
+            stage: what they do, for whoever waits for it.
+            queries: the query of each, for whoever looks for what is missing.
+        """
+        return awaited(lambda: self.ahear(jobs, stage, queries))
+
+    async def ahear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
         """The same, to be awaited where an event loop runs already."""
         if not jobs:
             return Heard()
-        if (tell := self.settings.progress) is not None:
+        settings = self.settings
+        if (tell := settings.progress) is not None:
+            settings = replace(
+                settings, progress=lambda now: tell(replace(now, stage=stage))
+            )
             # The first reply may take long, and nobody likes to wait in the dark.
-            tell(Progress(0, len(jobs)))
-        return await hear(jobs, self.client, self.settings)
+            tell(Progress(0, len(jobs), stage=stage))
+        try:
+            heard = await hear(jobs, self.client, settings)
+        except IncompleteError as error:
+            told = (error.reason, error.done, error.total, error.failed)
+            raise IncompleteError(
+                *told, kept=error.kept, during=str(stage)
+            ) from error.__cause__
+        except OfflineMissError:
+            raise self._missed(jobs, stage, queries) from None
+        self.failed.update(row.kind for row in heard if isinstance(row, Failure))
+        return heard
+
+    def _missed(
+        self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
+    ) -> OfflineMissError:
+        """How many judges lack a reply that may not be asked for, and which first."""
+        missing = unanswered(jobs, self.client, self.settings)
+        asked = [queries[place] for place in missing[:1] if queries]
+        first = f", the first for query {asked[0]!r}" if asked else ""
+        return OfflineMissError(
+            f"offline, but {stage.of(len(jobs), len(missing))} takes replies of "
+            f"{self.client.model!r} at {self.client.endpoint} that are not in "
+            f"{self.settings.journal}{first}; run once without offline to get them"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +147,33 @@ class Rehearsal(Bench):
 
     parts: list[Estimate] = field(default_factory=list)
 
-    def hear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
+    def hear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
         """Carry every deliberation through with kept or made-up replies."""
+        del queries
         heard: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
         def follow(place: int) -> Deliberation[None]:
             heard[place] = yield from jobs[place]()
 
         walks = [partial(follow, place) for place in range(len(jobs))]
-        self.parts.append(estimate(walks, self.client, self.settings, _assume))
+        taken = estimate(walks, self.client, self.settings, _assume)
+        if jobs:
+            self.parts.append(replace(taken, stages=((stage, len(jobs)),)))
         return Heard(heard, [Usage()] * len(jobs))
 
-    async def ahear(self, jobs: Sequence[Callable[[], Deliberation[T]]]) -> Heard[T]:
+    async def ahear(
+        self,
+        jobs: Sequence[Callable[[], Deliberation[T]]],
+        stage: Stage = _ROWS,
+        queries: Sequence[str] = (),
+    ) -> Heard[T]:
         """The same; nobody is waited for."""
-        return self.hear(jobs)
+        return self.hear(jobs, stage, queries)
 
     @property
     def total(self) -> Estimate:
@@ -125,6 +187,7 @@ class Rehearsal(Bench):
             completion_tokens=sum(part.completion_tokens for part in self.parts),
             cost=sum(costs) if costs else None,
             unseen=sum(part.unseen for part in self.parts),
+            stages=tuple(stage for part in self.parts for stage in part.stages),
         )
 
 

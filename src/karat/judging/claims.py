@@ -15,7 +15,7 @@ from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.verdicts import Verdict
-from karat.dispatch import Heard, Settings
+from karat.dispatch import Heard, Settings, Stage
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
 from karat.judging.bench import Bench
@@ -27,6 +27,8 @@ from karat.judging.support import BUDGET, MOST_VOTES, majority, support
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 
 __all__ = ["Claims"]
+
+_JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,8 @@ class Claims(Matcher):
             for query in todo
             for assessor in range(1, self.votes + 1)
         ]
-        heard = bench.hear(jobs)
+        voters = [query for query in todo for _ in range(self.votes)]
+        heard = bench.hear(jobs, _JUDGING[self.votes > 1], voters)
         verdicts = {}
         for place, query in enumerate(todo):
             said = heard[place * self.votes : (place + 1) * self.votes]

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from karat.errors import CallError, Refused, Transient
 
 __all__ = [
+    "ADDRESS",
     "complaint",
     "cut_off",
     "nobody_there",
@@ -17,9 +18,10 @@ __all__ = [
     "retry_after",
     "too_long",
     "unsupported",
-    "wrong_scheme",
 ]
 
+ADDRESS = "OPENAI_BASE_URL"
+"""Where the address of a server is said, unless by an option."""
 _LONGEST_DETAIL = 300
 _OVERLOADED = 529
 _PASSING = {
@@ -33,7 +35,6 @@ _NOWHERE = {
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.NOT_IMPLEMENTED,
 }
-_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
@@ -62,6 +63,7 @@ def complaint(
     model: str,
     clean: Callable[[str], str] = str,
     wait: float | None = None,
+    where: str = ADDRESS,
     sent: str = "",
 ) -> CallError:
     """The error that a status and the body with it stand for.
@@ -77,7 +79,7 @@ def complaint(
     if _no_credit(status, body, sent):
         hopeless: str | None = f"the account at {endpoint} has no credit left"
     else:
-        hopeless = _hopeless(status, _own(said, sent), endpoint, model)
+        hopeless = _hopeless(status, _own(said, sent), endpoint, model, where)
     if hopeless is not None:
         # What a server says about a key may quote it, in part or whole.
         return Refused(hopeless, detail=None if status in _KEY else detail, always=True)
@@ -98,14 +100,16 @@ def complaint(
     return Refused(reason, detail=detail)
 
 
-def _hopeless(status: int, words: str, endpoint: str, model: str) -> str | None:
+def _hopeless(
+    status: int, words: str, endpoint: str, model: str, where: str
+) -> str | None:
     """Why no call at all would be answered, if that is so."""
     if status in _KEY:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
     if status == HTTPStatus.NOT_FOUND and "model" in words:
         return f"{endpoint} does not know model {model!r}; check its name"
     if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
-        return nobody_there(endpoint, _name(status))
+        return nobody_there(endpoint, _name(status), where)
     return None
 
 
@@ -121,17 +125,12 @@ def _no_credit(status: int, body: object, sent: str) -> bool:
     )
 
 
-def nobody_there(endpoint: str, answer: str) -> str:
+def nobody_there(endpoint: str, answer: str, where: str = ADDRESS) -> str:
     """What to do about a server that is there, but not for prompts."""
     return (
-        f"nothing takes prompts at {endpoint} ({answer}); check OPENAI_BASE_URL, which "
+        f"nothing takes prompts at {endpoint} ({answer}); check {where}, which "
         "mostly ends in /v1"
     )
-
-
-def wrong_scheme(cause: str) -> bool:
-    """Whether a connection failed because one side speaks TLS and the other not."""
-    return _any(_NO_TLS, cause.upper().replace(" ", "_"))
 
 
 def unsupported(

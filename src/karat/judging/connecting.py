@@ -1,13 +1,13 @@
 """The connection to a server: how it is opened, and what comes back over it."""
 
 import os
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
-from karat.judging.complaints import wrong_scheme
 from karat.judging.sending import headers_for, read_header
 
 __all__ = ["Answer", "broken", "connect", "library", "post"]
@@ -16,6 +16,8 @@ __all__ = ["Answer", "broken", "connect", "library", "post"]
 _CONNECT = 15
 # A long reply is a few thousand tokens, some ten kilobytes.
 _MOST_BYTES = 16 * 1024 * 1024
+# One side speaks TLS, and the other does not.
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 # Errors of the library's transport by name, since it has had two of them.
 _UNSENT = {
     *("ConnectError", "ConnectTimeout", "PoolTimeout"),
@@ -116,21 +118,24 @@ async def _end(response: Any) -> None:
 
 
 def broken(
-    endpoint: str, error: BaseException, clean: Callable[[str], str]
+    error: Exception,
+    endpoint: str,
+    where: str,
+    clean: Callable[[str], str] = str,
+    *,
+    known: bool = False,
 ) -> CallError:
-    """What it means that no answer came, and whether it may have been paid for."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    while error.__cause__ is not None:
-        error = error.__cause__
-        names.update(kind.__name__ for kind in type(error).__mro__)
-    cause = " ".join(str(error).split()) or type(error).__name__
-    if wrong_scheme(cause):
-        return Refused(
-            f"the server at {endpoint} does not speak https; does "
-            "OPENAI_BASE_URL begin with http:// rather?",
-            detail=clean(cause),
-            always=True,
-        )
+    """What it means that no answer came, and whether it may have been paid for.
+
+    Args:
+        error: what went wrong.
+        endpoint: whom it should have come from.
+        where: what names the address.
+        clean: takes secrets out of a text.
+        known: whether the server has answered before.
+    """
+    chain = list(_causes(error))
+    cause = " ".join(str(chain[-1]).split()) or type(chain[-1]).__name__
     if isinstance(error, UnicodeError) or "illegal header" in cause.lower():
         # What it says would show the header, and so perhaps a key.
         return Refused(
@@ -138,17 +143,47 @@ def broken(
             "ASCII; check the OPENAI_ variables of the environment",
             always=True,
         )
-    if names & _UNSENT:
-        return Transient(
-            f"cannot reach {endpoint}; is the server running, and is "
-            "OPENAI_BASE_URL right?",
+    if any(name in cause.upper().replace(" ", "_") for name in _NO_TLS):
+        return Refused(
+            f"the server at {endpoint} does not speak https; does {where} begin with "
+            "http:// rather?",
             detail=clean(cause),
+            always=True,
         )
-    return Transient(
-        f"the connection to {endpoint} broke before the reply was whole",
-        detail=clean(cause),
-        paid=True,
-    )
+    if _UNSENT.isdisjoint(kind.__name__ for e in chain for kind in type(e).__mro__):
+        return Transient(
+            f"the connection to {endpoint} broke before the reply was whole",
+            detail=clean(cause),
+            paid=True,
+        )
+    reason = f"cannot reach {endpoint}; is the server running, and is {where} right?"
+    if _nobody_home(error) and not known:
+        # A server that was never there is no passing fault.
+        return Refused(reason, detail=clean(cause), always=True)
+    return Transient(reason, detail=clean(cause))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _nobody_home(error: BaseException | None) -> bool:
+    """Whether a host has no address or nobody listens there, so that waiting is vain.
+
+    Example:
+        >>> _nobody_home(ConnectionRefusedError()), _nobody_home(TimeoutError())
+        (True, False)
+    """
+    while error is not None:
+        if isinstance(error, BaseExceptionGroup):
+            # A host may have several addresses.
+            return all(map(_nobody_home, error.exceptions))
+        if isinstance(error, socket.gaierror | ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _check_proxies() -> None:

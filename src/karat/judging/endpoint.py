@@ -13,6 +13,7 @@ from karat.dispatch.secrecy import scrub
 from karat.errors import CallError, Refused, UsageError
 from karat.judging.addresses import read_address, with_query
 from karat.judging.complaints import (
+    ADDRESS,
     complaint,
     nobody_there,
     read_error,
@@ -88,7 +89,9 @@ class OpenAIClient:
         self.parameters: Mapping[str, Any] = {
             name: value for name, value in told.items() if value is not None
         }
-        url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
+        url = base_url or os.environ.get(ADDRESS) or _OPENAI
+        self._where = "--base-url" if base_url else ADDRESS
+        self._reached = False
         self._address, self._query = read_address(url)
         self.endpoint = with_query(self._address, self._query)
         self._refused: set[str] = set()
@@ -191,21 +194,24 @@ class OpenAIClient:
                 self._api(), model=self.model, messages=messages, extra_body=sent
             )
         if isinstance(answer, Exception):
-            return 0, None, broken(self.endpoint, answer, self._clean)
+            told = (self.endpoint, self._where, self._clean)
+            return 0, None, broken(answer, *told, known=self._reached)
+        self._reached = True
         if answer.content is None:
             return 0, None, useless(self.endpoint, "is longer than 16 MB")
         if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             return self._read(answer.content)
         status, said = answer.status, read_error(answer.content)
-        wait, told = retry_after(answer.headers), f"{system}\n{user}"
-        return status, said, self._complaint(status, said, wait, told)
+        wait, text = retry_after(answer.headers), f"{system}\n{user}"
+        return status, said, self._complaint(status, said, wait, text)
 
     def _read(self, content: bytes) -> Reply | tuple[int, object, CallError]:
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
             if content.lstrip()[:1] == b"<":
-                page = nobody_there(self.endpoint, "it answers with a web page")
+                answer = "it answers with a web page"
+                page = nobody_there(self.endpoint, answer, self._where)
                 return 0, None, Refused(page, always=True)
             return 0, None, useless(self.endpoint, "is not whole JSON")
         if (refused := error_in(body)) is not None:
@@ -217,8 +223,8 @@ class OpenAIClient:
     def _complaint(
         self, status: int, body: object, wait: float | None = None, sent: str = ""
     ) -> CallError:
-        about = (self.endpoint, self.model, self._clean)
-        return complaint(status, body, *about, wait, sent=sent)
+        told = (self.endpoint, self.model, self._clean, wait, self._where)
+        return complaint(status, body, *told, sent=sent)
 
     def _clean(self, text: str) -> str:
         return scrub(text, [self._secret()])

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from karat.data.gold import Item
 from karat.data.judgements import Deliberation, Failure
 from karat.data.verdicts import Verdict
+from karat.dispatch import Stage
 from karat.errors import DataError
 from karat.judging.bench import Bench
 from karat.judging.packing import Context
@@ -24,6 +25,8 @@ from karat.judging.support import majority, support
 from karat.judging.tricks import TRICKS, Plea, controls
 
 __all__ = ["PASSAGES", "probe_claims", "probe_grader"]
+
+_TRYING = Stage("trying", "trick")
 
 PASSAGES = 10
 """How many passages tricks are planted in, unless told."""
@@ -207,7 +210,7 @@ def _hear(
         for claims, text in cases
         for assessor in range(1, votes + 1)
     ]
-    heard = bench.hear(jobs)
+    heard = bench.hear(jobs, _TRYING)
     found: list[_Verdicts | Failure] = []
     for place in range(0, len(heard), votes):
         said = heard[place : place + votes]

@@ -9,6 +9,7 @@ from karat.data.gold import Gold
 from karat.data.judgements import Deliberation, Failure
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
+from karat.dispatch import Stage
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
 from karat.judging.bench import Bench
@@ -35,6 +36,8 @@ __all__ = [
     "tolerant",
     "unlabelled",
 ]
+
+_GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
 
 Pool = Mapping[str, Mapping[str, str]]
 """What is to be graded: query -> document -> its text."""
@@ -213,7 +216,8 @@ def grade_pool(
         for query, name in pairs
         for assessor in range(first, first + votes)
     ]
-    heard = bench.hear(jobs)
+    asked = [query for query, _ in pairs for _ in range(votes)]
+    heard = bench.hear(jobs, _GRADING[votes > 1], asked)
     grades: dict[str, dict[str, Grade]] = {query: {} for query in pooled}
     failures: dict[tuple[str, str], str] = {}
     for place, (query, name) in enumerate(pairs):

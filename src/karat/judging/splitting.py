@@ -7,12 +7,15 @@ from typing import Any
 
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Deliberation, Failure, Usage
+from karat.dispatch import Stage
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.bench import Bench
 from karat.judging.replies import PARROTED, Answer, ask, is_blank, read_object
 
 __all__ = ["Split", "split", "split_references"]
+
+_SPLITTING = Stage("splitting", "reference")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ def split_references(
     jobs = [partial(split, asked.get(query), text) for query, text in todo.items()]
     claims = dict(gold.claims)
     failures: dict[str, str] = {}
-    heard = bench.hear(jobs)
+    heard = bench.hear(jobs, _SPLITTING, [*todo])
     for query, found in zip(todo, heard, strict=True):
         if isinstance(found, Failure):
             failures[query] = f"the reference could not be split: {found.reason}"

@@ -12,6 +12,8 @@ from karat.reports.leaderboard import WIDTH
 
 __all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]
 
+# What may be the matter with a score of a query, the worst first.
+_STATUSES = ("failed", "missing", "undefined")
 # A cell that starts with one of these would be a formula in a spreadsheet.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -59,11 +61,22 @@ def as_text(evaluations: Sequence[Evaluation], tables: Sequence[Table]) -> str:
 
 
 def _rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    return [
-        {"run": evaluation.run, **row}
-        for evaluation in evaluations
-        for row in evaluation.per_query
-    ]
+    """A row per run and query: what it asks, whether all went well, and the scores."""
+    asks = any(fact.text for e in evaluations for fact in e.facts.values())
+    rows = []
+    for evaluation in evaluations:
+        for place, row in enumerate(evaluation.per_query):
+            fact = evaluation.facts.get(row["query"])
+            said = {evaluation.status(metric, place) for metric in evaluation}
+            head = {
+                "run": evaluation.run,
+                "query": row["query"],
+                **({"question": fact and fact.text} if asks else {}),
+                "missing": row["missing"],
+                "status": next((s for s in _STATUSES if s in said), "ok"),
+            }
+            rows.append(head | row)
+    return rows
 
 
 def _cell(value: Any) -> Any:

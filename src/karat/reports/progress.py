@@ -12,6 +12,7 @@ T = TypeVar("T")
 _PATIENCE = 0.7
 """Seconds after which work is long."""
 _NARROW = 100
+_NARROWEST = 80
 
 
 def has_room() -> bool:
@@ -55,14 +56,16 @@ class Bar:
         from rich.table import Column  # noqa: PLC0415
 
         console = Console(stderr=True)
-        width = 10 if console.width < _NARROW else 20
+        narrow = console.width < _NARROWEST
+        width = 4 if narrow else 10 if console.width < _NARROW else 20
+        clock = () if narrow else (TimeElapsedColumn(),)
         counted = (BarColumn(width), MofNCompleteColumn()) if total > 1 else ()
         # What else there is to say gets a second line where the first is full.
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             *counted,
-            TimeElapsedColumn(),
+            *clock,
             TextColumn("{task.fields[told]}", table_column=Column(no_wrap=False)),
             console=console,
             transient=True,

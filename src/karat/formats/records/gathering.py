@@ -38,6 +38,8 @@ __all__ = ["Gathered"]
 
 _ENOUGH = 1000
 _ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ALONE = "samples have one text where a list is expected: ranks mean little"
+_ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
 _ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
 
 
@@ -106,6 +108,8 @@ class Gathered:
                 )
             if ours != "retrieved_texts":
                 note_joined(value, "ranking", self._notes)
+            else:
+                self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
             value = [value]
         kinds = {*map(type, value)}
         if ours != "retrieved_texts" and kinds <= {str, int}:
