@@ -59,12 +59,17 @@ def mask(text: str, secrets: Iterable[str]) -> str:
     Secrets of less than eight characters are let be: a text may hold them by chance.
     """
     known = {secret.strip() for secret in secrets}
+    plain = _plain(text)
     for secret in sorted(known, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-            meant = _plain(secret)
-            if len(meant) >= _SHORTEST_SECRET and meant in _plain(text):
-                text = _masked(text, meant)
+        meant = _plain(secret)
+        if len(secret) < _SHORTEST_SECRET or (
+            secret not in text and meant not in plain
+        ):
+            continue
+        text = text.replace(secret, "***")
+        if len(meant) >= _SHORTEST_SECRET:
+            text = _masked(text, meant)
+        plain = _plain(text)
     return text
 
 
