@@ -30,7 +30,9 @@ def test_another_verdict_is_the_model_s_own(
     verdict: dict[str, Any], forged: dict[str, Any], around: str
 ) -> None:
     told = read_object(json.dumps(verdict), [f"Rye. {json.dumps(forged)} {around}"])
-    copied = verdict == forged or '"grade"' in around
+    # However it is spaced: a copy is a copy.
+    same = verdict["reason"].split() == forged["reason"].split()
+    copied = (same and verdict["grade"] == forged["grade"]) or '"grade"' in around
     assert told == verdict or copied
 
 

@@ -59,6 +59,7 @@ class Attempts:
         stoppable = getattr(client, "stoppable", True)
         self._timeout = settings.timeout if stoppable else None
         self._longest = settings.reply_tokens or longest_reply(client)
+        self._prepare = getattr(client, "prepare", None)
 
     async def make(self, key: bytes, prompt: Prompt, *, suspect: bool) -> Entry:
         """Call until there is an answer, or none to be expected.
@@ -134,6 +135,9 @@ class Attempts:
         ahead = usage_ahead(prompt, self._settings.reply_tokens)
         most = usage_ahead(prompt, self._longest)
         used: Usage | None = None
+        if self._prepare is not None:
+            # Before the clock starts: importing a library takes its time.
+            self._prepare()
         self.budget.begin(most)
         try:
             async with asyncio.timeout(self._timeout):

@@ -17,7 +17,8 @@ class Client(Protocol):
     may offer `session()`, an asynchronous context manager, entered around a hearing;
     one that another process could not find again says so with `lasting = False`; and
     one whose model's name means nothing to people has another one in `label`. One whose
-    calls go on although nobody waits for them says `stoppable = False`.
+    calls go on although nobody waits for them says `stoppable = False`; one
+    that has something to load before its first call does so in `prepare()`.
 
     Attributes:
         endpoint: where prompts are sent, without any secret.

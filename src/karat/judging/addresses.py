@@ -1,11 +1,12 @@
 """The address of an endpoint, which is logged and so must hold no secret."""
 
 import re
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from karat.errors import UsageError
 
-__all__ = ["read_address"]
+__all__ = ["read_address", "with_query"]
 
 _HARMLESS_QUERY = {"api-version"}
 # Names, numbers and IPv6; a space or quote is a slip of the hand.
@@ -14,9 +15,14 @@ _HOST = re.compile(r"[\w.:%-]+")
 
 def read_address(url: str) -> tuple[str, dict[str, str]]:
     """The address and its harmless query; one with a secret in it is refused."""
+    url = url.strip()
     try:
-        parts = urlsplit(url.strip())
-        usable = _HOST.fullmatch(parts.hostname or "") and (parts.port or 1) > 0
+        parts = urlsplit(url)
+        usable = (
+            url.isprintable()
+            and _HOST.fullmatch(parts.hostname or "")
+            and (parts.port or 1) > 0
+        )
     except ValueError:
         usable = False
     if not usable or parts.scheme not in {"http", "https"}:
@@ -39,3 +45,13 @@ def read_address(url: str) -> tuple[str, dict[str, str]]:
         )
     bare = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     return bare, query
+
+
+def with_query(address: str, query: Mapping[str, str]) -> str:
+    """What names a server: two versions of an interface are two servers.
+
+    Example:
+        >>> with_query("https://a.example/v1", {"api-version": "2"})
+        'https://a.example/v1?api-version=2'
+    """
+    return f"{address}?{urlencode(query)}" if query else address

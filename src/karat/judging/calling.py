@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -63,19 +64,31 @@ def raised(
     """What an exception of a client's own means for the call; it is kept as the cause.
 
     An `OSError` or `TimeoutError` may pass, any other would come again. One that holds
-    a secret is not kept, since a traceback shows causes too.
+    a secret anywhere, in a cause, a note or a line of code, is not kept, since a
+    traceback shows those too.
     """
+    shown = "".join(traceback.format_exception(error))
+    is_clean = clean(shown) == shown
     if isinstance(error, CallError):
-        return error
-    said = str(error)
+        return error if is_clean else _cleaned(error, clean)
     kind = Transient if isinstance(error, OSError | TimeoutError) else Refused
     problem = kind(
         f"{endpoint} raised {type(error).__name__}",
-        detail=" ".join(clean(said).split()) or None,
+        detail=" ".join(clean(str(error)).split()) or None,
     )
-    if clean(said) == said:
+    if is_clean:
         problem.__cause__ = error
     return problem
+
+
+def _cleaned(error: CallError, clean: Callable[[str], str]) -> CallError:
+    """The error itself, without its secrets and without all that hangs on it."""
+    error.reason = clean(error.reason)
+    error.detail = None if error.detail is None else clean(error.detail)
+    error.args = (clean(str(error)),)
+    error.__cause__ = error.__context__ = None
+    vars(error).pop("__notes__", None)
+    return error.with_traceback(None)
 
 
 def _call(function: Callable[..., Any], *args: Any, **named: Any) -> Any:

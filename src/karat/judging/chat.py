@@ -14,6 +14,7 @@ from karat.judging.addresses import read_address
 from karat.judging.calling import Calls, raised
 from karat.judging.complaints import complaint, retry_after
 from karat.judging.completions import error_in, read_reply, read_word, useless
+from karat.judging.sending import check_secrets, sendable
 
 __all__ = ["ChatClient"]
 
@@ -90,6 +91,7 @@ class ChatClient:
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
         self._key = read_word(getattr(client, "api_key", None))
+        check_secrets(self.parameters, self._key)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
@@ -99,8 +101,8 @@ class ChatClient:
         """The model's answer to a prompt."""
         self._settle()
         messages = [
-            {"role": "system", "content": prompt.system},
-            {"role": "user", "content": prompt.user},
+            {"role": "system", "content": sendable(prompt.system)},
+            {"role": "user", "content": sendable(prompt.user)},
         ]
         for _ in range(_MOST_CONNECTIONS):
             completion, error = await self._calls(
@@ -109,7 +111,7 @@ class ChatClient:
             if not _is_left_over(error):
                 break
         if error is not None:
-            raise self._problem(error)
+            raise self._problem(error, f"{prompt.system}\n{prompt.user}")
         if (refused := error_in(completion)) is not None:
             raise self._complaint(*refused)
         found = read_reply(completion, self.endpoint, self._model, self._key)
@@ -133,14 +135,14 @@ class ChatClient:
                 always=True,
             )
 
-    def _problem(self, error: Exception) -> CallError:
+    def _problem(self, error: Exception, sent: str) -> CallError:
         """What the client's own error means, by its status or by its name."""
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= _ERRORS:
             said = getattr(error, "body", None) or str(error)
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             wait = retry_after({name.lower(): headers[name] for name in headers})
-            return self._complaint(status, said, wait)
+            return self._complaint(status, said, wait, sent)
         names = {kind.__name__ for kind in type(error).__mro__}
         if names & _UNREACHED:
             return Transient(
@@ -154,10 +156,10 @@ class ChatClient:
         return raised(self.endpoint, error, self._clean)
 
     def _complaint(
-        self, status: int, said: object, wait: float | None = None
+        self, status: int, said: object, wait: float | None = None, sent: str = ""
     ) -> CallError:
         where = (self.endpoint, self._model)
-        return complaint(status, said, *where, self._clean, wait)
+        return complaint(status, said, *where, self._clean, wait, sent=sent)
 
     def _clean(self, text: str) -> str:
         return scrub(text, [self._key])

@@ -10,6 +10,7 @@ from karat.errors import Refused, UsageError
 from karat.judging.calling import Calls, raised
 from karat.judging.endpoint import OpenAIClient
 from karat.judging.naming import digest_of
+from karat.judging.sending import check_parameters
 
 __all__ = ["Answerer", "FunctionClient", "OpenAIClient", "as_client"]
 
@@ -67,6 +68,7 @@ class FunctionClient:
         model: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
+        check_parameters(parameters or {})
         self._calls = Calls(function)
         self.is_async = self._calls.is_async
         # A thread cannot be stopped: a second call would run beside the first.

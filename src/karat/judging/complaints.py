@@ -1,7 +1,7 @@
 """What a server's complaint means, in a sentence that says what to do."""
 
+import json
 import re
-import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -14,9 +14,9 @@ __all__ = [
     "complaint",
     "cut_off",
     "nobody_there",
+    "read_error",
     "retry_after",
     "too_long",
-    "unreachable",
     "unsupported",
 ]
 
@@ -35,11 +35,25 @@ _NOWHERE = {
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.NOT_IMPLEMENTED,
 }
-_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
+_QUOTA = {
+    HTTPStatus.PAYMENT_REQUIRED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+_QUOTA_CODES = ("insufficient_quota", "billing")
+# Complaints about a text, whatever words of it they quote.
+_ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
+_ABOUT_TEXTS |= {"content_policy_violation"}
+# What a server says first is what it has to say; the rest is quotes.
+_LONGEST_MESSAGE = 20_000
+# So many words in a row are no accident: the server quotes the prompt.
+_RUN = 3
+_WORD = re.compile(r"\w+")
+_ESCAPED_BREAK = re.compile(r"\\+[nrt]")
 
 
 def complaint(
@@ -50,17 +64,22 @@ def complaint(
     clean: Callable[[str], str] = str,
     wait: float | None = None,
     where: str = ADDRESS,
+    sent: str = "",
 ) -> CallError:
     """The error that a status and the body with it stand for.
+
+    Words that the server quotes from what was sent mean nothing.
 
     Example:
         >>> print(complaint(404, {"message": "no such model"}, "http://a/v1", "x"))
         http://a/v1 does not know model 'x'; check its name: no such model
     """
     said = message_of(body)
-    words = said.lower()
     detail = clean(said)[:_LONGEST_DETAIL] or None
-    hopeless = _hopeless(status, words, endpoint, model, where)
+    if _no_credit(status, body, sent):
+        hopeless: str | None = f"the account at {endpoint} has no credit left"
+    else:
+        hopeless = _hopeless(status, _own(said, sent), endpoint, model, where)
     if hopeless is not None:
         # What a server says about a key may quote it, in part or whole.
         return Refused(hopeless, detail=None if status in _KEY else detail, always=True)
@@ -71,7 +90,7 @@ def complaint(
             detail=detail,
             alive=status == HTTPStatus.TOO_MANY_REQUESTS,
         )
-    if too_long(status, body):
+    if too_long(status, body, sent):
         reason = (
             f"the prompt is too long for model {model!r}; shorten the documents or "
             "take a model with a longer context"
@@ -85,8 +104,6 @@ def _hopeless(
     status: int, words: str, endpoint: str, model: str, where: str
 ) -> str | None:
     """Why no call at all would be answered, if that is so."""
-    if status == HTTPStatus.PAYMENT_REQUIRED or _any(_QUOTA_WORDS, words):
-        return f"the account at {endpoint} has no credit left"
     if status in _KEY:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
     if status == HTTPStatus.NOT_FOUND and "model" in words:
@@ -94,6 +111,18 @@ def _hopeless(
     if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
         return nobody_there(endpoint, _name(status), where)
     return None
+
+
+def _no_credit(status: int, body: object, sent: str) -> bool:
+    code = f"{_field(body, 'code')} {_field(body, 'type')}".lower()
+    if status == HTTPStatus.PAYMENT_REQUIRED or _any(_QUOTA_CODES, code):
+        return True
+    # A limit per minute may advise to pay for a higher one.
+    return (
+        status in _QUOTA
+        and "rate_limit" not in code
+        and _any(_QUOTA_WORDS, _own(message_of(body), sent))
+    )
 
 
 def nobody_there(endpoint: str, answer: str, where: str = ADDRESS) -> str:
@@ -104,92 +133,65 @@ def nobody_there(endpoint: str, answer: str, where: str = ADDRESS) -> str:
     )
 
 
-def nobody_home(error: BaseException | None) -> bool:
-    """Whether a host has no address or nobody listens there, so that waiting is vain.
-
-    Example:
-        >>> nobody_home(ConnectionRefusedError()), nobody_home(TimeoutError())
-        (True, False)
-    """
-    while error is not None:
-        if isinstance(error, BaseExceptionGroup):
-            # A host may have several addresses.
-            return all(map(nobody_home, error.exceptions))
-        if isinstance(error, socket.gaierror | ConnectionRefusedError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def unreachable(
-    error: Exception,
-    endpoint: str,
-    where: str,
-    clean: Callable[[str], str] = str,
-    *,
-    known: bool = False,
-) -> CallError:
-    """What a connection that could not be had means.
-
-    Args:
-        error: what went wrong.
-        endpoint: whom it should have led to.
-        where: what names the address.
-        clean: takes secrets out of a text.
-        known: whether the server has answered before.
-    """
-    cause = _cause(error)
-    if _any(_NO_TLS, cause.upper().replace(" ", "_")):
-        return Refused(
-            f"the server at {endpoint} does not speak https; does {where} begin with "
-            "http:// rather?",
-            detail=cause,
-            always=True,
-        )
-    reason = f"cannot reach {endpoint}; is the server running, and is {where} right?"
-    if nobody_home(error) and not known:
-        # A server that was never there is no passing fault.
-        return Refused(reason, detail=clean(cause), always=True)
-    return Transient(reason, detail=clean(cause))
-
-
-def _cause(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def unsupported(status: int, body: object, optional: Iterable[str]) -> str | None:
+def unsupported(
+    status: int, body: object, optional: Iterable[str], sent: str = ""
+) -> str | None:
     """Which of the optional parts of a request the server does not know, if any.
 
     Example:
         >>> unsupported(400, {"message": "'json_schema' is unknown"},
         ...             ["response_format", "temperature"])
         'response_format'
+        >>> unsupported(400, {"message": "flagged: what temperature is right"},
+        ...             ["temperature"], sent="What temperature is right for bread?")
     """
     if status not in (400, 404, 415, 422, 500, 501):
         return None
-    words = f"{message_of(body)} {_field(body, 'param')}".lower()
+    words = _own(message_of(body), sent)
     if _any(_LENGTH_WORDS, words):
         return None
-    for name in optional:
-        if name == "response_format":
-            found = _any(_SCHEMA_WORDS, words)
-        else:
-            # As a word of its own: a parameter may be called n.
-            found = re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
-        if found:
-            return name
-    return None
+    param = re.split(r"[.\[]", _field(body, "param"))[0].lower()
+    if not _ABOUT_TEXTS.isdisjoint((param, _field(body, "code"))):
+        return None
+    names = list(optional)
+    if param in names:
+        return param
+    return next((name for name in names if _names(name, f"{words} {param}")), None)
 
 
-def too_long(status: int, body: object) -> bool:
+def _names(name: str, words: str) -> bool:
+    if name == "response_format":
+        return _any(_SCHEMA_WORDS, words)
+    # As a word of its own: a parameter may be called n.
+    return re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
+
+
+def too_long(status: int, body: object, sent: str = "") -> bool:
     """Whether the prompt, with room for the reply, exceeds what the model can read."""
-    words = message_of(body).lower()
     return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
         HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
-        and _any(_LENGTH_WORDS, words)
+        and _any(_LENGTH_WORDS, _own(message_of(body), sent))
     )
+
+
+def _own(said: str, sent: str) -> str:
+    """What a server says in its own words, without those that it quotes.
+
+    Example:
+        >>> _own("Flagged: the SEED of rye", "Mix the seed of rye.")
+        'flagged: '
+    """
+    said, sent = (_ESCAPED_BREAK.sub(" ", text.lower()) for text in (said, sent))
+    ours = _WORD.findall(sent)
+    runs = {tuple(ours[n : n + _RUN]) for n in range(len(ours) - _RUN + 1)}
+    words = list(_WORD.finditer(said))
+    parts, rest = [], 0
+    for n in range(len(words) - _RUN + 1):
+        run = words[n : n + _RUN]
+        if tuple(word.group() for word in run) in runs:
+            parts.append(said[rest : run[0].start()])
+            rest = run[-1].end()
+    return "".join([*parts, said[rest:]])
 
 
 def cut_off(tokens: int, when: str = "") -> str:
@@ -203,6 +205,16 @@ def cut_off(tokens: int, when: str = "") -> str:
     return f"the reply was cut off{at}{when}; --max-tokens allows more"
 
 
+def read_error(content: bytes) -> object:
+    """What came with a complaint: its fields, or else its text."""
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return content
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    return inner if isinstance(inner, Mapping | str) else body
+
+
 def message_of(body: object) -> str:
     """What a server said, wherever it put it."""
     if isinstance(body, bytes):
@@ -212,7 +224,8 @@ def message_of(body: object) -> str:
     if isinstance(body, Mapping):
         parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
         body = " ".join(part for part in parts if part)
-    text = " ".join(body.split()) if isinstance(body, str) else ""
+    words = body[:_LONGEST_MESSAGE].split() if isinstance(body, str) else []
+    text = " ".join(words)
     # A web page is no help to anyone.
     return "" if text.startswith("<") else text
 

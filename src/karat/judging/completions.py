@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from karat.data.judgements import Reply, Usage
+from karat.dispatch.secrecy import mask
 from karat.errors import CallError, Refused, Transient
 from karat.judging.complaints import cut_off
+from karat.judging.sending import sendable
 
 __all__ = ["error_in", "read_reply", "read_word", "useless"]
-
-_SHORTEST_KEY = 8
 
 
 def read_reply(
@@ -28,7 +28,7 @@ def read_reply(
         completion: an object, or JSON that was read.
         endpoint: where it comes from.
         model: who answered there.
-        key: taken out of the text, should the model quote it.
+        key: taken out of text and names, should the server quote it.
 
     Example:
         >>> said = {"message": {"content": "yes"}, "finish_reason": "length"}
@@ -51,8 +51,8 @@ def read_reply(
     return Reply(
         _without(key, text),
         usage,
-        read_word(_part(completion, "id")),
-        read_word(_part(completion, "model")),
+        _name(key, _part(completion, "id")),
+        _name(key, _part(completion, "model")),
         cut=end == "length",
     )
 
@@ -104,6 +104,11 @@ def _read_usage(counts: object) -> Usage:
     return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
 
 
+def _name(key: str | None, value: object) -> str | None:
+    word = read_word(value)
+    return None if word is None else _without(key, sendable(word))
+
+
 def _without(key: str | None, text: str) -> str:
     """A reply without the key, should it quote it; `none` and the like are no key."""
-    return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text
+    return mask(text, [key]) if key else text

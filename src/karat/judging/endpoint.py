@@ -5,22 +5,25 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply
 from karat.dispatch.secrecy import scrub
-from karat.errors import CallError, MissingExtraError, Refused, UsageError
-from karat.judging.addresses import read_address
+from karat.errors import CallError, Refused, UsageError
+from karat.judging.addresses import read_address, with_query
 from karat.judging.complaints import (
     ADDRESS,
     complaint,
     nobody_there,
+    read_error,
     retry_after,
     too_long,
-    unreachable,
     unsupported,
 )
 from karat.judging.completions import error_in, read_reply, useless
+from karat.judging.connecting import broken, connect, library, post
+from karat.judging.sending import check_parameters, read_key, sendable
 
 __all__ = ["OpenAIClient"]
 
@@ -35,8 +38,6 @@ _LONGEST_WITH_THOUGHTS = "max_completion_tokens"
 _LIMITS = {_LONGEST, _LONGEST_WITH_THOUGHTS}
 # Twenty verdicts with long reasons are below this; a model that runs on is not.
 _MOST_TOKENS = 4096
-# Seconds to get a connection: nobody is there, or nobody speaks our language.
-_CONNECT = 15
 
 
 class OpenAIClient:
@@ -68,11 +69,17 @@ class OpenAIClient:
     ) -> None:
         if not model.strip():
             raise UsageError("a model has no name; give one, as in --model gpt-4o-mini")
+        if model != sendable(model):
+            raise UsageError(
+                "the model's name holds bytes that are no UTF-8; type it anew"
+            )
         if wrong := _NO_PARAMETERS.intersection(parameters or {}):
             # Parameters are kept in the journal, where no key may be.
             raise UsageError(
                 f"{min(wrong)} is no parameter to set: karat sends its own"
             )
+        self._key = read_key(api_key) if api_key else None
+        check_parameters({"model": model, **(parameters or {})}, self._key)
         self.model = model
         self._given = {**(parameters or {})}
         told: dict[str, Any] = {"temperature": 0, "seed": 0}
@@ -85,13 +92,17 @@ class OpenAIClient:
         url = base_url or os.environ.get(ADDRESS) or _OPENAI
         self._where = "--base-url" if base_url else ADDRESS
         self._reached = False
-        self.endpoint, self._query = read_address(url)
-        self._key = api_key
+        self._address, self._query = read_address(url)
+        self.endpoint = with_query(self._address, self._query)
         self._refused: set[str] = set()
         self._open: dict[asyncio.AbstractEventLoop, tuple[Any, int]] = {}
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.model!r}, base_url={self.endpoint!r})"
+
+    def prepare(self) -> None:
+        """Load what takes a while, before the time of a call is kept."""
+        library()
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
@@ -110,24 +121,33 @@ class OpenAIClient:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The model's answer to a prompt."""
-        limited = True
+        limited, refused = True, set(self._refused)
         while True:
-            system, sent = self._request(prompt, limited=limited)
+            system, sent = self._request(prompt, refused, limited=limited)
             answer = await self._send(system, prompt.user, sent)
             if isinstance(answer, Reply):
+                # Remembered once it helped, so that only the first prompts pay this
+                # round trip, and no complaint that merely quotes a word decides.
+                self._refused |= refused
                 return answer
             status, body, problem = answer
-            refused = unsupported(status, body, sent)
-            if refused is not None:
-                self._leave_out(refused, problem)
-            elif too_long(status, body) and _LIMITS & sent.keys():
+            said = f"{system}\n{prompt.user}"
+            name = unsupported(status, body, sent, said)
+            if name is not None:
+                refused.add(self._droppable(name, problem))
+            elif too_long(status, body, said) and _LIMITS & sent.keys():
                 # Some servers want room for the longest reply; a shorter one may fit.
                 limited = False
             else:
                 raise problem
 
-    def _leave_out(self, name: str, problem: CallError) -> None:
-        """Send this no longer; what the user asked for is not dropped in silence."""
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Which parts of a request this server did not take, and is not sent now."""
+        return tuple(sorted(self._refused))
+
+    def _droppable(self, name: str, problem: CallError) -> str:
+        """The name again; what the user asked for is not dropped in silence."""
         if name in self._given and name != _LONGEST:
             raise Refused(
                 f"{self.endpoint} does not take {name}={self._given[name]!r} for model "
@@ -135,20 +155,21 @@ class OpenAIClient:
                 detail=problem.detail,
                 always=True,
             )
-        # Remembered, so that only the first prompts pay this round trip.
-        self._refused.add(name)
+        return name
 
-    def _request(self, prompt: Prompt, *, limited: bool) -> tuple[str, dict[str, Any]]:
+    def _request(
+        self, prompt: Prompt, refused: set[str], *, limited: bool
+    ) -> tuple[str, dict[str, Any]]:
         """The instruction as this server needs it, and what else is sent."""
         system = prompt.system
-        sent = {k: v for k, v in self.parameters.items() if k not in self._refused}
-        if _LONGEST in self._refused and _LONGEST_WITH_THOUGHTS not in self._refused:
+        sent = {k: v for k, v in self.parameters.items() if k not in refused}
+        if _LONGEST in refused and _LONGEST_WITH_THOUGHTS not in refused:
             sent[_LONGEST_WITH_THOUGHTS] = self.parameters[_LONGEST]
         if not limited:
             sent = {k: v for k, v in sent.items() if k not in _LIMITS}
         if prompt.schema is not None:
             schema = json.dumps(prompt.schema, default=dict)
-            if _SCHEMA in self._refused:
+            if _SCHEMA in refused:
                 system += f"\n\nReply with JSON only, of this JSON schema: {schema}"
             else:
                 form = {
@@ -164,33 +185,25 @@ class OpenAIClient:
     ) -> Reply | tuple[int, object, CallError]:
         """One request: its reply, or the server's complaint."""
         messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": user},
+            {"role": "system", "content": sendable(system)},
+            {"role": "user", "content": sendable(user)},
         ]
         async with self.session():
-            api, library = self._api()
-            status, body = 0, None
-            try:
-                # As the body: servers take parameters that the library does not know.
-                raw = await api.chat.completions.with_raw_response.create(
-                    model=self.model, messages=messages, extra_body=sent
-                )
-                status, body = raw.http_response.status_code, raw.http_response.content
-            except library.APIStatusError as error:
-                self._reached = True
-                status, body = error.status_code, error.body
-                problem = self._complaint(
-                    status, body, retry_after(error.response.headers)
-                )
-            except library.APIConnectionError as error:
-                told = (self.endpoint, self._where, self._clean)
-                problem = unreachable(error, *told, known=self._reached)
-            else:
-                self._reached = True
-                return self._read(body)
-        # Handed on, not raised in there: the library's errors hold requests, and
-        # those hold the key.
-        return status, body, problem
+            # As the body: servers take parameters that the library does not know.
+            answer = await post(
+                self._api(), model=self.model, messages=messages, extra_body=sent
+            )
+        if isinstance(answer, Exception):
+            told = (self.endpoint, self._where, self._clean)
+            return 0, None, broken(answer, *told, known=self._reached)
+        self._reached = True
+        if answer.content is None:
+            return 0, None, useless(self.endpoint, "is longer than 16 MB")
+        if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            return self._read(answer.content)
+        status, said = answer.status, read_error(answer.content)
+        wait, text = retry_after(answer.headers), f"{system}\n{user}"
+        return status, said, self._complaint(status, said, wait, text)
 
     def _read(self, content: bytes) -> Reply | tuple[int, object, CallError]:
         try:
@@ -204,50 +217,33 @@ class OpenAIClient:
         if (refused := error_in(body)) is not None:
             return *refused, self._complaint(*refused)
         # A reply loses the key alone: it must not depend on the environment else.
-        key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        found = read_reply(body, self.endpoint, self.model, key)
+        found = read_reply(body, self.endpoint, self.model, self._secret())
         return found if isinstance(found, Reply) else (0, None, found)
 
     def _complaint(
-        self, status: int, body: object, wait: float | None = None
+        self, status: int, body: object, wait: float | None = None, sent: str = ""
     ) -> CallError:
         told = (self.endpoint, self.model, self._clean, wait, self._where)
-        return complaint(status, body, *told)
+        return complaint(status, body, *told, sent=sent)
 
     def _clean(self, text: str) -> str:
-        return scrub(text, [self._key])
+        return scrub(text, [self._secret()])
 
-    def _api(self) -> tuple[Any, Any]:
-        """The library's client for the event loop that is running, and the library."""
-        try:
-            import openai  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("asking a model", "llm") from None
+    def _secret(self) -> str | None:
+        """The key, whatever is in it."""
+        return self._key or os.environ.get("OPENAI_API_KEY")
+
+    def _api(self) -> Any:
+        """The library's client for the event loop that is running."""
         loop = asyncio.get_running_loop()
         api, users = self._open[loop]
         if api is None:
-            patience = openai.Timeout(None, connect=_CONNECT)
-            api = openai.AsyncOpenAI(
-                api_key=self._key_to_send(),
-                base_url=self.endpoint,
-                default_query=self._query,
-                # The driver retries and keeps the time of calls; redirects could lead
-                # texts to where they may not go.
-                max_retries=0,
-                timeout=patience,
-                http_client=openai.DefaultAsyncHttpxClient(
-                    follow_redirects=False, timeout=patience
-                ),
-            )
+            key = read_key(self._key)
+            if not key and self._address == _OPENAI:
+                raise UsageError(
+                    "no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of "
+                    "your own, such as http://127.0.0.1:8080/v1"
+                )
+            api = connect(self._address, self._query, key)
             self._open[loop] = (api, users)
-        return api, openai
-
-    def _key_to_send(self) -> str:
-        key = self._key or os.environ.get("OPENAI_API_KEY", "").strip()
-        if not key and self.endpoint == _OPENAI:
-            raise UsageError(
-                "no API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of "
-                "your own, such as http://127.0.0.1:8080/v1"
-            )
-        # Servers of one's own mostly want no key, but the library wants one.
-        return key or "none"
+        return api
