@@ -93,7 +93,7 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         "--base-url",
         {"metavar": "URL", "help": "Its OpenAI-compatible server, if not by env."},
     ),
-    ("--votes", {"type": int, "help": "Ask so often; most votes win."}),
+    ("--votes", {"type": int, "help": "Ask so often; most win, of grades the median."}),
     (
         "--max-tokens",
         {

@@ -70,7 +70,7 @@ def error_in(completion: object) -> tuple[int, Mapping[str, Any]] | None:
 
 def useless(endpoint: str, how: str) -> Transient:
     """What is said of a reply that was paid for in vain; another may do."""
-    return Transient(f"the reply of {endpoint} {how}", paid=True)
+    return Transient(f"the reply of {endpoint} {how}", paid=True, alive=True)
 
 
 def read_word(value: object) -> str | None:
