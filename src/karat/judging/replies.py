@@ -103,7 +103,7 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
                 return "it holds no whole JSON object"
             start = text.find("{", start + 1)
             continue
-        if _is_deep(value):
+        if text.count("{") + text.count("[") > _DEPTH and _is_deep(value):
             return "it is nested too deeply"
         if found is not None and value != found:
             return "it holds several JSON objects that differ"
@@ -111,15 +111,13 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
         start = text.find("{", end)
     if found is None:
         return "it is empty" if not text.strip() else "it holds no whole JSON object"
-    if any(_stands_in(found, one) for one in shown):
+    if any("{" in one and _stands_in(found, one) for one in shown):
         return "it repeats an object that stands in a text under judgement"
     return found
 
 
 def _stands_in(value: Mapping[str, Any], text: str) -> bool:
     """Whether a text holds this object, however it is spaced, escaped or quoted."""
-    if "{" not in text:
-        return False
     # Braces that never close would otherwise be followed to the end, each of them.
     room = _SPACED * len(json.dumps(value))
     same = _spelled_out(value)
