@@ -243,6 +243,17 @@ def test_runs_are_pooled_graded_and_written_as_gold(
     assert "mixed" in karat("evaluate", "dense.run", "-g", "mixed.qrels").out
 
 
+def test_names_that_a_format_cannot_hold_are_refused_before_a_judge_is_paid(
+    karat: Karat, samples: str, teach: Teach
+) -> None:
+    model = teach(grades)
+    done = karat("judge", samples, "--model", "m", "-o", "gold.qrels")
+    assert done.code == 2
+    assert "gold.qrels: query" in done.err
+    assert "a TREC file cannot hold the id" in done.err
+    assert model.asked == []
+
+
 def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
     model = teach(grades)
     asked = ("judge", "keyword.run", "dense.run", *RUN_OPTIONS, "-k", "2")

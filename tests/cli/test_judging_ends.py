@@ -374,7 +374,7 @@ def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
     assert done.err.startswith(
         "karat: 6 queries could not be judged, the first 'q0', all: the reference "
         "could not be split: the reply was cut off at 4,096 tokens; --max-tokens "
-        "allows more\n"
+        "allows more, and asks all anew\n"
     )
     assert "6 queries have no claims" not in done.out
     assert "uncalibrated" not in done.out

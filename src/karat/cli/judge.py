@@ -29,6 +29,7 @@ from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.formats.corpus import read_corpus
 from karat.formats.format import Role
 from karat.formats.loading import load
+from karat.formats.notes import placed
 from karat.formats.shipped import FORMATS
 from karat.formats.told import mapping_of
 from karat.formats.writing import format_named, write
@@ -181,6 +182,16 @@ def _load(path: str, options: Mapping[str, Any]) -> Loaded:
     return loaded
 
 
+def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
+    """Refuse what a format cannot hold before a judge is paid for it."""
+    for target in targets:
+        format = format_named(str(target)).name
+        try:
+            write(Loaded(gold=gold), io.BytesIO(), format, "gold")
+        except DataError as error:
+            raise placed(error, path=target) from None
+
+
 def _grade(
     loaded: Mapping[str, Loaded],
     bench: Bench,
@@ -201,6 +212,8 @@ def _grade(
     todo = unlabelled(pooled, known.documents, people)
     questions = _questions(loaded.values(), options["queries"])
     votes = votes_of(options)
+    blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
+    _try_writing(blank, targets)
     graded = grade_pool(todo, questions, bench, votes=votes)
     whole = completed(known, graded.gold)
     for target in () if isinstance(bench, Rehearsal) else targets:
@@ -271,8 +284,7 @@ def _known(options: Mapping[str, Any], targets: Sequence[Path]) -> Gold:
     if options["gold"] is None:
         return Gold()
     gold = load(options["gold"], role="gold").gold or Gold()
-    for target in targets:
-        write(Loaded(gold=gold), io.BytesIO(), format_named(str(target)).name, "gold")
+    _try_writing(gold, targets)
     return gold
 
 

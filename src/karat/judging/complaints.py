@@ -199,10 +199,13 @@ def cut_off(tokens: int, when: str = "") -> str:
 
     Example:
         >>> cut_off(4096)
-        'the reply was cut off at 4,096 tokens; --max-tokens allows more'
+        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and asks \
+all anew'
     """
     at = f" at {tokens:,} tokens" if tokens else ""
-    return f"the reply was cut off{at}{when}; --max-tokens allows more"
+    return (
+        f"the reply was cut off{at}{when}; --max-tokens allows more, and asks all anew"
+    )
 
 
 def read_error(content: bytes) -> object:
