@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -59,7 +60,8 @@ class Attempts:
         stoppable = getattr(client, "stoppable", True)
         self._timeout = settings.timeout if stoppable else None
         self._longest = settings.reply_tokens or longest_reply(client)
-        self._prepare = getattr(client, "prepare", None)
+        self._prepare: Callable[[], None] | None = getattr(client, "prepare", None)
+        self._preparing = asyncio.Lock()
 
     async def make(self, key: bytes, prompt: Prompt, *, suspect: bool) -> Entry:
         """Call until there is an answer, or none to be expected.
@@ -135,9 +137,7 @@ class Attempts:
         ahead = usage_ahead(prompt, self._settings.reply_tokens)
         most = usage_ahead(prompt, self._longest)
         used: Usage | None = None
-        if self._prepare is not None:
-            # Before the clock starts: importing a library takes its time.
-            self._prepare()
+        await self._ready()
         self.budget.begin(most)
         try:
             async with asyncio.timeout(self._timeout):
@@ -162,6 +162,16 @@ class Attempts:
         finally:
             self.budget.settle(most, used)
         return reply
+
+    async def _ready(self) -> None:
+        """Let the client load what it needs, before the clock of a call starts.
+
+        In a thread: Ctrl-C in the middle of an import would show its insides.
+        """
+        async with self._preparing:
+            if self._prepare is not None:
+                await asyncio.to_thread(self._prepare)
+                self._prepare = None
 
     def _note(self, key: bytes | None, problem: Transient, *, probe: bool) -> None:
         """Draw the conclusions from a failed attempt that concern all calls."""

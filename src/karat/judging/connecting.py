@@ -43,6 +43,9 @@ def library() -> Any:
     """The library that speaks to servers; importing it takes half a second."""
     try:
         import openai  # noqa: PLC0415
+
+        # It would load this part at the first call, with the clock running.
+        import openai.resources.chat  # noqa: PLC0415
     except ImportError:
         raise MissingExtraError("asking a model", "llm") from None
     return openai
