@@ -155,15 +155,31 @@ def test_a_damaged_journal_is_a_sentence(
         Journal(path).contents()
 
 
+class Wordy(Scripted):
+    """Its replies have so many tokens, and could have 4,096."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(parameters={"max_tokens": 4096})
+        self._tokens = tokens
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        reply = await super().complete(prompt)
+        return Reply(reply.text, Usage(10, self._tokens))
+
+
+def test_what_calls_under_way_hold_back_is_waited_for(
+    how: Callable[..., Settings],
+) -> None:
+    client = Wordy(100)
+    settings = how(concurrency=64, prices=Prices(0, 100), max_cost=2.0)
+    # All cost 1.0 together, but a handful at once might have cost more than 2.
+    assert hear_all(jobs(100), client, settings) == right(100)
+
+
 def test_the_limit_of_cost_holds_for_long_replies_at_once(
     how: Callable[..., Settings],
 ) -> None:
-    class Verbose(Scripted):
-        async def complete(self, prompt: Prompt) -> Reply:
-            reply = await super().complete(prompt)
-            return Reply(reply.text, Usage(10, 4000))
-
-    client = Verbose(parameters={"max_tokens": 4096})
+    client = Wordy(4000)
     prices = Prices(0, 100)
     settings = how(concurrency=64, prices=prices, max_cost=5.0)
     with pytest.raises(IncompleteError, match="could pass the limit of 5"):

@@ -442,6 +442,19 @@ def test_judging_works_where_an_event_loop_is_running() -> None:
     assert asyncio.run(script()).means["context_recall"] == pytest.approx(1 / 3)
 
 
+def test_a_group_named_like_a_claim_is_another_item() -> None:
+    claims = (Item("x", "One", group="y"), Item("y", "Two"))
+    gold = Gold(claims={"q1": claims}, order=("q1",))
+    model = Model(support({"One": [1]}))
+    result = karat.evaluate(
+        load_records([{"id": "q1", "contexts": TEXTS}]),
+        gold=gold,
+        metrics="context_recall",
+        judge=Claims(bench(model)),
+    )
+    assert result.means == {"context_recall": 0.5}
+
+
 def test_claims_of_one_group_are_alternatives_and_count_as_one() -> None:
     items = (
         Item("a", "Dough rises", group="start"),

@@ -14,8 +14,8 @@ from karat.data.saved import from_dict
 from karat.dispatch import Settings
 from karat.dispatch.budget import usage_ahead
 from karat.formats.decoding import decode_json
-from karat.judging import Bench, Claims, prompts
-from tests.judging.models import Model, bench, claims_in, support, verdicts
+from karat.judging import Bench, Claims, Rehearsal, prompts
+from tests.judging.models import Model, claims_in, support, verdicts
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
 SAMPLES: list[dict[str, Any]] = [
@@ -122,4 +122,10 @@ def test_without_a_judge_nothing_is_taken(without: dict[str, Any]) -> None:
 
 
 def test_a_rehearsal_takes_nothing() -> None:
-    assert bench(support({})).hear([]).usage == ()
+    model = Counting(support({}))
+    rehearsal = Rehearsal(model, Settings(journal=None))
+    judge = Claims(rehearsal)
+    result = karat.evaluate(SAMPLES, metrics=["context_recall"], judge=judge)
+    assert rehearsal.total.calls == 4
+    assert result.usage == Usage()
+    assert model.asked == []

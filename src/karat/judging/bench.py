@@ -147,7 +147,7 @@ class Rehearsal(Bench):
 
     parts: list[Estimate] = field(default_factory=list)
 
-    def hear(
+    async def ahear(
         self,
         jobs: Sequence[Callable[[], Deliberation[T]]],
         stage: Stage = _ROWS,
@@ -165,15 +165,6 @@ class Rehearsal(Bench):
         if jobs:
             self.parts.append(replace(taken, stages=((stage, len(jobs)),)))
         return Heard(heard, [Usage()] * len(jobs))
-
-    async def ahear(
-        self,
-        jobs: Sequence[Callable[[], Deliberation[T]]],
-        stage: Stage = _ROWS,
-        queries: Sequence[str] = (),
-    ) -> Heard[T]:
-        """The same; nobody is waited for."""
-        return self.hear(jobs, stage, queries)
 
     @property
     def total(self) -> Estimate:
