@@ -63,7 +63,7 @@ model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm
 
 soak: $(VENV)/dev ## kill a judged run a hundred times; nothing may be lost
-	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/dispatch/test_kills.py
+	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/llm/test_kills.py
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench

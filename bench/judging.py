@@ -12,15 +12,15 @@ from pathlib import Path
 
 import karat
 from karat.data.judgements import Prompt, Reply, Usage
-from karat.dispatch import Settings, hear_all
 from karat.judging import Claims
-from karat.judging.client import OpenAIClient
+from karat.llm import Settings, run_jobs_sync
+from karat.llm.client import OpenAIClient
 from timing import Bar, Row, clock
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.dispatch.fault_server import FaultServer, verdicts
-from tests.dispatch.judges import grade, jobs, right
+from tests.llm.fault_server import FaultServer, verdicts
+from tests.llm.judges import grade, jobs, right
 
 __all__ = ["TITLE", "measure"]
 
@@ -68,9 +68,9 @@ class _Judge(_Model):
 def _kept() -> Row:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(journal=Path(folder) / "journal.sqlite", concurrency=64)
-        hear_all(jobs(_KEPT), _Model(0), settings)
+        run_jobs_sync(jobs(_KEPT), _Model(0), settings)
         began = time.perf_counter()
-        found = hear_all(jobs(_KEPT), _Model(0), settings)
+        found = run_jobs_sync(jobs(_KEPT), _Model(0), settings)
         took = time.perf_counter() - began
     assert found == right(_KEPT)
     return Row(
@@ -123,7 +123,7 @@ def _at_once() -> Row:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "journal.sqlite"
             settings = Settings(journal=path, concurrency=_AT_ONCE)
-            hear_all(jobs(count), _Model(_LATENCY), settings)
+            run_jobs_sync(jobs(count), _Model(_LATENCY), settings)
 
     floor = _processor_time(partial(asyncio.run, bare()))
     each = (_processor_time(driven) - floor) / count * 1000
@@ -150,7 +150,7 @@ def _faults() -> Row:
         )
         client = OpenAIClient("tiny", base_url=server.url)
         began = time.perf_counter()
-        found = hear_all(jobs(_FAULTY), client, settings)
+        found = run_jobs_sync(jobs(_FAULTY), client, settings)
         took = time.perf_counter() - began
     lost = sum(ours != truth for ours, truth in zip(found, right(_FAULTY), strict=True))
     return Row(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karat.data.runs import Run
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
-    from karat.formats.saved import load
+    from karat.reading.saved import load
 
 __all__ = [
     "Evaluation",
@@ -37,7 +37,7 @@ _HOMES = {
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
     "evaluate": "karat.evaluation",
-    "load": "karat.formats.saved",
+    "load": "karat.reading.saved",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

@@ -10,17 +10,17 @@ from karat.data.arrays import Ints
 from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
 from karat.data.gold import Gold
 from karat.data.policies import Policies
-from karat.data.queries import Loaded, Query
+from karat.data.queries import Dataset, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.data.tables import counted
 from karat.engines import ENGINES, Engine, Outcome, Plan
 from karat.errors import DataError, MismatchError, ParameterError
-from karat.formats.told import renamed
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
+from karat.reading.mapping import renamed
 from karat.stats import mean_interval
 from karat.version import __version__
 
@@ -125,7 +125,7 @@ aevaluate = _in_thread(evaluate)
 
 
 def _carry_out(
-    plan: Plan, loaded: Loaded, truth: Loaded, own_k: Ints | None, engine: Engine
+    plan: Plan, loaded: Dataset, truth: Dataset, own_k: Ints | None, engine: Engine
 ) -> Evaluation:
     run, gold = loaded.run, truth.gold
     assert run is not None  # noqa: S101

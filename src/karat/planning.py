@@ -11,16 +11,16 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies, policies_for
-from karat.data.queries import Loaded, Query
+from karat.data.queries import Dataset, Query
 from karat.data.runs import Run
 from karat.data.spelling import LETTER, parse
 from karat.engines import Measure, Plan
 from karat.errors import DataError, ParameterError, UsageError
-from karat.formats.intake import check_places, take_gold, take_run
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.metrics.asked import read_asked
+from karat.reading.intake import check_places, take_gold, take_run
 
 __all__ = ["DEFAULT_K", "DEFAULT_METRICS", "prepare"]
 
@@ -43,7 +43,7 @@ def prepare(
     profile: str | None = None,
     mapping: Mapping[str, str] | None = None,
     **switches: Any,
-) -> tuple[Plan, Loaded, Loaded, Ints | None]:
+) -> tuple[Plan, Dataset, Dataset, Ints | None]:
     """What an evaluation needs: the plan, both inputs, and each query's own k."""
     policies = policies_for(profile, **switches)
     spellings = read_asked(metrics)

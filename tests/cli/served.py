@@ -10,7 +10,7 @@ from typing import Any
 
 from karat.data.judgements import Prompt
 from tests.cli.conftest import Done
-from tests.dispatch.fault_server import FaultServer, completion
+from tests.llm.fault_server import FaultServer, completion
 
 __all__ = ["answering", "carried_out", "started", "written"]
 

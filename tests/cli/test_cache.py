@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from karat.data.judgements import Prompt
-from karat.dispatch.journal import Entry, Journal
-from karat.dispatch.keys import Keys
-from karat.dispatch.settings import JOURNAL
+from karat.llm.journal import Entry, Journal
+from karat.llm.keys import Keys
+from karat.llm.settings import JOURNAL
 from tests.cli.conftest import Karat
-from tests.dispatch.judges import Scripted
+from tests.llm.judges import Scripted
 
 
 def fill() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Karat
-from tests.dispatch.fault_server import FaultServer, completion
+from tests.llm.fault_server import FaultServer, completion
 
 pytest.importorskip("openai")
 

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from karat.dispatch.journal import Journal
-from karat.dispatch.limits import Backoff
+from karat.llm.journal import Journal
+from karat.llm.limits import Backoff
 from tests.cli.conftest import Done, Karat
 from tests.cli.served import answering, carried_out, started, written
-from tests.dispatch.fault_server import FaultServer
 from tests.judging.models import support
+from tests.llm.fault_server import FaultServer
 
 pytest.importorskip("openai")
 

@@ -14,8 +14,8 @@ from karat.cli.meter import Meter
 from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.judgements import Usage
-from karat.dispatch import Prices, Progress, Stage
-from karat.dispatch.budget import Budget
+from karat.llm import Prices, Progress, Stage
+from karat.llm.budget import Budget
 from karat.reports import progress as bars
 
 JOURNAL = Path("kept.sqlite")

@@ -18,10 +18,10 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.dispatch import JOURNAL
 from karat.errors import Refused, UsageError
-from karat.judging import Bench, Rehearsal
-from karat.judging.client import OpenAIClient
+from karat.judging import DryRun, JudgeSession
+from karat.llm import JOURNAL
+from karat.llm.client import OpenAIClient
 from tests.compat.ragas_models import (
     CANARY,
     ROWS,
@@ -30,9 +30,9 @@ from tests.compat.ragas_models import (
     calm,
     settings,
 )
-from tests.dispatch.fault_server import FaultServer
-from tests.dispatch.judges import Scripted
 from tests.judging.chats import client_of
+from tests.llm.fault_server import FaultServer
+from tests.llm.judges import Scripted
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -115,7 +115,7 @@ def told() -> list[tuple[str, Callable[[FaultServer], Any]]]:
         ("a name", lambda _: "tiny"),
         ("a client", lambda server: OpenAIClient("tiny", base_url=server.url)),
         ("another client", lambda _: Scripted(lambda p: json.dumps(answer(p.user)))),
-        ("a bench", lambda server: Bench.of(OpenAIClient("tiny", server.url))),
+        ("a bench", lambda server: JudgeSession.of(OpenAIClient("tiny", server.url))),
     ]
 
 
@@ -140,7 +140,7 @@ def test_what_is_no_model_is_said() -> None:
     with pytest.raises(UsageError, match="stream is no parameter"):
         llm_factory("m", client=Chat(), stream=True)
     with pytest.raises(UsageError, match="a rehearsal asks nobody"):
-        ContextRecall(Rehearsal(Scripted())).score(**ROWS[0])
+        ContextRecall(DryRun(Scripted())).score(**ROWS[0])
 
 
 def test_a_timeout_ends_the_waiting_for_a_client_too() -> None:

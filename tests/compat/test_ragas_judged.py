@@ -27,7 +27,6 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.dispatch import Settings
 from karat.errors import (
     DataError,
     InvalidReply,
@@ -36,7 +35,8 @@ from karat.errors import (
     Transient,
     UsageError,
 )
-from karat.judging import Bench
+from karat.judging import JudgeSession
+from karat.llm import Settings
 from tests.judging.chats import client_of, completion, status_error
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -81,7 +81,7 @@ def useful(verdict: object) -> str:
 IMPATIENT = Settings(first_wait=0, journal=None)
 
 
-def scripted(replies: Iterator[Any], asked: list[str]) -> Bench:
+def scripted(replies: Iterator[Any], asked: list[str]) -> JudgeSession:
     """A model that gives a vector's replies through a client, whatever it is asked."""
 
     def create(*, model: str, messages: list[Any]) -> Any:
@@ -343,7 +343,7 @@ def test_a_batch_keeps_its_order_and_loses_nothing_to_a_failure() -> None:
         {**ROW, "reference": 7},
         {**ROW, "reference": "<11"},
     ]
-    results = ContextRecall(Bench.of(judge, IMPATIENT)).batch_score(rows)
+    results = ContextRecall(JudgeSession.of(judge, IMPATIENT)).batch_score(rows)
     assert [results[0].value, results[4].value] == [0.5, 1.0]
     assert isinstance(results[1].error, Transient)
     assert (results[1].error.attempts, results[1].error.__cause__) == (6, gone)

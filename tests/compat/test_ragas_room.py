@@ -25,7 +25,6 @@ from karat.compat.ragas import (
     llm_factory,
 )
 from karat.compat.ragas.verdicts import VERSION, judge_claims, judge_context
-from karat.dispatch import JOURNAL, Settings
 from karat.errors import (
     CallError,
     IncompleteError,
@@ -34,7 +33,8 @@ from karat.errors import (
     Refused,
     UsageError,
 )
-from karat.judging import Bench, ChatClient, FunctionClient
+from karat.judging import ChatClient, FunctionClient, JudgeSession
+from karat.llm import JOURNAL, Settings
 from tests.compat.ragas_models import (
     CANARY,
     ROWS,
@@ -45,8 +45,8 @@ from tests.compat.ragas_models import (
     settings,
 )
 from tests.conftest import ROOT
-from tests.dispatch.fault_server import TRANSPORT, FaultServer, completion
 from tests.judging.chats import failing, status_error
+from tests.llm.fault_server import TRANSPORT, FaultServer, completion
 
 T = TypeVar("T")
 
@@ -55,7 +55,9 @@ PINNED = {"attribution": "9f29eb877e34", "usefulness": "13d017df14ab"}
 
 
 def remotely(
-    server: FaultServer, work: Callable[[Bench], Coroutine[Any, Any, T]], **changes: Any
+    server: FaultServer,
+    work: Callable[[JudgeSession], Coroutine[Any, Any, T]],
+    **changes: Any,
 ) -> T:
     """Do some work with OpenAI's own client."""
 
@@ -199,7 +201,7 @@ def test_replies_are_kept_of_whoever_can_be_told_from_others() -> None:
     # Told to, it is written down, and yet the next one like it is asked anew.
     for _ in range(2):
         asked.clear()
-        ContextRecall(Bench.of(unseen, Settings())).score(**ROWS[0])
+        ContextRecall(JudgeSession.of(unseen, Settings())).score(**ROWS[0])
         assert asked
 
 
@@ -280,7 +282,7 @@ def test_equal_questions_are_put_once_and_count_as_often_as_they_come() -> None:
     ],
 )
 def test_no_key_gets_out(status: int, body: Any) -> None:
-    async def work(llm: Bench) -> str:
+    async def work(llm: JudgeSession) -> str:
         with pytest.raises(CallError) as caught:
             await ContextRecall(llm).ascore(**ROWS[0])
         results = await ContextRecall(llm).abatch_score(ROWS[:3])

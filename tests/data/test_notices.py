@@ -13,8 +13,8 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.data.saved import from_dict
 from karat.errors import DataError, FormatError, MismatchError
-from karat.formats.loading import load
-from karat.formats.trec.run import TrecRun
+from karat.reading.columnar.trec_run import TrecRun
+from karat.reading.loading import load
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}
 GOLD = {"q1": ["a"], "q2": ["c"]}

@@ -12,13 +12,13 @@ from karat.cli import COMMANDS, karat
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES, Policies
 from karat.evaluation import evaluate
-from karat.formats.records.fields import ALIASES, FIELDS
-from karat.formats.shipped import FORMATS
 from karat.judging import Claims
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
+from karat.reading.meaning.fields import ALIASES, FIELDS
+from karat.reading.shipped import FORMATS
 from karat.reports import REPORTS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply
-from karat.dispatch import Settings
-from karat.judging import Bench
+from karat.judging import JudgeSession
+from karat.llm import Settings
 
 __all__ = ["Model", "bench", "claims_in", "contexts_in", "support", "verdicts"]
 
@@ -27,10 +27,10 @@ class Model:
         return Reply(self._answer(prompt))
 
 
-def bench(answer: Callable[[Prompt], str] | Model) -> Bench:
+def bench(answer: Callable[[Prompt], str] | Model) -> JudgeSession:
     """A bench that keeps nothing."""
     model = answer if isinstance(answer, Model) else Model(answer)
-    return Bench(model, Settings(journal=None))
+    return JudgeSession(model, Settings(journal=None))
 
 
 def _verdict(prompt: Prompt) -> Any:

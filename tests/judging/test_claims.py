@@ -13,14 +13,14 @@ import karat
 from karat.data.evaluations import Evaluation
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
-from karat.data.queries import Loaded
+from karat.data.queries import Dataset
 from karat.data.saved import from_dict
-from karat.dispatch import Settings
 from karat.errors import DataError, IncompleteError, UsageError
-from karat.formats.loading import load
-from karat.formats.records.samples import load_records
-from karat.formats.writing import write
-from karat.judging import Bench, Claims, Rehearsal, split_references
+from karat.judging import Claims, DryRun, JudgeSession, split_references
+from karat.llm import Settings
+from karat.reading.loading import load
+from karat.reading.meaning.samples import load_records
+from karat.reading.write import write
 from tests.judging.models import Model, bench, claims_in, contexts_in, support, verdicts
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
@@ -86,7 +86,7 @@ def test_split_claims_are_saved_with_the_data_and_can_be_edited(tmp_path: Path) 
     gold, failures = done.gold, done.failures
     assert failures == {}
     path = tmp_path / "claims.jsonl"
-    write(Loaded(loaded.run, gold, loaded.queries), path)
+    write(Dataset(loaded.run, gold, loaded.queries), path)
     path.write_text(path.read_text("utf-8").replace("Dough", "Bread dough"), "utf-8")
     again = load(path, role="samples")
     assert again.gold is not None
@@ -280,7 +280,9 @@ def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
     # The same call goes on, as the error says.
     result = karat.evaluate(samples, metrics="context_recall", judge=claims)
     assert result["context_recall"].n == 3
-    shared = Claims(Bench(Model(support({})), Settings(journal=None, max_calls=3)))
+    shared = Claims(
+        JudgeSession(Model(support({})), Settings(journal=None, max_calls=3))
+    )
     for _ in range(2):
         with pytest.raises(IncompleteError, match="limit of 3 calls"):
             karat.evaluate(samples, metrics="context_recall", judge=shared)
@@ -392,7 +394,7 @@ def test_reasons_are_in_the_saved_evaluation_unless_texts_are_kept_out() -> None
 
 def test_a_rehearsal_counts_calls_and_asks_nobody() -> None:
     model = Model(support({}))
-    rehearsal = Rehearsal(bench(model).client, bench(model).settings)
+    rehearsal = DryRun(bench(model).client, bench(model).settings)
     karat.evaluate([SAMPLE], metrics="context_recall", judge=Claims(rehearsal))
     assert model.asked == []
     assert rehearsal.total.calls == 2

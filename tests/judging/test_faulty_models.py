@@ -9,8 +9,8 @@ from typing import Any
 import karat
 from karat.data.evaluations import Evaluation
 from karat.data.judgements import Prompt, Reply
-from karat.dispatch import Settings, Transient
-from karat.judging import Bench, Claims
+from karat.judging import Claims, JudgeSession
+from karat.llm import Settings, Transient
 from tests.judging.models import Model, claims_in, contexts_in, verdicts
 
 QUERIES = 500
@@ -78,7 +78,7 @@ def judged(model: Model, journal: Path) -> Evaluation:
     return karat.evaluate(
         samples(),
         metrics=["context_recall", "context_recall@2", "rr", "ndcg@5", "ap"],
-        judge=Claims(Bench(model, settings)),
+        judge=Claims(JudgeSession(model, settings)),
     )
 
 

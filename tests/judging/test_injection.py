@@ -10,12 +10,12 @@ import pytest
 
 from karat.data.gold import Item
 from karat.data.judgements import Prompt
-from karat.dispatch import Settings
 from karat.errors import DataError
-from karat.judging import Bench, Rehearsal, probe_claims, probe_grader
+from karat.judging import DryRun, JudgeSession, probe_claims, probe_grader
 from karat.judging.packing import Context
 from karat.judging.resistance import Attempt, Probed
 from karat.judging.tricks import CONTROL, TRICKS
+from karat.llm import Settings
 from karat.stats import mean_interval
 from tests.judging.models import Model, bench, claims_in, verdicts
 
@@ -279,10 +279,10 @@ def test_one_sample_is_not_enough(asked: dict[str, tuple[Item, ...]]) -> None:
 @pytest.mark.parametrize("passages", [1, 4])
 def test_a_rehearsal_counts_the_calls_and_makes_none(passages: int) -> None:
     model = Model(supporter(lambda _: False))
-    dry = Rehearsal(model, Settings(journal=None))
+    dry = DryRun(model, Settings(journal=None))
     probe_claims(CLAIMS, CONTEXTS, dry, passages=passages)
     assert dry.total.calls == passages * (1 + PER_PASSAGE)
-    dry = Rehearsal(model, Settings(journal=None))
+    dry = DryRun(model, Settings(journal=None))
     probe_grader(POOL, QUESTIONS, CLEAN, dry, passages=passages)
     assert dry.total.calls == passages * PER_PASSAGE
     assert model.asked == []
@@ -356,7 +356,7 @@ def test_the_interval_does_not_depend_on_what_the_attempts_happened_to_say() -> 
 
 
 def test_tricks_that_fail_are_found_whatever_number_may_fail() -> None:
-    strict = Bench(Model(lambda _: "hm"), Settings(journal=None, max_failures=0))
+    strict = JudgeSession(Model(lambda _: "hm"), Settings(journal=None, max_failures=0))
     found = probe_grader(POOL, QUESTIONS, CLEAN, strict, passages=1)
     assert len(found.failed) == PER_PASSAGE
 

@@ -9,13 +9,13 @@ import pytest
 import karat
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
-from karat.data.queries import Loaded
+from karat.data.queries import Dataset
 from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError
-from karat.formats.loading import load
-from karat.formats.writing import write
 from karat.judging.relevance import completed, grade_pool, pool, unlabelled
+from karat.reading.loading import load
+from karat.reading.write import write
 from tests.judging.models import Model, bench
 
 QUESTIONS = {"q1": "Why is bread sour?", "q2": "What is rye?"}
@@ -66,7 +66,7 @@ def test_grades_become_gold_that_keeps_its_source(tmp_path: Path, name: str) -> 
     graded = grade_pool(POOL, QUESTIONS, bench(grader("sour", "Rye")))
     assert graded.gold.documents == {"q1": {"d1": 3.0, "d3": 0.0}, "q2": {"d2": 3.0}}
     assert graded.grades["q1"]["d1"].reason == "seen"
-    write(Loaded(gold=graded.gold), tmp_path / name)
+    write(Dataset(gold=graded.gold), tmp_path / name)
     again = load(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.documents == graded.gold.documents
@@ -90,7 +90,7 @@ def test_labels_of_people_and_judge_are_never_mixed_silently(tmp_path: Path) -> 
 
 def test_a_format_without_room_for_sources_says_so(tmp_path: Path) -> None:
     graded = grade_pool(POOL, QUESTIONS, bench(grader()))
-    (notice,) = write(Loaded(gold=graded.gold), tmp_path / "gold.tsv", "beir")
+    (notice,) = write(Dataset(gold=graded.gold), tmp_path / "gold.tsv", "beir")
     assert str(notice) == "3 beir does not say who labelled"
 
 
@@ -193,7 +193,7 @@ def test_completed_gold_says_of_each_label_whose_it_is(
     tmp_path: Path, name: str
 ) -> None:
     judged = grade_pool(unlabelled(POOL, PEOPLE.documents), QUESTIONS, bench(grader()))
-    write(Loaded(gold=completed(PEOPLE, judged.gold)), tmp_path / name)
+    write(Dataset(gold=completed(PEOPLE, judged.gold)), tmp_path / name)
     again = load(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}

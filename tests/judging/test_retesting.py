@@ -6,10 +6,10 @@ import math
 import pytest
 
 from karat.data.judgements import Prompt
-from karat.dispatch import Settings
-from karat.judging import Bench
+from karat.judging import JudgeSession
 from karat.judging.relevance import grade_pool
 from karat.judging.retesting import flips, retest
+from karat.llm import Settings
 from tests.judging.models import Model
 
 POOL = {f"q{n}": {"d": f"Text {n}."} for n in range(4)}
@@ -38,7 +38,7 @@ def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:
     def answer(prompt: Prompt) -> str:
         return "hm" if "assessor" in prompt.user else json.dumps({"grade": 1})
 
-    bench = Bench(Model(answer), Settings(journal=None, max_failures=0))
+    bench = JudgeSession(Model(answer), Settings(journal=None, max_failures=0))
     first = grade_pool(POOL, QUESTIONS, bench)
     again = retest(POOL, QUESTIONS, bench)
     assert (len(first.failures), len(again.failures)) == (0, 4)

@@ -9,20 +9,20 @@ from hypothesis import given, strategies as st
 from karat.data.gold import Item
 from karat.data.judgements import Failure, Prompt
 from karat.data.verdicts import Verdict
-from karat.dispatch import tokens_of
 from karat.judging.packing import pack, pieces
 from karat.judging.support import majority, support
+from karat.llm import tokens_of
 from tests.judging.models import Model, bench, claims_in, contexts_in, verdicts
 
 CLAIMS = [Item("c1", "First."), Item("c2", "Second.")]
 
 
-def hear(
+def run_jobs(
     model: Model, contexts: Sequence[tuple[int, str]], budget: int, **options: Any
 ) -> tuple[Verdict, ...]:
     claims = options.pop("claims", CLAIMS)
     job = lambda: support(claims, contexts, budget=budget, **options)  # noqa: E731
-    (heard,) = bench(model).hear([job])
+    (heard,) = bench(model).run_jobs([job])
     assert not isinstance(heard, Failure), heard
     return heard
 
@@ -58,7 +58,7 @@ def test_a_budget_never_changes_the_verdicts_of_a_judge_that_knows(
     alone: set[int], parts: set[int], budget: int
 ) -> None:
     truth = {1: {"alone": sorted(alone)}, 2: {"parts": sorted(parts)}}
-    first, second = hear(by_truth(truth), TEXTS, budget)
+    first, second = run_jobs(by_truth(truth), TEXTS, budget)
     assert set(first.alone) == alone
     assert first.together == ()
     assert second.together == tuple(sorted(parts))
@@ -67,7 +67,7 @@ def test_a_budget_never_changes_the_verdicts_of_a_judge_that_knows(
 
 def test_parts_that_no_question_showed_together_are_asked_side_by_side() -> None:
     model = by_truth({2: {"parts": [1, 8]}})
-    _, second = hear(model, TEXTS, budget=25)
+    _, second = run_jobs(model, TEXTS, budget=25)
     assert second.rank == 8
     assert contexts_in(model.asked[-1]) == [1, 8]
     assert claims_in(model.asked[-1]) == [2]
@@ -76,7 +76,7 @@ def test_parts_that_no_question_showed_together_are_asked_side_by_side() -> None
 
 def test_parts_that_could_not_come_first_cost_no_further_question() -> None:
     model = by_truth({2: {"parts": [1, 8], "alone": [2]}})
-    _, second = hear(model, TEXTS, budget=25)
+    _, second = run_jobs(model, TEXTS, budget=25)
     assert second.rank == 2
     assert len(model.asked) == 4
 
@@ -84,7 +84,7 @@ def test_parts_that_could_not_come_first_cost_no_further_question() -> None:
 def test_many_claims_are_asked_in_batches() -> None:
     claims = [Item(f"c{n}", f"Claim {n}.") for n in range(45)]
     model = by_truth({1: {"alone": [3]}})
-    heard = hear(model, TEXTS, 10_000, claims=claims)
+    heard = run_jobs(model, TEXTS, 10_000, claims=claims)
     assert [len(claims_in(prompt)) for prompt in model.asked] == [20, 20, 5]
     assert [v.claim for v in heard if v.supported] == ["c0", "c20", "c40"]
 
@@ -97,7 +97,7 @@ def test_a_context_of_a_megabyte_is_read_piece_by_piece() -> None:
         return verdicts({n: {"alone": found} for n in claims_in(prompt)})
 
     model = Model(answer)
-    heard = hear(model, [(1, long)], budget=6000)
+    heard = run_jobs(model, [(1, long)], budget=6000)
     assert all(verdict.rank == 1 for verdict in heard)
     assert len(long) > 1_000_000
     assert 40 < len(model.asked) < 60
@@ -129,7 +129,7 @@ def test_packs_keep_the_order_and_lose_nothing(texts: list[str], budget: int) ->
 def test_further_assessors_see_the_contexts_in_another_order() -> None:
     model = by_truth({})
     for assessor in (1, 2):
-        hear(model, TEXTS[:3], 1000, assessor=assessor)
+        run_jobs(model, TEXTS[:3], 1000, assessor=assessor)
     first, second = (prompt.user for prompt in model.asked)
     assert first.index("context 1") < first.index("context 2")
     assert second.index("context 2") < second.index("context 1")

@@ -11,10 +11,10 @@ import karat
 from karat.data.evaluations import Evaluation
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.saved import from_dict
-from karat.dispatch import Settings
-from karat.dispatch.budget import usage_ahead
-from karat.formats.decoding import decode_json
-from karat.judging import Bench, Claims, Rehearsal, prompts
+from karat.judging import Claims, DryRun, JudgeSession, prompts
+from karat.llm import Settings
+from karat.llm.budget import usage_ahead
+from karat.reading.decoding import decode_json
 from tests.judging.models import Model, claims_in, support, verdicts
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
@@ -42,7 +42,7 @@ class Counting(Model):
 def judged(
     model: Model, settings: Settings | None = None, votes: int = 1
 ) -> Evaluation:
-    judge = Bench(model, settings or Settings(journal=None))
+    judge = JudgeSession(model, settings or Settings(journal=None))
     claims = Claims(judge, votes=votes)
     return karat.evaluate(SAMPLES, metrics=["context_recall"], judge=claims)
 
@@ -123,7 +123,7 @@ def test_without_a_judge_nothing_is_taken(without: dict[str, Any]) -> None:
 
 def test_a_rehearsal_takes_nothing() -> None:
     model = Counting(support({}))
-    rehearsal = Rehearsal(model, Settings(journal=None))
+    rehearsal = DryRun(model, Settings(journal=None))
     judge = Claims(rehearsal)
     result = karat.evaluate(SAMPLES, metrics=["context_recall"], judge=judge)
     assert rehearsal.total.calls == 4

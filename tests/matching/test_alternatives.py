@@ -9,17 +9,17 @@ from hypothesis import given, settings, strategies as st
 
 from karat import evaluate
 from karat.data.gold import Gold
-from karat.data.queries import Loaded
+from karat.data.queries import Dataset
 from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import DataError, FormatError
 from karat.explanation import explain
-from karat.formats.format import Source
-from karat.formats.loading import load
-from karat.formats.records.shapes import load_value
-from karat.formats.trec.run import TrecRun
-from karat.formats.writing import write
 from karat.matching.equality import Id
+from karat.reading.columnar.trec_run import TrecRun
+from karat.reading.format import Source
+from karat.reading.loading import load
+from karat.reading.meaning.shapes import load_value
+from karat.reading.write import write
 from tests.oracles.cases import ITEM_METRICS, assert_scores, column
 from tests.oracles.exact import Case
 
@@ -128,7 +128,7 @@ def test_groups_come_back_from_a_file(format: str, tmp_path: Path) -> None:
     assert gold is not None
     assert gold.groups == {"q": {"a": "either", "b": "either"}}
     path = tmp_path / f"gold.{format}"
-    write(Loaded(gold=gold), path, format, "gold")
+    write(Dataset(gold=gold), path, format, "gold")
     back = load(path, role="gold").gold
     assert back is not None
     assert (back.documents, back.groups) == (gold.documents, gold.groups)
@@ -137,7 +137,7 @@ def test_groups_come_back_from_a_file(format: str, tmp_path: Path) -> None:
 def test_a_format_without_room_for_groups_refuses_them(tmp_path: Path) -> None:
     gold = Gold({"q": {"a": 1.0, "b": 1.0}}, groups={"q": {"a": "g", "b": "g"}})
     with pytest.raises(FormatError, match="ids only; the gold has groups of alter"):
-        write(Loaded(gold=gold), tmp_path / "gold.qrels", "trec_qrels", "gold")
+        write(Dataset(gold=gold), tmp_path / "gold.qrels", "trec_qrels", "gold")
 
 
 def test_alternatives_are_sessions_only_if_the_gold_lists_sessions() -> None:

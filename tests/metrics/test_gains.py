@@ -64,7 +64,7 @@ def slow_g(ranking: list[str], grades: Row) -> float | None:
 @pytest.mark.parametrize(
     ("metric", "slow"),
     [(RNDCG(), slow_rndcg), (NDCGRel(), slow_ndcg_rel), (G(), slow_g)],
-    ids=str,
+    ids=["rndcg", "ndcg_rel", "g"],
 )
 @settings(max_examples=200, deadline=None)
 @given(judged=judged_runs(grades=(-1, 0, 0.5, 1, 1, 2, 3)))

@@ -6,9 +6,9 @@ import click
 
 from karat.cli.settings import Command
 from karat.data.tables import Table, counted
-from karat.dispatch.journal import Journal
-from karat.dispatch.settings import JOURNAL
 from karat.errors import UnknownNameError, UsageError
+from karat.llm.journal import Journal
+from karat.llm.settings import JOURNAL
 from karat.reports.terminal import show
 
 __all__ = ["command"]

@@ -9,9 +9,9 @@ from karat.cli.options import mapping_option, writable
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.errors import FormatError, UsageError
-from karat.formats.loading import load
-from karat.formats.shipped import FORMATS
-from karat.formats.writing import write
+from karat.reading.loading import load
+from karat.reading.shipped import FORMATS
+from karat.reading.write import write
 
 __all__ = ["command"]
 

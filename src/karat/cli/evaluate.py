@@ -21,17 +21,17 @@ from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.evaluations import Evaluation
 from karat.data.policies import policies_for
-from karat.data.queries import Loaded, Query
+from karat.data.queries import Dataset, Query
 from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
 from karat.explanation import explain
-from karat.formats.corpus import read_corpus, with_texts
-from karat.formats.loading import load
-from karat.formats.shipped import FORMATS
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric
 from karat.metrics.asked import read_asked
 from karat.planning import DEFAULT_METRICS
+from karat.reading.loading import load
+from karat.reading.meaning.corpus import read_corpus, with_texts
+from karat.reading.shipped import FORMATS
 from karat.reports import REPORTS
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track
@@ -164,8 +164,8 @@ def _say_unasked(evaluations: Sequence[Evaluation]) -> None:
 
 
 def _readable(
-    inputs: Iterator[tuple[str, Loaded]], options: Mapping[str, Any]
-) -> Iterator[tuple[str, Loaded]]:
+    inputs: Iterator[tuple[str, Dataset]], options: Mapping[str, Any]
+) -> Iterator[tuple[str, Dataset]]:
     """The runs with the texts of their documents, where a corpus gives them."""
     if options["corpus"] is None:
         return inputs
@@ -191,9 +191,9 @@ def _asked(options: Mapping[str, Any]) -> list[str]:
 
 
 def _score(
-    inputs: Iterator[tuple[str, Loaded]],
+    inputs: Iterator[tuple[str, Dataset]],
     total: int,
-    gold: Loaded | None,
+    gold: Dataset | None,
     metrics: Sequence[str],
     options: Mapping[str, Any],
 ) -> tuple[list[Evaluation], list[str]]:
@@ -233,11 +233,11 @@ def _facts(options: Mapping[str, Any]) -> Mapping[str, Query]:
     return queries
 
 
-def _informed(loaded: Loaded, facts: Mapping[str, Query]) -> Loaded:
+def _informed(loaded: Dataset, facts: Mapping[str, Query]) -> Dataset:
     return replace(loaded, queries={**loaded.queries, **facts}) if facts else loaded
 
 
-def _judged(truth: Loaded, metrics: Sequence[str]) -> list[str]:
+def _judged(truth: Dataset, metrics: Sequence[str]) -> list[str]:
     """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
     if truth.gold is None:
         return []
@@ -250,8 +250,8 @@ def _judged(truth: Loaded, metrics: Sequence[str]) -> list[str]:
 
 
 def _explain(
-    inputs: Iterator[tuple[str, Loaded]],
-    gold: Loaded | None,
+    inputs: Iterator[tuple[str, Dataset]],
+    gold: Dataset | None,
     metrics: Sequence[str],
     options: Mapping[str, Any],
 ) -> list[tuple[str, str]]:

@@ -6,19 +6,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from karat.data.queries import Loaded
+from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
-from karat.formats.loading import load, load_by
-from karat.formats.streams import STDIN
-from karat.formats.told import fitting, mapping_of, shared_names
 from karat.metrics import read_metric
+from karat.reading.loading import load, load_by
+from karat.reading.mapping import fitting, mapping_of, shared_names
+from karat.reading.streams import STDIN
 
 __all__ = ["check_references", "read_gold", "read_runs"]
 
 _SHOWN = 12
 
 
-def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Loaded | None:
+def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | None:
     """The gold, if it has a file of its own."""
     if options["gold"] is None:
         return None
@@ -30,8 +30,8 @@ def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Loaded | None
 
 
 def read_runs(
-    paths: Sequence[str], options: Mapping[str, Any], gold: Loaded | None
-) -> Iterator[tuple[str, Loaded]]:
+    paths: Sequence[str], options: Mapping[str, Any], gold: Dataset | None
+) -> Iterator[tuple[str, Dataset]]:
     """Each run with its name, read when it is its turn."""
     role = "samples" if gold is None else "run"
     mapping = mapping_of(role, options["map"])
@@ -53,7 +53,7 @@ def read_runs(
             yield (own if len(several) == len(paths) else path), loaded
 
 
-def check_references(truth: Loaded, metrics: Sequence[str]) -> None:
+def check_references(truth: Dataset, metrics: Sequence[str]) -> None:
     """Refuse answers where a judge needs a reference, and say how to make them one."""
     gold = truth.gold
     if gold is None or gold.references or gold.claims or not gold.answers:
@@ -74,7 +74,7 @@ def _read_run(
     chosen: Mapping[str, Any],
     others: Sequence[str],
     mapping: Mapping[str, str],
-) -> Loaded:
+) -> Dataset:
     chosen = {**chosen, "mapping": mapping}
     try:
         return load(path, **chosen)
@@ -90,7 +90,7 @@ def _read_run(
         raise
 
 
-def _where_gold_may_be(run: Loaded, others: Sequence[str]) -> str:
+def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
     for path in others:
         with suppress(DataError):
             if path != STDIN and load(path).gold is not None:

@@ -22,22 +22,22 @@ from karat.cli.settings import Command
 from karat.cli.splitting import show_all, split, write_out
 from karat.cli.trust import Findings, people_of
 from karat.data.gold import Gold
-from karat.data.queries import Loaded, Query
+from karat.data.queries import Dataset, Query
 from karat.data.runs import Run
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
-from karat.formats.corpus import read_corpus
-from karat.formats.format import Role
-from karat.formats.loading import load
-from karat.formats.notes import placed
-from karat.formats.shipped import FORMATS
-from karat.formats.told import mapping_of
-from karat.formats.writing import format_named, write
-from karat.judging import Bench, Rehearsal, grade_pool, pool
+from karat.judging import DryRun, JudgeSession, grade_pool, pool
 from karat.judging.injection import PASSAGES, probe_grader
 from karat.judging.relevance import Graded, Pool, completed, unlabelled
 from karat.judging.resistance import Probed
 from karat.judging.retesting import retest
+from karat.reading.format import Role
+from karat.reading.loading import load
+from karat.reading.mapping import mapping_of
+from karat.reading.meaning.corpus import read_corpus
+from karat.reading.problems import placed
+from karat.reading.shipped import FORMATS
+from karat.reading.write import format_named, write
 from karat.trust import changes, compare
 
 __all__ = ["command"]
@@ -122,7 +122,7 @@ def command(**options: Any) -> None:
         failed = [split([*loaded.values()], bench, targets, options)]
     else:
         failed = _grade(loaded, bench, targets, options)
-    if isinstance(bench, Rehearsal):
+    if isinstance(bench, DryRun):
         rehearse(bench.total, options)
         return
     for failures, when in zip(failed, ("", " when asked again"), strict=False):
@@ -174,7 +174,7 @@ def _refuse_format(target: str, role: Role) -> None:
     raise UsageError(f"-o {target}: {why}end the name in one of {endings}")
 
 
-def _load(path: str, options: Mapping[str, Any]) -> Loaded:
+def _load(path: str, options: Mapping[str, Any]) -> Dataset:
     role: Role | None = "samples" if options["claims"] else None
     loaded = load(path, role=role, mapping=mapping_of("run", options["map"]))
     if loaded.run is None and not options["claims"]:
@@ -187,14 +187,14 @@ def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
     for target in targets:
         format = format_named(str(target)).name
         try:
-            write(Loaded(gold=gold), io.BytesIO(), format, "gold")
+            write(Dataset(gold=gold), io.BytesIO(), format, "gold")
         except DataError as error:
             raise placed(error, path=target) from None
 
 
 def _grade(
-    loaded: Mapping[str, Loaded],
-    bench: Bench,
+    loaded: Mapping[str, Dataset],
+    bench: JudgeSession,
     targets: Sequence[Path],
     options: Mapping[str, Any],
 ) -> list[Mapping[str, str]]:
@@ -216,8 +216,8 @@ def _grade(
     _try_writing(blank, targets)
     graded = grade_pool(todo, questions, bench, votes=votes)
     whole = completed(known, graded.gold)
-    for target in () if isinstance(bench, Rehearsal) else targets:
-        write_out(Loaded(gold=whole), target)
+    for target in () if isinstance(bench, DryRun) else targets:
+        write_out(Dataset(gold=whole), target)
     again: Graded | None = None
     if options["retest"]:
         again = retest(todo, questions, bench, votes=votes)
@@ -229,7 +229,7 @@ def _grade(
             todo, questions, grades, bench, passages=passages, votes=votes
         )
         probed = probed.without_texts() if options["no_text"] else probed
-    if isinstance(bench, Rehearsal):
+    if isinstance(bench, DryRun):
         return []
     labels = known.documents
     judged, metric = graded.gold.documents, options["metric"]
@@ -256,7 +256,7 @@ def _grade(
     ]
 
 
-def _named(loaded: Mapping[str, Loaded]) -> dict[str, Run]:
+def _named(loaded: Mapping[str, Dataset]) -> dict[str, Run]:
     """The runs by name; files of one name in several folders by their paths."""
     runs = {path: part.run for path, part in loaded.items() if part.run is not None}
     names = {run.name for run in runs.values()}
@@ -288,7 +288,7 @@ def _known(options: Mapping[str, Any], targets: Sequence[Path]) -> Gold:
     return gold
 
 
-def _questions(loaded: Iterable[Loaded], path: str | None) -> dict[str, str]:
+def _questions(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:
     """What each query asks, by the samples themselves or by a file."""
     facts: dict[str, Query] = {}
     for part in loaded:

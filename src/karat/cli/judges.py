@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from karat.cli.meter import Meter
-from karat.dispatch import Prices, Settings
-from karat.dispatch.budget import Budget
-from karat.dispatch.settings import JOURNAL
 from karat.errors import ParameterError, UsageError
-from karat.judging import Bench, Claims, Rehearsal
-from karat.judging.endpoint import OpenAIClient
+from karat.judging import Claims, DryRun, JudgeSession
+from karat.llm import Prices, Settings
+from karat.llm.budget import Budget
+from karat.llm.endpoint import OpenAIClient
+from karat.llm.settings import JOURNAL
 
 __all__ = ["bench_of", "judge_of", "votes_of"]
 
@@ -31,7 +31,7 @@ _SETTINGS = {
 }
 
 
-def bench_of(options: Mapping[str, Any]) -> Bench:
+def bench_of(options: Mapping[str, Any]) -> JudgeSession:
     """The model that the options name, and how it is asked."""
     if options["model"] is None:
         raise UsageError(
@@ -68,7 +68,7 @@ def bench_of(options: Mapping[str, Any]) -> Bench:
             flag, error.parameter, error.must_be, error.value
         ) from None
     meter.attend(click.get_current_context())
-    return (Rehearsal if options["dry_run"] else Bench)(client, settings)
+    return (DryRun if options["dry_run"] else JudgeSession)(client, settings)
 
 
 def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import click
 from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.tables import amount, counted
-from karat.dispatch import Progress, Stage
-from karat.dispatch.budget import Budget
 from karat.errors import KaratError
+from karat.llm import Progress, Stage
+from karat.llm.budget import Budget
 from karat.reports.progress import Bar, has_room
 
 __all__ = ["Meter"]

@@ -13,24 +13,24 @@ from karat.cli.saying import say
 from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.policies import Policies
-from karat.data.queries import Loaded
+from karat.data.queries import Dataset
 from karat.data.tables import Table, counted
 from karat.errors import DataError, UsageError
-from karat.formats.corpus import read_corpus, with_texts
-from karat.formats.format import Role
-from karat.formats.writing import write
-from karat.judging import Bench, Rehearsal, split_references
+from karat.judging import DryRun, JudgeSession, split_references
 from karat.judging.contexts import contexts_of
 from karat.judging.injection import PASSAGES, probe_claims
 from karat.judging.resistance import Probed
+from karat.reading.format import Role
+from karat.reading.meaning.corpus import read_corpus, with_texts
+from karat.reading.write import write
 from karat.reports.terminal import show
 
 __all__ = ["show_all", "split", "write_out"]
 
 
 def split(
-    loaded: Sequence[Loaded],
-    bench: Bench,
+    loaded: Sequence[Dataset],
+    bench: JudgeSession,
     targets: Sequence[Path],
     options: Mapping[str, Any],
 ) -> Mapping[str, str]:
@@ -51,12 +51,12 @@ def split(
     done = split_references(samples.gold, bench, texts)
     gold, failures = done.gold, done.failures
     # What was paid for is written, whatever becomes of the rest.
-    for target in () if isinstance(bench, Rehearsal) else targets:
+    for target in () if isinstance(bench, DryRun) else targets:
         write_out(replace(samples, gold=gold), target)
     probed: Probed | None = None
     if options["probe"]:
         probed = _probe_claims(replace(samples, gold=gold), bench, options)
-    if isinstance(bench, Rehearsal):
+    if isinstance(bench, DryRun):
         return {}
     if options["json"]:
         facts = _claims(gold, failures, probed, bench, texts=not options["no_text"])
@@ -67,7 +67,7 @@ def split(
     return failures
 
 
-def _counts(samples: Loaded, gold: Gold) -> str:
+def _counts(samples: Dataset, gold: Gold) -> str:
     """How many claims there are, where they are from, and what has none."""
     claims = {query: len(row) for query, row in gold.claims.items() if row}
     split_up = [query for query in claims if query in gold.references]
@@ -80,7 +80,9 @@ def _counts(samples: Loaded, gold: Gold) -> str:
     return ", ".join(parts)
 
 
-def _probe_claims(samples: Loaded, bench: Bench, options: Mapping[str, Any]) -> Probed:
+def _probe_claims(
+    samples: Dataset, bench: JudgeSession, options: Mapping[str, Any]
+) -> Probed:
     run = samples.run
     if run is None:
         raise DataError("there are no contexts to plant tricks in")
@@ -104,7 +106,7 @@ def _claims(
     gold: Gold,
     failures: Mapping[str, str],
     probed: Probed | None,
-    bench: Bench,
+    bench: JudgeSession,
     *,
     texts: bool,
 ) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def show_all(tables: Sequence[Table]) -> None:
         click.echo()
 
 
-def write_out(loaded: Loaded, target: Path) -> None:
+def write_out(loaded: Dataset, target: Path) -> None:
     """Write it, and say so and what was lost."""
     role: Role | None = "gold" if loaded.run is None else None
     for notice in write(loaded, target, role=role):

@@ -7,7 +7,7 @@ import click
 
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
-from karat.formats.trec.files import TrecRun, read_qrels
+from karat.reading.columnar.trec_files import TrecRun, read_qrels
 
 __all__ = ["command"]
 

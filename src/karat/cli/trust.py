@@ -9,13 +9,13 @@ from karat.data.gold import Gold
 from karat.data.runs import Labels, Run
 from karat.data.tables import Table, counted
 from karat.errors import DataError
-from karat.formats.loading import load
 from karat.judging.agreement import Agreement
 from karat.judging.prompts import GRADES
 from karat.judging.relevance import Graded, Pool
 from karat.judging.resistance import Probed
 from karat.judging.retesting import Flips
 from karat.judging.scales import RELEVANT, is_binary, is_graded
+from karat.reading.loading import load
 from karat.trust import scores
 
 __all__ = ["Findings", "people_of"]

@@ -12,13 +12,13 @@ from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
-from karat.data.queries import Loaded
+from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
 from karat.data.tables import counted
 from karat.errors import DataError, MissingFieldError, UsageError
 from karat.evaluation import evaluate
-from karat.formats.checking import Checked, validate
-from karat.formats.told import fitting, mapping_of, shared_names
+from karat.reading.check import Checked, validate
+from karat.reading.mapping import fitting, mapping_of, shared_names
 
 __all__ = ["command"]
 
@@ -109,7 +109,7 @@ def _lacking_nothing(
     return checked
 
 
-def _contents(loaded: Loaded) -> Iterator[str]:
+def _contents(loaded: Dataset) -> Iterator[str]:
     """What a file holds, in a few words."""
     yield loaded.format
     if loaded.run is not None:
@@ -142,7 +142,7 @@ def _about_gold(gold: Gold) -> str:
     return f"gold with {counted(len(gold.queries), 'query')} and {labels}{span}"
 
 
-def _remarks(loaded: Loaded) -> Iterator[str]:
+def _remarks(loaded: Dataset) -> Iterator[str]:
     if renamed := [f"{o}={t}" for o, t in loaded.mapping.items() if o != t]:
         yield f"fields read as: {', '.join(renamed)}"
     if tags := {tag for query in loaded.queries.values() for tag in query.tags}:
@@ -159,7 +159,7 @@ def _noticed(run: Run | None) -> Iterable[Notice]:
     return {notice.kind: notice for notice in seen}.values()
 
 
-def _check_pair(loaded: Loaded, gold: Loaded | None) -> int:
+def _check_pair(loaded: Dataset, gold: Dataset | None) -> int:
     """Whether a run and gold belong together; the number of problems."""
     if loaded.run is None or (gold or loaded).gold is None:
         return 0

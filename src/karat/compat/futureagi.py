@@ -35,7 +35,7 @@ from itertools import islice
 from typing import Any
 
 from karat.data.gold import Gold
-from karat.data.queries import Loaded, Query
+from karat.data.queries import Dataset, Query
 from karat.data.rankings import RankedRun
 from karat.errors import DataError, MismatchError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
@@ -200,7 +200,7 @@ def _scores(name: str, items: Sequence[_Item]) -> Iterator[float]:
             run[query], gold[query] = retrieved, relevant
             facts[query] = Query(query, k=min(item.k, _LARGEST_K))
     if run:
-        loaded = Loaded(run=RankedRun(run), gold=Gold(documents=gold), queries=facts)
+        loaded = Dataset(run=RankedRun(run), gold=Gold(documents=gold), queries=facts)
         yield from evaluate(loaded, metrics=[name], force=True)[name].scores.tolist()
 
 

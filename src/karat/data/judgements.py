@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Deliberation", "Failure", "Prompt", "Reply", "Schema", "Usage"]
+__all__ = ["Conversation", "Failure", "Prompt", "Reply", "Schema", "Usage"]
 
 T = TypeVar("T")
 
@@ -105,5 +105,5 @@ class Failure:
     attempts: int = 1
 
 
-Deliberation: TypeAlias = Generator[Prompt, Reply, T]
+Conversation: TypeAlias = Generator[Prompt, Reply, T]
 """A judge at work: it yields prompts, receives replies and returns its verdict."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 
-__all__ = ["Loaded", "Query"]
+__all__ = ["Dataset", "Query"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class Dataset:
     """What an input turned out to hold: a run, gold, or both, and what was inferred.
 
     Attributes:

@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.data.gold import Gold
-from karat.data.judgements import Deliberation, Failure, Usage
+from karat.data.judgements import Conversation, Failure, Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.verdicts import Verdict
-from karat.dispatch import Heard, Settings, Stage
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
-from karat.judging.bench import Bench
-from karat.judging.client import as_client
 from karat.judging.contexts import contexts_of, long_contexts
 from karat.judging.layout import lay_out
 from karat.judging.packing import Context
+from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, MOST_VOTES, majority, support
+from karat.llm import Results, Settings, Stage
+from karat.llm.client import as_client
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 
 __all__ = ["Claims"]
@@ -64,7 +64,7 @@ class Claims(Matcher):
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
-        if not isinstance(self.client, Bench):
+        if not isinstance(self.client, JudgeSession):
             object.__setattr__(self, "client", as_client(self.client))
         elif self.settings is not None:
             raise UsageError("a bench has settings of its own; give them to it instead")
@@ -77,9 +77,9 @@ class Claims(Matcher):
             raise ParameterError(self.name, "votes", wanted, self.votes)
 
     @property
-    def bench(self) -> Bench:
+    def bench(self) -> JudgeSession:
         """The model and how it is asked; limits begin anew unless a bench was given."""
-        return Bench.of(self.client, self.settings)
+        return JudgeSession.of(self.client, self.settings)
 
     @property
     def spelling(self) -> Spelling:
@@ -150,10 +150,10 @@ class Claims(Matcher):
         return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
 
     def _verdicts(
-        self, gold: Gold, contexts: Mapping[str, Sequence[Context]], bench: Bench
-    ) -> tuple[Heard[tuple[Verdict, ...]], dict[str, tuple[Verdict, ...]]]:
+        self, gold: Gold, contexts: Mapping[str, Sequence[Context]], bench: JudgeSession
+    ) -> tuple[Results[tuple[Verdict, ...]], dict[str, tuple[Verdict, ...]]]:
         todo = [query for query in gold.queries if gold.claims.get(query)]
-        jobs: list[Callable[[], Deliberation[tuple[Verdict, ...]]]] = [
+        jobs: list[Callable[[], Conversation[tuple[Verdict, ...]]]] = [
             partial(
                 support,
                 gold.claims[query],
@@ -165,7 +165,7 @@ class Claims(Matcher):
             for assessor in range(1, self.votes + 1)
         ]
         voters = [query for query in todo for _ in range(self.votes)]
-        heard = bench.hear(jobs, _JUDGING[self.votes > 1], voters)
+        heard = bench.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
         verdicts = {}
         for place, query in enumerate(todo):
             said = heard[place * self.votes : (place + 1) * self.votes]
@@ -184,7 +184,7 @@ class Claims(Matcher):
     def _usage(
         self,
         done: Split,
-        heard: Heard[tuple[Verdict, ...]],
+        heard: Results[tuple[Verdict, ...]],
         verdicts: Mapping[str, Sequence[Verdict]],
     ) -> dict[str, Usage]:
         """The tokens that each query took: its split, and every vote on its claims."""

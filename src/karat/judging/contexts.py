@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from karat.data.policies import Policies
 from karat.data.runs import Document, Notice
-from karat.dispatch.budget import tokens_of
 from karat.errors import DataError
 from karat.judging.packing import Context
+from karat.llm.budget import tokens_of
 
 __all__ = ["contexts_of", "long_contexts"]
 

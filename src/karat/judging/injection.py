@@ -12,17 +12,17 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from karat.data.gold import Item
-from karat.data.judgements import Deliberation, Failure
+from karat.data.judgements import Conversation, Failure
 from karat.data.verdicts import Verdict
-from karat.dispatch import Stage
 from karat.errors import DataError
-from karat.judging.bench import Bench
 from karat.judging.packing import Context
 from karat.judging.relevance import Pool, grade_pool, tolerant
 from karat.judging.resistance import GRADE, Attempt, Probed
 from karat.judging.scales import RELEVANT
+from karat.judging.session import JudgeSession
 from karat.judging.support import majority, support
 from karat.judging.tricks import TRICKS, Plea, controls
+from karat.llm import Stage
 
 __all__ = ["PASSAGES", "probe_claims", "probe_grader"]
 
@@ -68,7 +68,9 @@ def probe_grader(
             tried[key] = (place, query, name, trick.name, trick.family)
             text = trick.plant(pooled[query][name], plea)
             planted.setdefault(query, {})[key] = text
-    graded = grade_pool(planted, questions, tolerant(Bench.of(judge)), votes=votes)
+    graded = grade_pool(
+        planted, questions, tolerant(JudgeSession.of(judge)), votes=votes
+    )
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
     for key, (place, query, name, trick_name, family) in tried.items():
@@ -155,7 +157,7 @@ def probe_claims(
         passages: how many contexts are used at most.
         votes: how many assessors decide.
     """
-    hear = partial(_hear, bench=tolerant(Bench.of(judge)), votes=votes)
+    hear = partial(_hear, bench=tolerant(JudgeSession.of(judge)), votes=votes)
     chosen, mute = _unsupporting(_foreign(claims, contexts), hear, passages)
     if mute and not chosen:
         raise DataError(
@@ -202,15 +204,15 @@ _Hear = Callable[[Sequence[tuple[Sequence[Item], str]]], list[_Verdicts | Failur
 
 
 def _hear(
-    cases: Sequence[tuple[Sequence[Item], str]], *, bench: Bench, votes: int
+    cases: Sequence[tuple[Sequence[Item], str]], *, bench: JudgeSession, votes: int
 ) -> list[_Verdicts | Failure]:
     """What the judge says of each text, alone beside its claims."""
-    jobs: list[Callable[[], Deliberation[_Verdicts]]] = [
+    jobs: list[Callable[[], Conversation[_Verdicts]]] = [
         partial(support, claims, [(1, text)], assessor=assessor)
         for claims, text in cases
         for assessor in range(1, votes + 1)
     ]
-    heard = bench.hear(jobs, _TRYING)
+    heard = bench.run_jobs(jobs, _TRYING)
     found: list[_Verdicts | Failure] = []
     for place in range(0, len(heard), votes):
         said = heard[place : place + votes]

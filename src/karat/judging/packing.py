@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from karat.dispatch.budget import tokens_of
+from karat.llm.budget import tokens_of
 
 __all__ = ["Context", "pack", "pieces"]
 

@@ -6,13 +6,11 @@ from functools import partial
 from typing import Any
 
 from karat.data.gold import Gold
-from karat.data.judgements import Deliberation, Failure
+from karat.data.judgements import Conversation, Failure
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
-from karat.dispatch import Stage
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
-from karat.judging.bench import Bench
 from karat.judging.packing import pieces
 from karat.judging.replies import (
     PARROTED,
@@ -24,7 +22,9 @@ from karat.judging.replies import (
     read_reason,
 )
 from karat.judging.scales import on_scale_of
+from karat.judging.session import JudgeSession
 from karat.judging.support import BUDGET
+from karat.llm import Stage
 
 __all__ = [
     "Grade",
@@ -151,7 +151,7 @@ def completed(gold: Gold, judged: Gold) -> Gold:
 
 def grade(
     question: str, text: str, *, budget: int = BUDGET, assessor: int = 1
-) -> Deliberation[Grade]:
+) -> Conversation[Grade]:
     """The grade of one document; the best piece counts where it is long."""
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
@@ -196,7 +196,7 @@ def grade_pool(
         budget: tokens of a document in one question.
         first: the number of the first assessor; another one is asked anew.
     """
-    bench = Bench.of(judge)
+    bench = JudgeSession.of(judge)
     for query in pooled:
         if not questions.get(query, "").strip():
             raise DataError(
@@ -217,7 +217,7 @@ def grade_pool(
         for assessor in range(first, first + votes)
     ]
     asked = [query for query, _ in pairs for _ in range(votes)]
-    heard = bench.hear(jobs, _GRADING[votes > 1], asked)
+    heard = bench.run_jobs(jobs, _GRADING[votes > 1], asked)
     grades: dict[str, dict[str, Grade]] = {query: {} for query in pooled}
     failures: dict[tuple[str, str], str] = {}
     for place, (query, name) in enumerate(pairs):
@@ -252,6 +252,6 @@ def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
     return Grade(middle.grade, middle.reason, 1 - same / len(valid), failed)
 
 
-def tolerant(bench: Bench) -> Bench:
+def tolerant(bench: JudgeSession) -> JudgeSession:
     """The same bench, but any number may fail: where that is what is to be found."""
     return replace(bench, settings=replace(bench.settings, max_failures=None))

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from karat.data.judgements import Prompt, Reply
 from karat.judging import prompts
-from karat.judging.complaints import cut_off
+from karat.llm.server_errors import cut_off
 
 __all__ = [
     "PARROTED",

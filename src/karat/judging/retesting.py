@@ -9,8 +9,8 @@ from karat.data.arrays import Floats, Ints
 from karat.data.evaluations import Interval
 from karat.data.runs import Labels
 from karat.data.tables import Table, counted, number
-from karat.judging.bench import Bench
 from karat.judging.relevance import Graded, Pool, grade_pool, tolerant
+from karat.judging.session import JudgeSession
 from karat.stats import mean_interval
 
 __all__ = ["COLUMNS", "Flips", "flips", "limits", "paired", "retest"]
@@ -62,7 +62,7 @@ class Flips(NamedTuple):
 
 
 def retest(
-    pooled: Pool, questions: Mapping[str, str], bench: Bench, *, votes: int = 1
+    pooled: Pool, questions: Mapping[str, str], bench: JudgeSession, *, votes: int = 1
 ) -> Graded:
     """Grade a pool once more, by assessors after those that voted.
 

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 from karat.data.gold import Gold, Item
-from karat.data.judgements import Deliberation, Failure, Usage
-from karat.dispatch import Stage
+from karat.data.judgements import Conversation, Failure, Usage
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.bench import Bench
 from karat.judging.replies import PARROTED, Answer, ask, is_blank, read_object
+from karat.judging.session import JudgeSession
+from karat.llm import Stage
 
 __all__ = ["Split", "split", "split_references"]
 
@@ -35,7 +35,7 @@ class Split:
     models: frozenset[str] = frozenset()
 
 
-def split(question: str | None, reference: str) -> Deliberation[list[str]]:
+def split(question: str | None, reference: str) -> Conversation[list[str]]:
     """The claims of a reference answer; none when it states nothing."""
     answers = yield from ask(prompts.split(question, reference), _read_claims)
     if problem := answers[-1].problem:
@@ -56,7 +56,7 @@ def split_references(
         judge: who splits: a bench, a client, a model's name or a function.
         questions: what the queries ask, which helps.
     """
-    bench = Bench.of(judge)
+    bench = JudgeSession.of(judge)
     asked = questions or {}
     todo = {
         query: text
@@ -66,7 +66,7 @@ def split_references(
     jobs = [partial(split, asked.get(query), text) for query, text in todo.items()]
     claims = dict(gold.claims)
     failures: dict[str, str] = {}
-    heard = bench.hear(jobs, _SPLITTING, [*todo])
+    heard = bench.run_jobs(jobs, _SPLITTING, [*todo])
     for query, found in zip(todo, heard, strict=True):
         if isinstance(found, Failure):
             failures[query] = f"the reference could not be split: {found.reason}"

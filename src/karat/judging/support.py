@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from karat.data.gold import Item
-from karat.data.judgements import Deliberation, Prompt, Reply
+from karat.data.judgements import Conversation, Prompt, Reply
 from karat.data.verdicts import Verdict
-from karat.dispatch.budget import tokens_of
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.packing import Context, pack
@@ -21,6 +20,7 @@ from karat.judging.replies import (
     read_object,
     read_reason,
 )
+from karat.llm.budget import tokens_of
 
 __all__ = ["BUDGET", "MOST_VOTES", "majority", "support"]
 
@@ -61,7 +61,7 @@ def support(
     *,
     budget: int = BUDGET,
     assessor: int = 1,
-) -> Deliberation[tuple[Verdict, ...]]:
+) -> Conversation[tuple[Verdict, ...]]:
     """One verdict for each claim, or `InvalidReply` if one cannot be had.
 
     Contexts that do not fit into one question come in several. Claims whose parts then

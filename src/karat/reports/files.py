@@ -7,7 +7,7 @@ from typing import Any
 
 from karat.data.evaluations import Evaluation
 from karat.data.tables import Table
-from karat.formats.delimited import write_rows
+from karat.reading.syntax.delimited import write_rows
 from karat.reports.leaderboard import WIDTH
 
 __all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]

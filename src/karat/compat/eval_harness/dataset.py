@@ -16,9 +16,9 @@ from karat.compat.eval_harness.contract import (
     read_json,
 )
 from karat.errors import DataError, FormatError
-from karat.formats.decoding import decode_text
-from karat.formats.streams import open_binary
-from karat.formats.yaml_text import decode_yaml
+from karat.reading.decoding import decode_text
+from karat.reading.streams import open_binary
+from karat.reading.syntax.yaml_text import decode_yaml
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -21,8 +21,8 @@ from karat.compat.ragas.metrics.scoring import (
 )
 from karat.data.evaluations import MetricScores
 from karat.data.tables import counted
-from karat.dispatch import awaited
 from karat.errors import UnknownNameError, UsageError
+from karat.llm import awaited
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from karat.dispatch import JOURNAL, Client, Settings
 from karat.errors import UsageError
-from karat.judging import Bench, ChatClient, Rehearsal
+from karat.judging import ChatClient, DryRun, JudgeSession
+from karat.llm import JOURNAL, Client, Settings
 
 __all__ = ["Model", "bench_of", "llm_factory"]
 
-Model: TypeAlias = str | Callable[[str], str | Awaitable[str]] | Client | Bench
+Model: TypeAlias = str | Callable[[str], str | Awaitable[str]] | Client | JudgeSession
 """What `llm_factory` returns, a function, the name of a model, a client of karat."""
 
 # As many as the original's RunConfig has workers.
@@ -23,7 +23,7 @@ def llm_factory(
     *,
     settings: Settings | None = None,
     **parameters: Any,
-) -> Bench:
+) -> JudgeSession:
     """A model for `ContextRecall(llm=...)` from a client that you bring.
 
     Replies of a client with a `base_url` are kept in `.karat/journal.sqlite`, so that a
@@ -43,17 +43,17 @@ def llm_factory(
     """
     del provider
     chat = ChatClient(model, client, parameters)
-    return Bench(chat, settings or _usual(chat))
+    return JudgeSession(chat, settings or _usual(chat))
 
 
-def bench_of(llm: Model) -> Bench:
+def bench_of(llm: Model) -> JudgeSession:
     """A model, however it is given, and how it is asked."""
-    if isinstance(llm, Rehearsal):
+    if isinstance(llm, DryRun):
         raise UsageError("a rehearsal asks nobody, and here a model is asked")
-    if isinstance(llm, Bench):
+    if isinstance(llm, JudgeSession):
         return llm
-    client = Bench.of(llm).client
-    return Bench(client, _usual(client))
+    client = JudgeSession.of(llm).client
+    return JudgeSession(client, _usual(client))
 
 
 def _usual(client: Client) -> Settings:

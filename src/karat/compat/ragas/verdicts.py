@@ -6,7 +6,7 @@ from functools import partial
 from math import nan
 from typing import Any, TypeVar
 
-from karat.data.judgements import Deliberation, Prompt
+from karat.data.judgements import Conversation, Prompt
 from karat.errors import InvalidReply
 from karat.judging.prompts import DATA, JSON, fenced, object_schema, repair
 from karat.judging.replies import PARROTED, is_blank, read_object
@@ -70,7 +70,7 @@ class Verdict:
 
 def judge_claims(
     question: str, contexts: Sequence[str], answer: str, *, strict: bool
-) -> Deliberation[list[Verdict]]:
+) -> Conversation[list[Verdict]]:
     """The claims of an answer, each with whether the contexts support it.
 
     Args:
@@ -87,7 +87,7 @@ def judge_claims(
 
 def judge_context(
     question: str, context: str, answer: str, *, strict: bool
-) -> Deliberation[Verdict]:
+) -> Conversation[Verdict]:
     """Whether one context is of use for an answer; any integer is a verdict."""
     texts = [("question", question), ("answer", answer), ("document", context)]
     prompt = Prompt(_USEFUL, fenced(texts), _JUDGED, "usefulness", VERSION)
@@ -99,7 +99,7 @@ def _settle(
     prompt: Prompt,
     texts: Sequence[tuple[str, str]],
     read: Callable[[Mapping[str, Any]], T | str],
-) -> Deliberation[T]:
+) -> Conversation[T]:
     """Ask, and ask again; the third reply that cannot be used is a failure."""
     shown = [text for _, text in texts]
     problem = ""

@@ -10,7 +10,7 @@ from karat.compat.ragas.metrics.scoring import (
     SingleTurnCalls,
 )
 from karat.compat.ragas.verdicts import Verdict, judge_claims, judge_context
-from karat.data.judgements import Deliberation
+from karat.data.judgements import Conversation
 
 __all__ = [
     "LLMContextPrecisionWithReference",
@@ -24,7 +24,7 @@ class ClaimsJudged(JudgedMetric):
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
 
-    def judge(self, *fields: Any) -> Deliberation[MetricResult]:
+    def judge(self, *fields: Any) -> Conversation[MetricResult]:
         """Have the reference split and every claim checked; then count."""
         claims = yield from judge_claims(*fields, strict=self.strict)
         value = share_attributed([claim.value for claim in claims])
@@ -36,7 +36,7 @@ class ContextsJudged(JudgedMetric):
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
 
-    def judge(self, *fields: Any) -> Deliberation[MetricResult]:
+    def judge(self, *fields: Any) -> Conversation[MetricResult]:
         """Have every context checked, one after the other; then count."""
         question, contexts, answer = fields
         verdicts = []

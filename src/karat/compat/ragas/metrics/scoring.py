@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from karat.compat.ragas.dataset_schema import SingleTurnSample
 from karat.compat.ragas.llms import Model, bench_of
 from karat.compat.ragas.verdicts import Verdict
-from karat.data.judgements import Deliberation
-from karat.dispatch import awaited
+from karat.data.judgements import Conversation
 from karat.errors import (
     CallError,
     DataError,
@@ -21,7 +20,8 @@ from karat.errors import (
     OfflineMissError,
     UsageError,
 )
-from karat.judging import Bench
+from karat.judging import JudgeSession
+from karat.llm import awaited
 
 __all__ = ["ComparingMetric", "JudgedMetric", "MetricResult", "Scorer", "failed"]
 
@@ -118,7 +118,7 @@ class JudgedMetric(Scorer):
     llm: Model | None = None
 
     @abstractmethod
-    def judge(self, *fields: Any) -> Deliberation[MetricResult]:
+    def judge(self, *fields: Any) -> Conversation[MetricResult]:
         """What to ask of the model about these fields, and what comes of it."""
 
     async def result(
@@ -159,7 +159,7 @@ class JudgedMetric(Scorer):
         except KaratError as error:
             return failed(error)
 
-    def _bench(self, llm: Model | None) -> Bench:
+    def _bench(self, llm: Model | None) -> JudgeSession:
         model = llm if self.llm is None else self.llm
         if model is None:
             raise UsageError(
@@ -233,8 +233,8 @@ class KeywordCalls(JudgedMetric):
 
 
 def _record(
-    found: list[Any], place: int, judge: Callable[[], Deliberation[MetricResult]]
-) -> Deliberation[None]:
+    found: list[Any], place: int, judge: Callable[[], Conversation[MetricResult]]
+) -> Conversation[None]:
     """Hear a judge and put down what comes of it, so that no end of all loses it."""
     try:
         found[place] = yield from judge()

@@ -1,1 +1,0 @@
-"""Ids compared in bulk: words as 64-bit keys, verified byte by byte."""

@@ -1,0 +1,151 @@
+"""What judging costs: an estimate before, a limit during."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from numbers import Real
+
+from karat.data.judgements import Prompt, Usage
+from karat.data.tables import counted
+from karat.errors import ParameterError
+from karat.llm.protocol import Client
+
+__all__ = ["Budget", "Prices", "tokens_of", "usage_ahead"]
+
+BYTES_PER_TOKEN = 4
+TOKENS_PER_CALL = 16
+REPLY_TOKENS = 256
+_MILLION = 1_000_000
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in any currency.
+
+    Example:
+        >>> Prices(prompt=0.15, completion=0.60).cost(Usage(1_000_000, 500_000))
+        0.45
+    """
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        for name in ("prompt", "completion"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < inf:
+                raise ParameterError("prices", name, "0 or more", value)
+
+    @staticmethod
+    def read(told: "Prices | str | Sequence[float]") -> "Prices":
+        """Prices as they are, as two numbers, or as text.
+
+        Example:
+            >>> Prices.read("0.15,0.6")
+            Prices(prompt=0.15, completion=0.6)
+        """
+        if isinstance(told, Prices):
+            return told
+        try:
+            parts = told.split(",") if isinstance(told, str) else told
+            prompt, completion = (float(part) for part in parts)
+            return Prices(prompt, completion)
+        except (TypeError, ValueError, ParameterError):
+            wanted = "two numbers per million tokens, as in 0.15,0.6"
+            raise ParameterError("prices", "prices", wanted, told) from None
+
+    def cost(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        prompt = self.prompt * usage.prompt_tokens
+        return (prompt + self.completion * usage.completion_tokens) / _MILLION
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a text has: a quarter of its UTF-8 bytes, rounded up.
+
+    No tokenizer fits every model; this rule is within about a fifth for English prose.
+
+    Example:
+        >>> tokens_of("Bread keeps best in a linen bag.")
+        8
+    """
+    ascii_only = text.isascii()
+    size = len(text) if ascii_only else len(text.encode("utf-8", "surrogatepass"))
+    return -(-size // BYTES_PER_TOKEN)
+
+
+def usage_ahead(prompt: Prompt, reply_tokens: int | None = None) -> Usage:
+    """The tokens a call is expected to use, before it is made."""
+    asked = tokens_of(prompt.system) + tokens_of(prompt.user) + TOKENS_PER_CALL
+    return Usage(asked, REPLY_TOKENS if reply_tokens is None else reply_tokens)
+
+
+def longest_reply(client: Client) -> int:
+    """The tokens that a reply may have at most, if the client says so."""
+    told = [client.parameters.get(name) for name in _LIMITS]
+    return next((most for most in told if type(most) is int), REPLY_TOKENS)
+
+
+class Budget:
+    """Counts calls, tokens and cost, and says when the next call would be too much.
+
+    Each call in flight holds back what it is expected to cost, so that many calls at
+    once do not overshoot together.
+    """
+
+    def __init__(
+        self,
+        prices: Prices | None = None,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
+        self.prices = prices
+        self.max_calls = max_calls
+        self.max_cost = max_cost
+        self.calls = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self._held = 0.0
+        self._under_way = 0
+
+    @property
+    def cost(self) -> float | None:
+        """What has been spent, if prices are known."""
+        if self.prices is None:
+            return None
+        return self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
+
+    def crowded(self, ahead: Usage) -> bool:
+        """Whether one more call would be too much only while others are under way."""
+        if self.max_cost is None or self.prices is None or not self._under_way:
+            return False
+        cost = (self.cost or 0.0) + self.prices.cost(ahead)
+        return cost <= self.max_cost < cost + self._held
+
+    def refusal(self, ahead: Usage) -> str | None:
+        """Why one more call would be too much, or None when it may be made."""
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            return f"the limit of {counted(self.max_calls, 'call')} is reached"
+        if self.max_cost is not None and self.prices is not None:
+            spent = self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
+            if spent + self._held + self.prices.cost(ahead) > self.max_cost:
+                return (
+                    f"the next call could pass the limit of {self.max_cost:g} "
+                    f"({spent:.4g} is spent)"
+                )
+        return None
+
+    def begin(self, ahead: Usage) -> None:
+        """A call starts."""
+        self.calls += 1
+        self._under_way += 1
+        self._held += self.prices.cost(ahead) if self.prices else 0.0
+
+    def settle(self, ahead: Usage, used: Usage | None) -> None:
+        """A call ended, having used these tokens; None when it was not billed."""
+        self._under_way -= 1
+        self._held -= self.prices.cost(ahead) if self.prices else 0.0
+        if used is not None:
+            self.prompt_tokens += used.prompt_tokens
+            self.completion_tokens += used.completion_tokens

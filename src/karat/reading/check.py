@@ -1,0 +1,103 @@
+"""Checking a file: every problem in it with its place, instead of only the first."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from karat.data.policies import Policies
+from karat.data.queries import Dataset
+from karat.data.runs import Notice
+from karat.errors import DataError
+from karat.reading.columnar.trec_lines import QRELS, RUN, checked_lines
+from karat.reading.format import Role
+from karat.reading.loading import load_with_notes, sniff
+from karat.reading.problems import Notes
+from karat.reading.streams import open_binary
+
+__all__ = ["Checked", "validate"]
+
+LIMIT = 20
+_HEAD = 1 << 16
+_LAYOUTS = {"trec_run": RUN, "trec_qrels": QRELS}
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What a check found.
+
+    Attributes:
+        problems: what is wrong, with file and line or query; at most the limit.
+        more: whether there are further problems.
+        notices: what is not wrong but worth knowing.
+        loaded: what the file holds, if nothing is wrong with it.
+    """
+
+    problems: tuple[DataError, ...] = ()
+    more: bool = False
+    notices: tuple[Notice, ...] = ()
+    loaded: Dataset | None = None
+
+
+def validate(
+    source: str | os.PathLike[str],
+    role: Role | None = None,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    limit: int = LIMIT,
+) -> Checked:
+    """Read a file to its end and collect what is wrong with it.
+
+    Args:
+        source: a path, or `-` for standard input.
+        role: what the file is meant to be.
+        mapping: our field name -> the file's, where the inference should not decide.
+        format: the name of the format, where sniffing should not decide.
+        limit: how many problems are collected.
+    """
+    notes = Notes(keep=limit)
+    try:
+        loaded = load_with_notes(
+            source, notes, role=role, mapping=mapping, format=format
+        )
+        _read_through(loaded)
+    except DataError as error:
+        if not notes.problems and error.line is not None:
+            return _lines_checked(source, error, notes, format)
+        if len(notes.problems) < limit:
+            return Checked((*notes.problems, error), notices=notes.notices())
+        return Checked(tuple(notes.problems), more=True, notices=notes.notices())
+    if notes.problems:
+        return Checked(tuple(notes.problems), notices=notes.notices())
+    return Checked(notices=loaded.notices, loaded=loaded)
+
+
+def _read_through(loaded: Dataset) -> None:
+    """Some runs are read only when they are scored: read them to the end now."""
+    if loaded.run is not None:
+        # Nothing is looked for, but every row is looked at.
+        loaded.run.locate({}, judged=False, policies=Policies())
+
+
+def _lines_checked(
+    source: str | os.PathLike[str], first: DataError, notes: Notes, format: str | None
+) -> Checked:
+    """A TREC file is read fast, up to its first problem: now line by line."""
+    path = os.fspath(source)
+    if not Path(path).is_file():
+        # A pipe cannot be read twice.
+        return Checked((first,))
+    with open_binary(path) as stream:
+        name = format or sniff(stream.read(_HEAD), path).name
+    more = False
+    if name in _LAYOUTS:
+        try:
+            with open_binary(path) as stream:
+                for _ in checked_lines(
+                    stream, _LAYOUTS[name], path, tell=notes.problem
+                ):
+                    pass
+        except DataError:
+            more = True
+    return Checked(tuple(notes.problems) or (first,), more=more)

@@ -1,0 +1,230 @@
+"""Retrieved documents as frameworks and files hand them out, by duck typing.
+
+Mappings and objects are asked for the same names: `page_content` and `metadata` as in
+LangChain, `node` and `score` as in LlamaIndex, `content` and `id` as in Haystack,
+`_id`, `_score` and `_source` as search engines answer, `payload` as vector stores do.
+A pair of a document and a number is a document with its score.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from math import isfinite
+from numbers import Integral
+from typing import Any, Final, TypeGuard
+
+from karat.data.runs import Document
+from karat.errors import FormatError
+from karat.reading.meaning.values import (
+    is_list,
+    looks_like_text,
+    read_id,
+    read_number,
+    read_text,
+    show,
+    unpack,
+)
+from karat.reading.problems import Notes
+
+__all__ = [
+    "ask",
+    "is_pair",
+    "read_document",
+    "read_offsets",
+    "read_question",
+    "read_scored",
+]
+
+IDS: Final = (
+    *("id", "_id", "doc_id", "docid", "document_id", "docno", "pid"),
+    *("passage_id", "chunk_id", "node_id", "id_", "uid"),
+)
+TEXTS: Final = (
+    "text",
+    "page_content",
+    "content",
+    "contents",
+    "body",
+    "passage",
+    "chunk",
+)
+SCORES: Final = ("score", "_score", "similarity", "relevance_score")
+SOURCES: Final = ("source", "doc", "document", "file", "path", "url")
+STARTS: Final = ("start", "start_index", "start_char", "start_offset", "begin")
+ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
+METADATA: Final = ("metadata", "meta", "payload")
+WRAPPED: Final = ("node", "document", "doc", "_source")
+QUESTIONS: Final = (
+    *("question", "query", "text", "user_input", "prompt", "input", "content"),
+)
+_PLAIN: Final = (str, int, float, bool)
+_PAIR: Final = 2
+
+
+def ask(value: object, names: Iterable[str]) -> Any:
+    """The first of these keys or attributes that is there and not None."""
+    get = value.get if isinstance(value, Mapping) else partial(getattr, value)
+    for name in names:
+        found = get(name, None)
+        if found is not None and not callable(found):
+            return found
+    return None
+
+
+def read_document(value: object, notes: Notes) -> Document:
+    """One retrieved document, whatever it comes as.
+
+    Example:
+        >>> read_document({"page_content": "Paris.", "metadata": {"id": 7}}, Notes()).id
+        '7'
+    """
+    if type(value) is dict and (names := _plain_names(tuple(value))) is not None:
+        identity, text, score = map(value.get, names)
+        if type(identity) is str and identity and type(text) is str and score is None:
+            return Document(identity, text)
+    if isinstance(value, Document):
+        return value
+    if is_pair(value):
+        document = read_document(value[0], notes)
+        return replace(document, score=read_number(value[1], "score"))
+    if isinstance(value, str) or hasattr(value, "__index__") or value is None:
+        return Document(id=read_id(value, "document id", notes))
+    if is_list(value):
+        raise FormatError(f"a document cannot be a list, got {show(value)}")
+    inner = ask(value, WRAPPED)
+    if inner is not None and not isinstance(inner, _PLAIN):
+        document = _read_fields(inner, notes)
+        identity = document.id or _identity(value, notes)
+        return replace(document, id=identity, score=_score(value))
+    return _read_fields(value, notes)
+
+
+@lru_cache(maxsize=256)
+def _plain_names(keys: tuple[str, ...]) -> tuple[str, str, str] | None:
+    """What id, text and score are called, if these keys say nothing else."""
+    names = [[n for n in group if n in keys] for group in (IDS, TEXTS, SCORES)]
+    if len(keys) != sum(map(len, names)) or any(len(found) > 1 for found in names):
+        return None
+    identity, text, score = ((*found, "")[0] for found in names)
+    return identity, text, score
+
+
+def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a document and its score."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == _PAIR
+        and isinstance(value[1], int | float)
+        and not isinstance(value[1], bool)
+        and not isinstance(value[0], list | tuple | None)
+    )
+
+
+def _read_fields(value: object, notes: Notes) -> Document:
+    metadata = ask(value, METADATA)
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    identity = _identity(value, notes) or _identity(metadata, notes)
+    text = ask(value, TEXTS)
+    if text is None:
+        text = ask(metadata, TEXTS)
+    source = ask(value, SOURCES)
+    start, end = read_offsets(value)
+    if (
+        identity is None
+        and start is None
+        and (plain := ask(value, ("doc", "document")))
+    ):
+        # {"doc": "d1"} names the document; {"document": "The sky ..."} is its text.
+        if text is None and isinstance(plain, str) and looks_like_text([plain]):
+            text = plain
+        else:
+            identity = read_id(plain, "document id", notes)
+        source = None if source == plain else source
+    if identity is None and text is None and start is None:
+        raise FormatError(
+            f"a retrieved document needs an id or a text, got {show(value)}",
+            hint=f"its id is called {' or '.join(IDS[:4])}, its text {TEXTS[0]} or so; "
+            "else name it, as in --map document=uid",
+        )
+    return Document(
+        id=identity,
+        text=None if text is None else read_text(text, "the text of a document"),
+        score=_score(value),
+        source=str(source) if isinstance(source, str | int) else _source(metadata),
+        start=start,
+        end=end,
+        metadata=metadata,
+    )
+
+
+def _identity(value: object, notes: Notes) -> str | None:
+    found = ask(value, IDS)
+    return None if found is None else read_id(found, "document id", notes)
+
+
+def _score(value: object) -> float | None:
+    found = ask(value, SCORES)
+    return None if found is None else read_number(found, "score")
+
+
+def _source(metadata: Mapping[str, object]) -> str | None:
+    found = metadata.get("source")
+    return found if isinstance(found, str) else None
+
+
+def read_offsets(value: object) -> tuple[int | None, int | None]:
+    """Where a text begins and ends in its source, if it says both."""
+    start, end = ask(value, STARTS), ask(value, ENDS)
+    if start is None or end is None:
+        return None, None
+    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end:
+        raise FormatError(
+            f"start and end must be integers with 0 <= start < end, got {start!r} "
+            f"and {end!r}"
+        )
+    return int(start), int(end)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def read_scored(scores: Mapping[Any, Any], what: str, notes: Notes) -> dict[str, float]:
+    """A mapping of id to number, such as scores or grades, checked.
+
+    Example:
+        >>> read_scored({7: 0.5, "d2": True}, "grade", Notes())
+        {'7': 0.5, 'd2': 1.0}
+    """
+    values = scores.values()
+    if (
+        isinstance(scores, dict)
+        and {*map(type, scores)} <= {str}
+        and {*map(type, values)} <= {float}
+        and "" not in scores
+        and isfinite(sum(values))
+    ):
+        return scores
+    read = {
+        read_id(key, "document id", notes): _number(value, what, key)
+        for key, value in scores.items()
+    }
+    if len(read) < len(scores):
+        raise FormatError("a document id occurs both as number and as text")
+    return read
+
+
+def _number(value: object, what: str, key: object) -> float:
+    if type(value) is bool and what == "grade":
+        return float(value)
+    return read_number(value, f"{what} of {str(key)[:60]!r}")
+
+
+def read_question(value: object) -> str | None:
+    """What was asked: a text, an object that holds it, or a conversation."""
+    value = unpack(value) if not isinstance(value, str) else value
+    if isinstance(value, Mapping):
+        value = ask(value, QUESTIONS)
+    if is_list(value):
+        value = "\n".join(str(ask(said, ("content", "text")) or said) for said in value)
+    return None if value is None else str(value)

@@ -1,0 +1,284 @@
+"""Rankings and gold gathered query by query, and what strings without a name are.
+
+A field called `retrieved` or `gold_docs` may list ids or texts. Nothing is guessed
+while reading; at the end the company decides, for the whole input at once:
+
+- retrieved strings are ids where the gold lists ids, texts where the gold is nothing
+  but texts, and without gold whatever they look like;
+- gold strings of `expected_output` are ids, unless the run is nothing but texts; those
+  of `gold_docs` and `ground_truth` are what they look like, unless the run tells.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from typing import Any
+
+from karat.data.gold import Gold, Item, Span
+from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.runs import Document, Run
+from karat.errors import FormatError
+from karat.reading.meaning.documents import IDS, TEXTS, ask, read_document, read_scored
+from karat.reading.meaning.fields import RETRIEVED, infer
+from karat.reading.meaning.labels import Labels, read_items, read_relevant, read_spans
+from karat.reading.meaning.values import (
+    is_list,
+    is_scores,
+    looks_like_text,
+    note_joined,
+    read_ids,
+    read_number,
+    read_text,
+    show,
+    unpack,
+)
+from karat.reading.problems import Notes
+
+__all__ = ["Gathered"]
+
+_ENOUGH = 1000
+_ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ALONE = "samples have one text where a list is expected: ranks mean little"
+_ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
+_ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
+
+
+class Gathered:
+    """What has been read so far, by query.
+
+    Attributes:
+        mapping: our field name -> theirs, as found.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        self.mapping: dict[str, str] = {}
+        self._notes = notes
+        self._rankings: dict[str, Sequence[str] | list[Document]] = {}
+        self._scored: dict[str, dict[str, float]] = {}
+        self._bare: list[str] = []
+        self._kinds: set[str] = set()
+        self._documents: dict[str, dict[str, float]] = {}
+        self._passages: dict[str, tuple[Item, ...]] = {}
+        self._spans: dict[str, tuple[Span, ...]] = {}
+        self._answers: dict[str, tuple[Item, ...]] = {}
+        self._claims: dict[str, tuple[Item, ...]] = {}
+        self._references: dict[str, str] = {}
+        self._sources: dict[str, dict[str, str]] = {}
+        self._groups: dict[str, dict[str, str]] = {}
+        self._undecided: dict[tuple[str, str], dict[str, list[str]]] = {}
+
+    def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
+        """One query's ranking, from one field or from several that run in parallel."""
+        if len(columns) == 1:
+            (ours,) = columns
+            if ours == "retrieved_scores":
+                raise FormatError("scores need retrieved documents to go with")
+            self._add_column(query, ours, columns[ours])
+            return
+        scores = unpack(columns.get("retrieved_scores"))
+        lists = [
+            self._listed(f, v) for f, v in columns.items() if f != "retrieved_scores"
+        ]
+        if scores is not None and is_list(scores):
+            numbers = [read_number(score, "score") for score in scores]
+            lists.append([Document(score=number) for number in numbers])
+        if len({len(documents) for documents in lists}) > 1:
+            sizes = ", ".join(str(len(documents)) for documents in lists)
+            raise FormatError(f"{', '.join(columns)} must be equally long, got {sizes}")
+        ranking = [_merged(parts) for parts in zip(*lists, strict=True)]
+        self._put(query, ranking)
+
+    def _add_column(self, query: str, ours: str, value: Any) -> None:
+        value = unpack(value)
+        if isinstance(value, Mapping):
+            if is_scores(value):
+                self._add_scores(query, value)
+            elif (inner := _ranked_field(tuple(value))) is not None:
+                self._add_column(query, inner[0], value[inner[1]])
+            elif ask(value, IDS) is not None or ask(value, TEXTS) is not None:
+                self._put(query, [read_document(value, self._notes)])
+            else:
+                self._add_scores(query, value)
+            return
+        if not is_list(value):
+            if ours == "output" or not isinstance(value, str):
+                raise FormatError(
+                    "the ranking must be a list, or an object with a list 'retrieved', "
+                    f"got {show(value)}"
+                )
+            if ours != "retrieved_texts":
+                note_joined(value, "ranking", self._notes)
+            else:
+                self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
+            value = [value]
+        kinds = {*map(type, value)}
+        if ours != "retrieved_texts" and kinds <= {str, int}:
+            self._rankings[query] = read_ids(value, "document id", self._notes)
+            if ours == "retrieved_ids" or int in kinds:
+                self._kinds.add("ids")
+            else:
+                self._bare.append(query)
+            return
+        self._put(query, self._listed(ours, value))
+
+    def _add_scores(self, query: str, scores: Mapping[Any, Any]) -> None:
+        self._scored[query] = read_scored(scores, "score", self._notes)
+        self._rankings[query] = ()
+        self._kinds.add("ids")
+
+    def _listed(self, ours: str, value: Any) -> list[Document]:
+        value = unpack(value)
+        if not is_list(value):
+            value = [value]
+        if ours != "retrieved_texts":
+            return [read_document(entry, self._notes) for entry in value]
+        return [
+            Document(text=entry)
+            if isinstance(entry, str)
+            else read_document(entry, self._notes)
+            for entry in value
+        ]
+
+    def _put(self, query: str, ranking: list[Document]) -> None:
+        self._rankings[query] = ranking
+        if any(document.id is not None for document in ranking):
+            self._kinds.add("ids")
+        if any(document.text is not None for document in ranking):
+            self._kinds.add("texts")
+        scores = [d.score for d in ranking if d.score is not None]
+        if any(a < b for a, b in pairwise(scores)):
+            self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
+
+    def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
+        """One field of one query's gold."""
+        value = unpack(value)
+        if ours in {"answers", "claims", "passages"}:
+            self._add_items(query, ours, theirs, value)
+        elif ours == "spans":
+            self._add(query, theirs, Labels(spans=read_spans(value, self._notes)))
+        elif isinstance(value, str) and ours == "expected":
+            self._add_items(query, "answers", theirs, value)
+        elif isinstance(value, str) and ours in {"reference", "ground_truth"}:
+            self._references[query] = read_text(value, "the reference answer")
+            self._found("reference", theirs)
+        elif ours == "reference":
+            self._add_items(query, "passages", theirs, value)
+        else:
+            labels = read_relevant(value, self._notes, bare=ours != "relevant")
+            self._add(query, theirs, labels)
+            if labels.bare:
+                self._undecided.setdefault((ours, theirs), {})[query] = labels.bare
+
+    def _add_items(self, query: str, kind: str, theirs: str, value: object) -> None:
+        group = "answers" if kind == "answers" else None
+        items = read_items(value, kind.removesuffix("s"), self._notes, group)
+        store: dict[str, tuple[Item, ...]] = getattr(self, f"_{kind}")
+        store[query] = store.get(query, ()) + items
+        self._found(kind, theirs)
+
+    def _add(self, query: str, theirs: str, labels: Labels) -> None:
+        if labels.spans:
+            self._spans[query] = self._spans.get(query, ()) + labels.spans
+            self._found("spans", theirs)
+        if labels.passages:
+            self._passages[query] = self._passages.get(query, ()) + labels.passages
+            self._found("passages", theirs)
+        if labels.documents or not (labels.spans or labels.passages or labels.bare):
+            self._documents.setdefault(query, {}).update(labels.documents)
+            if labels.sources:
+                self._sources.setdefault(query, {}).update(labels.sources)
+            if labels.groups:
+                self._groups.setdefault(query, {}).update(labels.groups)
+            self._found("relevant", theirs)
+
+    def _found(self, ours: str, theirs: str) -> None:
+        if theirs:
+            self.mapping.setdefault(ours, theirs)
+
+    def finish(self, name: str, order: Sequence[str]) -> tuple[Run | None, Gold | None]:
+        """The run and the gold, where there are any.
+
+        Args:
+            name: how reports call them.
+            order: all queries, in input order.
+        """
+        self._decide_gold()
+        kinds = (self._documents, self._passages, self._spans, self._answers)
+        texts = (self._claims, self._references)
+        gold = None
+        if any((*kinds, *texts)):
+            gold = Gold(*kinds, *texts, self._sources, tuple(order), name, self._groups)
+        return self._run(name, gold), gold
+
+    def _decide_gold(self) -> None:
+        for (ours, theirs), strings in self._undecided.items():
+            if ours == "expected" or len(self._kinds) == 1:
+                texts = self._kinds == {"texts"}
+            else:
+                texts = _is_prose(strings)
+            kind = "answers" if ours == "ground_truth" else "passages"
+            for query, values in strings.items():
+                if texts:
+                    self._add_items(query, kind, theirs, values)
+                else:
+                    labels = read_relevant(values, self._notes)
+                    self._add(query, theirs, labels)
+
+    def _run(self, name: str, gold: Gold | None) -> Run | None:
+        if not self._rankings:
+            return None
+        if len(self._scored) == len(self._rankings):
+            return ScoredRun(self._scored, name)
+        rankings = dict(self._rankings)
+        for query, scores in self._scored.items():
+            # Where some rankings are lists, all are: best score first, as ties go.
+            pairs = sorted(((s, d) for d, s in scores.items()), reverse=True)
+            rankings[query] = [Document(id=d, score=s) for s, d in pairs]
+        if self._bare and self._are_texts(gold):
+            for query in self._bare:
+                rankings[query] = [Document(text=str(text)) for text in rankings[query]]
+        if not any(r and isinstance(r[0], Document) for r in rankings.values()):
+            return RankedRun(rankings, name)  # type: ignore[arg-type]
+        return DocumentRun(
+            {
+                query: tuple(
+                    d if isinstance(d, Document) else Document(id=d) for d in r
+                )
+                for query, r in rankings.items()
+            },
+            name,
+        )
+
+    def _are_texts(self, gold: Gold | None) -> bool:
+        if gold is not None:
+            return not any(gold.documents.values())
+        return _is_prose({query: self._rankings[query] for query in self._bare})
+
+
+@lru_cache(maxsize=256)
+def _ranked_field(names: tuple[str, ...]) -> tuple[str, str] | None:
+    """The field of an output that holds the ranking."""
+    found = infer(map(str, names)).items()
+    return next((field for field in found if field[0] in RETRIEVED), None)
+
+
+def _is_prose(strings: Mapping[str, Sequence[Any]]) -> bool:
+    return looks_like_text([*islice(chain.from_iterable(strings.values()), _ENOUGH)])
+
+
+def _merged(parts: Sequence[Document]) -> Document:
+    """One document from what several fields say of it."""
+
+    def first(name: str) -> Any:
+        found = (getattr(part, name) for part in parts)
+        return next((value for value in found if value is not None), None)
+
+    return Document(
+        first("id"),
+        first("text"),
+        first("score"),
+        first("source"),
+        first("start"),
+        first("end"),
+        next((part.metadata for part in parts if part.metadata), {}),
+    )

@@ -1,0 +1,296 @@
+"""Samples: records that carry a query with its ranking, its gold, or both."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from karat.data.queries import Dataset, Query
+from karat.errors import DataError, FormatError
+from karat.reading.format import Role, Source
+from karat.reading.meaning.documents import read_question
+from karat.reading.meaning.fields import (
+    FIELDS,
+    GOLD,
+    RETRIEVED,
+    closest,
+    infer,
+    known_as,
+)
+from karat.reading.meaning.gathering import Gathered
+from karat.reading.meaning.paths import INSIDE, list_with, rename_inside, value_at
+from karat.reading.meaning.values import (
+    read_cutoff,
+    read_id,
+    read_tags,
+    show,
+    unpack,
+)
+from karat.reading.problems import Notes, placed
+
+__all__ = ["Samples", "load_records"]
+
+_NESTED = ("k", "tags")
+_SETTINGS = ("eval_config", "evalConfig")
+_SHOWN = 12
+# What is suggested to whoever has none: the names for what most have.
+_RETRIEVED = ("retrieved", "retrieved_ids")
+_GOLD = ("relevant", "passages", "answers", "reference")
+
+
+def load_records(
+    records: Iterable[Any],
+    *,
+    role: Role | None = None,
+    mapping: Mapping[str, str] | None = None,
+    name: str = "samples",
+) -> Dataset:
+    """What a list of sample dictionaries holds.
+
+    Args:
+        records: one mapping per query; their field names are inferred.
+        role: `run` or `gold` when only that is wanted, `samples` when both must be.
+        mapping: our field name -> theirs, where the inference should not decide.
+        name: how reports call the run and the gold.
+
+    Example:
+        >>> loaded = load_records(
+        ...     [{"id": "q-1", "expected_output": ["d-3"], "output": ["d-7", "d-3"]}]
+        ... )
+        >>> loaded.run.queries(), loaded.gold.documents
+        (['q-1'], {'q-1': {'d-3': 1.0}})
+    """
+    source = Source(name, role, dict(mapping or {}), Notes())
+    samples = Samples(source)
+    for record in records:
+        samples.take(record)
+    return samples.finish("objects", name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How records with one set of field names are read."""
+
+    identity: str | None
+    ranking: tuple[tuple[str, str], ...]
+    gold: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]
+    rest: tuple[str, ...]
+
+
+class Samples:
+    """Reads records one after the other.
+
+    Records need not have the same fields; how a set of fields is read is worked out
+    once.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._gathered = Gathered(source.notes)
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._places: dict[str, tuple[int, int | None]] = {}
+        self._queries: dict[str, Query] = {}
+        self._names: dict[str, None] = {}
+        self._told: set[str] = set()
+        told = source.mapping.items()
+        self._inside = {ours: theirs for ours, theirs in told if ours in INSIDE}
+        self._count = 0
+
+    def take(self, record: object, line: int | None = None) -> None:
+        """Read one record; a problem goes to the source's notes."""
+        self._count += 1
+        try:
+            if not isinstance(record, Mapping):
+                raise FormatError(f"must be an object with fields, got {show(record)}")
+            plan = self._plan(record)
+            query = self._name(record, plan, line)
+        except DataError as error:
+            self._problem(error, line, None)
+            return
+        try:
+            self._read(query, record, plan)
+        except DataError as error:
+            self._problem(error, line, query)
+
+    def add(self, query: object, read: Callable[[Gathered, str], None]) -> None:
+        """Read one query that is not a record, such as an entry of a mapping."""
+        name: str | None = None
+        self._count += 1
+        try:
+            name = read_id(query, "query id", self._source.notes)
+            self._claim(name, None)
+            read(self._gathered, name)
+        except DataError as error:
+            self._problem(error, None, name)
+
+    def ask_text(self, query: str, text: str) -> None:
+        """Remember what a query asked."""
+        self._queries[query] = Query(query, text)
+
+    def finish(self, format: str, name: str | None = None) -> Dataset:
+        """Everything that was read, as one."""
+        source = self._source
+        run, gold = self._gathered.finish(name or source.name, list(self._places))
+        lost = [t for t in source.mapping.values() if t not in self._told]
+        if lost and self._names:
+            problem = f"no record has the field {lost[0]!r}; {self._found()}"
+            source.notes.problem(source.lacks(lost[0], problem))
+        if source.role == "queries":
+            run = gold = None
+        elif run is None and source.role != "gold":
+            if gold is None or source.role is not None:
+                self._miss("retrieved documents", RETRIEVED, _RETRIEVED)
+        elif gold is None and source.role in {"gold", "samples"}:
+            self._miss("gold", GOLD, _GOLD)
+        return Dataset(
+            run=run,
+            gold=gold,
+            queries=self._queries,
+            format=format,
+            mapping=self._gathered.mapping,
+            notices=source.notes.notices(),
+        )
+
+    def _miss(self, what: str, ours: frozenset[str], usual: tuple[str, ...]) -> None:
+        """Say that nothing of a kind was found, unless it is known why already."""
+        source = self._source
+        if source.notes.problems:
+            return
+        there = infer(self._names, source.role, source.mapping)
+        empty = next((theirs for f, theirs in there.items() if f in ours), None)
+        hint = None
+        if self._count == 0:
+            problem = "holds no samples: it is empty"
+        elif empty is not None:
+            problem = f"no {what}: {empty!r} is empty in every sample"
+        else:
+            problem = f"no field holds {what}"
+            problem += f"; {self._found()}" if self._names else ""
+            rows = {"score", "rank", "grade"} & {*map(known_as, self._names)}
+            hint = closest(("document",) if rows else usual, self._names)
+        source.notes.problem(source.error(problem, hint=hint))
+
+    def _found(self) -> str:
+        names = [str(name)[:40] for name in self._names]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return f"fields found: {', '.join(names[:_SHOWN])}{more}"
+
+    def _problem(self, error: DataError, line: int | None, query: str | None) -> None:
+        if line is None and query is None:
+            error = FormatError(
+                f"sample {self._count}: {error.problem}", hint=error.hint
+            )
+        self._source.notes.problem(
+            placed(error, path=self._source.path, line=line, query=query)
+        )
+
+    def _name(self, record: Mapping[Any, Any], plan: _Plan, line: int | None) -> str:
+        value = None if plan.identity is None else value_at(record, plan.identity)
+        if value is not None:
+            query = read_id(value, f"{plan.identity}", self._source.notes)
+            self._gathered.mapping.setdefault("id", str(plan.identity))
+        elif plan.identity is not None:
+            raise FormatError(f"{plan.identity} is empty")
+        elif "id" in self._gathered.mapping:
+            theirs = self._gathered.mapping["id"]
+            raise FormatError(f"has no {theirs!r}, which earlier samples have")
+        else:
+            query = str(self._count - 1)
+            self._source.notes.notice(
+                "numbered",
+                "samples without an id, numbered from 0",
+                one="sample without an id, numbered from 0",
+            )
+        self._claim(query, line)
+        return query
+
+    def _claim(self, query: str, line: int | None) -> None:
+        if query in self._places:
+            number, first = self._places[query]
+            place = f"sample {number}" if first is None else f"line {first}"
+            raise FormatError(f"query id {query[:60]!r} occurs twice, first in {place}")
+        self._places[query] = (self._count, line)
+
+    def _plan(self, record: Mapping[Any, Any]) -> _Plan:
+        keys = tuple(record)
+        if keys not in self._plans:
+            names = [str(key) for key in keys]
+            self._names.update(dict.fromkeys(names))
+            mapping = self._source.mapping
+            fields = infer(names, self._source.role, mapping)
+            for ours, theirs in mapping.items():
+                if theirs in names or theirs.partition(".")[0] in names:
+                    self._told.add(theirs)
+                else:
+                    fields.pop(ours, None)
+            if not RETRIEVED & fields.keys() and "document" in self._inside:
+                holder = list_with(record, self._inside["document"])
+                fields |= {"retrieved": holder} if holder else {}
+            kept = {f: t for f, t in fields.items() if f in _SAMPLE}
+            used = {t.partition(".")[0] for t in kept.values()} | {*kept.values()}
+            facts = [(f, t) for f, t in kept.items() if f not in _RANKING | GOLD]
+            places = [kept["metadata"]] if "metadata" in kept else []
+            places += [name for name in names if name in _SETTINGS]
+            facts += [(f, f"{place}.{f}") for place in places for f in _NESTED]
+            self._plans[keys] = _Plan(
+                identity=kept.get("id"),
+                ranking=tuple((f, t) for f, t in kept.items() if f in _RANKING),
+                gold=tuple((f, t) for f, t in kept.items() if f in GOLD),
+                facts=tuple(fact for fact in facts if fact[0] != "id"),
+                rest=tuple(name for name in names if name not in used),
+            )
+        return self._plans[keys]
+
+    def _read(self, query: str, record: Mapping[Any, Any], plan: _Plan) -> None:
+        gathered = self._gathered
+        columns: dict[str, Any] = {}
+        for ours, theirs in plan.ranking:
+            value = self._documents(record, theirs)
+            if value is not None:
+                columns[ours] = value
+                known = "retrieved" if ours == "output" else ours
+                gathered.mapping.setdefault(known, theirs)
+        if columns:
+            gathered.add_ranking(query, columns)
+        for ours, theirs in plan.gold:
+            value = self._documents(record, theirs)
+            if value is not None:
+                gathered.add_gold(query, ours, theirs, value)
+        if plan.facts or plan.rest:
+            self._queries[query] = self._facts(query, plan, record)
+
+    def _documents(self, record: Mapping[Any, Any], theirs: str) -> Any:
+        """What a field holds, with the names of documents the user told."""
+        value = value_at(record, theirs)
+        if not self._inside:
+            return value
+        value, found = rename_inside(value, self._inside)
+        self._told |= {*found.values()}
+        self._gathered.mapping.update(found)
+        return value
+
+    def _facts(self, query: str, plan: _Plan, record: Mapping[Any, Any]) -> Query:
+        facts: dict[str, Any] = {}
+        for ours, theirs in plan.facts:
+            value = value_at(record, theirs)
+            if value is not None and ours not in facts:
+                facts[ours] = value
+                if ours != "metadata":
+                    self._gathered.mapping.setdefault(ours, theirs)
+        given = unpack(facts.get("metadata", {}))
+        metadata = given if isinstance(given, Mapping) else {"metadata": given}
+        metadata = {name: v for name, v in metadata.items() if name not in _NESTED}
+        metadata |= {name: record.get(name) for name in plan.rest}
+        if "response" in facts:
+            metadata["response"] = facts["response"]
+        return Query(
+            query,
+            text=read_question(facts.get("query")),
+            k=read_cutoff(facts["k"]) if "k" in facts else None,
+            tags=read_tags(facts["tags"]) if "tags" in facts else (),
+            metadata=metadata,
+        )
+
+
+_RANKING = RETRIEVED | {"retrieved_scores"}
+_SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}

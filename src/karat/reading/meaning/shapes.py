@@ -1,0 +1,296 @@
+"""What a decoded JSON or YAML value is: samples, rows, or a mapping by query.
+
+Understood are
+- a list of records, also inside an object (`samples`, `results`, `data`, ...);
+- records by query id, a single record, and columns (`{"question": [...], ...}`);
+- rows of one document each;
+- `{query: {document: number}}`, `{query: [document, ...]}` and lists of lists.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from functools import partial
+from itertools import chain
+from numbers import Integral
+from typing import Any
+
+from karat.data.queries import Dataset
+from karat.errors import FormatError
+from karat.reading.format import Source
+from karat.reading.meaning.fields import GOLD, RETRIEVED, WRAPPERS, infer, is_row
+from karat.reading.meaning.gathering import Gathered
+from karat.reading.meaning.samples import Samples
+from karat.reading.meaning.tables import Table, rows_of, system_column
+from karat.reading.meaning.values import is_list, is_scores, show, unpack
+
+__all__ = [
+    "Records",
+    "load_records_by",
+    "load_stream",
+    "load_value",
+    "load_value_by",
+]
+
+Records = Iterator[tuple[int | None, Any]]
+"""Records with the line each stands on, where lines are known."""
+
+_BY_QUERY = ("outputs", "run", "gold", "qrels")
+_CONTENT = RETRIEVED | GOLD | {"query", "document"}
+
+
+def load_value(value: object, source: Source, format: str) -> Dataset:
+    """What one decoded value holds.
+
+    Example:
+        >>> loaded = load_value({"q1": {"d1": 2}}, Source("qrels.json", "gold"), "json")
+        >>> loaded.gold.documents
+        {'q1': {'d1': 2.0}}
+    """
+    if isinstance(value, Mapping):
+        return _load_mapping(value, source, format)
+    if not is_list(value):
+        raise source.error(f"must hold a list or an object, but holds {show(value)}")
+    if not value:
+        raise source.error("holds an empty list: there is nothing to read")
+    if isinstance(value[0], Mapping) and not is_scores(value[0]):
+        return load_stream(((None, entry) for entry in value), source, format)
+    return _load_lists(value, source, format)
+
+
+def load_stream(records: Records, source: Source, format: str) -> Dataset:
+    """What a stream of records holds: rows of one document each, or samples."""
+    first = next(records, None)
+    if first is None:
+        raise source.error("is empty: there is nothing to read")
+    everything = chain([first], records)
+    if isinstance(first[1], Mapping):
+        fields = infer(map(str, first[1]), source.role, source.mapping)
+        # A name that the user gave may be one inside the documents of a list.
+        if is_row(fields) and fields["document"] in first[1]:
+            system = system_column(map(str, first[1]))
+            return _load_rows(everything, fields, system, source, format)
+    elif is_list(first[1]):
+        return _load_lists([value for _, value in everything], source, format)
+    samples = Samples(source)
+    for line, record in everything:
+        samples.take(record, line)
+    return samples.finish(format)
+
+
+def load_value_by(
+    value: object,
+    column: str,
+    source: Source,
+    format: str,
+) -> dict[str, Dataset]:
+    """A list of records, bare or wrapped, split by the value of a field."""
+    if isinstance(value, Mapping):
+        value = _unwrapped(value)
+    if not is_list(value):
+        raise source.error(f"holds no list of records to split by {column!r}")
+    return load_records_by(((None, record) for record in value), column, source, format)
+
+
+def load_records_by(
+    records: Records,
+    column: str,
+    source: Source,
+    format: str,
+) -> dict[str, Dataset]:
+    """The records split by the value of a field, each part read on its own."""
+    parts: dict[str, list[tuple[int | None, Any]]] = {}
+    for line, record in records:
+        if not isinstance(record, Mapping) or column not in record:
+            names = (
+                ", ".join(map(str, record)) if isinstance(record, Mapping) else "none"
+            )
+            raise source.error(
+                f"no field {column!r} to split by; fields found: {names[:200]}",
+                line=line,
+            )
+        if record[column] is None:
+            raise source.error(f"{column!r} is empty, but splits the table", line=line)
+        parts.setdefault(str(record[column]), []).append((line, record))
+    if not parts:
+        raise source.error("is empty: there is nothing to read")
+    return {
+        value: load_stream(iter(part), source.apart(), format)
+        for value, part in parts.items()
+    }
+
+
+def _load_rows(
+    records: Iterable[tuple[int | None, Any]],
+    fields: Mapping[str, str],
+    system: str | None,
+    source: Source,
+    format: str,
+) -> Dataset:
+    table = Table(source, fields, system)
+    for row, line in rows_of(_objects(records, source), fields, system):
+        table.take(row, line)
+    return table.finish(format)
+
+
+def _objects(
+    records: Iterable[tuple[int | None, Any]], source: Source
+) -> Iterator[tuple[int | None, Mapping[Any, Any]]]:
+    for line, record in records:
+        if isinstance(record, Mapping):
+            yield line, record
+        else:
+            problem = f"must be an object with fields, got {show(record)}"
+            source.notes.problem(source.error(problem, line=line))
+
+
+def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Dataset:
+    if not value:
+        raise source.error("holds an empty object: there is nothing to read")
+    if isinstance(value.get("queries"), Mapping) and "relevant_docs" in value:
+        return _load_question_set(value, source, format)
+    inner = _unwrapped(value)
+    if inner is not None:
+        return load_value(inner, source, format)
+    fields = infer(map(str, value), source.role, source.mapping)
+    if fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1:
+        records = _columns(value, fields) or [value]
+        return load_stream(((None, record) for record in records), source, format)
+    first = next(iter(value.values()))
+    if isinstance(first, Mapping) and _is_record(first):
+        named = _named(value, source)
+        return load_stream(((None, record) for record in named), source, format)
+    return _load_by_query(value.items(), [*value.values()], source, format)
+
+
+def _unwrapped(value: Mapping[Any, Any]) -> Any:
+    """What lies in an object that only wraps it, beside a name or a version."""
+    for name in WRAPPERS:
+        inner = value.get(name)
+        if is_list(inner) and inner and isinstance(inner[0], Mapping):
+            if _is_record(inner[0]):
+                return inner
+        elif name in _BY_QUERY and isinstance(inner, Mapping) and not is_scores(inner):
+            return inner
+    if "samples" in value and is_list(value["samples"]):
+        return value["samples"]
+    return None
+
+
+def _is_record(value: Mapping[Any, Any]) -> bool:
+    """Whether an object is a sample or a row rather than a document or scores."""
+    return not is_scores(value) and bool(_CONTENT & infer(map(str, value)).keys())
+
+
+def _columns(
+    value: Mapping[Any, Any], fields: Mapping[str, str]
+) -> list[Mapping[Any, Any]] | None:
+    """Records from columns, when every field is a list with an entry per query."""
+    lists = {key: column for key, column in value.items() if is_list(column)}
+    ranked = next((fields[f] for f in RETRIEVED | GOLD if f in fields), "")
+    entries = lists.get(ranked, ())
+    if len(lists) < len(value) or not all(is_list(unpack(entry)) for entry in entries):
+        return None
+    if len({len(column) for column in lists.values()}) > 1:
+        return None
+    return [
+        dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)
+    ]
+
+
+def _named(value: Mapping[Any, Any], source: Source) -> Iterator[Any]:
+    """Records by query id, each with its id put in."""
+    for key, record in value.items():
+        if isinstance(record, Mapping) and "id" not in infer(map(str, record)):
+            yield {"id": key, **record}
+        elif isinstance(record, Mapping):
+            yield record
+        else:
+            source.notes.problem(
+                source.error(
+                    f"must be an object like the others, got {show(record)}", query=key
+                )
+            )
+
+
+def _load_lists(values: Sequence[Any], source: Source, format: str) -> Dataset:
+    """Rankings or gold without ids, numbered from 0."""
+    for number, _ in enumerate(values):
+        source.notes.notice(
+            "numbered",
+            "queries without an id, numbered from 0",
+            number,
+            one="query without an id, numbered from 0",
+        )
+    pairs = ((str(number), value) for number, value in enumerate(values))
+    return _load_by_query(pairs, values, source, format)
+
+
+def _load_by_query(
+    pairs: Iterable[tuple[Any, Any]],
+    values: Sequence[Any],
+    source: Source,
+    format: str,
+) -> Dataset:
+    read = _read_gold if _is_gold(values, source) else _read_ranking
+    samples = Samples(source)
+    for query, value in pairs:
+        samples.add(query, partial(read, value=value))
+    return samples.finish(format)
+
+
+def _read_gold(gathered: Gathered, query: str, value: object) -> None:
+    gold = value if isinstance(value, AbstractSet) else _documents(value)
+    gathered.add_gold(query, "gold", "", gold)
+
+
+def _read_ranking(gathered: Gathered, query: str, value: object) -> None:
+    if isinstance(unpack(value), str):
+        raise FormatError(
+            f"the ranking must be a list of documents, got {show(value)}",
+            hint="one query? write [['a', 'b']]; one document? write it in a list",
+        )
+    gathered.add_ranking(query, {"retrieved": _documents(value)})
+
+
+def _documents(value: object) -> object:
+    # Arrays of NumPy, Arrow and pandas are lists too.
+    value = value if isinstance(value, str) else unpack(value)
+    if is_list(value) or isinstance(value, Mapping | str):
+        return value
+    raise FormatError(
+        "must have a list of documents, or an object of document and number, "
+        f"got {show(value)}"
+    )
+
+
+def _is_gold(values: Sequence[Any], source: Source) -> bool:
+    """Whether documents by query are gold: the role says, or whole numbers do."""
+    if source.role == "samples":
+        raise source.error(
+            "holds documents by query, not samples with run and gold",
+            hint="give the run and the gold apart",
+        )
+    if source.role is not None:
+        return source.role == "gold"
+    numbers = [n for v in values[:100] if isinstance(v, Mapping) for n in v.values()]
+    gold = bool(numbers) and all(isinstance(number, Integral) for number in numbers)
+    why = "its numbers are whole" if gold else "it does not say otherwise"
+    what = "gold" if gold else "a run"
+    source.notes.notice("role", f"input read as {what}, because {why}")
+    return gold
+
+
+def _load_question_set(
+    value: Mapping[Any, Any],
+    source: Source,
+    format: str,
+) -> Dataset:
+    """Questions with relevant documents, as LlamaIndex saves them."""
+    relevant = value["relevant_docs"]
+    if not isinstance(relevant, Mapping):
+        raise source.error(f"relevant_docs must be an object, got {show(relevant)}")
+    samples = Samples(source)
+    for query, documents in relevant.items():
+        samples.add(query, partial(_read_gold, value=documents))
+        if isinstance(text := value["queries"].get(query), str):
+            samples.ask_text(str(query), text)
+    return samples.finish(format)

@@ -1,0 +1,219 @@
+"""Single values as files give them: ids, grades, cutoffs, lists in a string."""
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
+from numbers import Real
+from typing import Any, TypeGuard
+
+from karat.data.tables import counted
+from karat.errors import FormatError
+from karat.reading.decoding import decode_json
+from karat.reading.problems import Notes
+
+__all__ = [
+    "COERCED",
+    "COERCED_ONE",
+    "is_list",
+    "is_scores",
+    "looks_like_text",
+    "note_joined",
+    "read_cutoff",
+    "read_grade",
+    "read_id",
+    "read_ids",
+    "read_number",
+    "read_tags",
+    "read_text",
+    "show",
+    "unpack",
+]
+
+COERCED = "ids given as numbers are read as text: 1 and '1' are one id"
+COERCED_ONE = "id given as a number is read as text: 1 and '1' are one id"
+
+_WORDS = 3
+_LONG = 20
+_OPENINGS = ('["', "['", "[{", '{"')
+_TAGS = re.compile(r"[,;]")
+# Words without spaces, with one and the same mark between them.
+_JOINED = re.compile(r"\s*[^\s,;|]+(?:(\s*[,;|]\s*)[^\s,;|]+)(?:\1[^\s,;|]+)*\s*")
+
+
+def show(value: object) -> str:
+    """A value as messages show it: its type and a short look.
+
+    Example:
+        >>> show([1, 2])
+        'list [1, 2]'
+    """
+    if value is None:
+        return "nothing (null)"
+    look = repr(value) if not isinstance(value, list | dict) else _glimpse(value)
+    look = look if len(look) <= 60 else f"{look[:57]}..."  # noqa: PLR2004
+    return f"{type(value).__name__} {look}"
+
+
+def _glimpse(value: list[Any] | dict[Any, Any]) -> str:
+    # The repr of a large or deep value takes long, or recurses too far.
+    if (
+        all(not isinstance(v, list | dict) for v in _parts(value))
+        and len(value) < _LONG
+    ):
+        return repr(value)
+    return f"with {counted(len(value), 'entry')}"
+
+
+def _parts(value: list[Any] | dict[Any, Any]) -> Sequence[Any]:
+    return [*value.values()] if isinstance(value, dict) else value
+
+
+def read_id(value: object, what: str, notes: Notes) -> str:
+    """An id as text; whole numbers are written out, and that is noted."""
+    if isinstance(value, str):
+        if not value.strip():
+            raise FormatError(f"{what} is empty")
+        return value
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        notes.notice("coerced", COERCED, value, one=COERCED_ONE)
+        return str(value.__index__())
+    raise FormatError(
+        f"{what} must be a string or an integer, got {show(value)}",
+        hint="put it in quotes" if isinstance(value, float | bool) else None,
+    )
+
+
+def read_ids(values: Sequence[Any], what: str, notes: Notes) -> Sequence[str]:
+    """Several ids; a list that holds nothing but texts is returned as it is."""
+    if {*map(type, values)} <= {str} and "" not in values:
+        return values
+    return [read_id(value, what, notes) for value in values]
+
+
+def read_number(value: object, what: str) -> float:
+    """A finite number; a text that spells one will do, as tables hold nothing else."""
+    try:
+        if isinstance(value, bool) or not hasattr(value, "__float__"):
+            if not isinstance(value, str) or "_" in value:
+                raise ValueError(value)  # noqa: TRY301
+            value = value.strip()
+        number = float(value)
+    except (ValueError, TypeError):
+        raise FormatError(f"{what} must be a number, got {show(value)}") from None
+    except OverflowError:
+        number = float("inf")
+    if not isfinite(number):
+        raise FormatError(f"{what} must be a finite number, got {show(value)}")
+    return number
+
+
+def read_grade(value: object, what: str = "grade") -> float:
+    """A label: a finite number, or true for 1 and false for 0."""
+    return float(value) if isinstance(value, bool) else read_number(value, what)
+
+
+def read_cutoff(value: object) -> int:
+    """A query's own k.
+
+    Example:
+        >>> read_cutoff("5")
+        5
+    """
+    if isinstance(value, str) and re.fullmatch(r"\s*\+?0*[1-9][0-9]{0,8}\s*", value):
+        return int(value)
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        number = int(value.__index__())
+        if 1 <= number < 10**9:
+            return number
+    raise FormatError(f"k must be an integer >= 1, got {show(value)}")
+
+
+def read_tags(value: object) -> tuple[str, ...]:
+    """Tags from a list, or from one text at commas and semicolons; each once."""
+    value = unpack(value)
+    parts = _TAGS.split(value) if isinstance(value, str) else value
+    if not is_list(parts) or not all(isinstance(part, str | int) for part in parts):
+        raise FormatError(f"tags must be a text or a list of texts, got {show(value)}")
+    return tuple(dict.fromkeys(tag for part in parts if (tag := str(part).strip())))
+
+
+def read_text(value: object, what: str) -> str:
+    """A text that says something."""
+    if not isinstance(value, str):
+        raise FormatError(f"{what} must be a text, got {show(value)}")
+    return value
+
+
+def note_joined(value: object, what: str, notes: Notes) -> None:
+    """Say so if a text that is taken for one id seems to hold several."""
+    if isinstance(value, str) and _JOINED.fullmatch(value):
+        hint = 'a list is JSON: ["a", "b"]'
+        one = f"{what} read as one id; {hint}"
+        notes.notice("joined", f"{what}s read as one id each; {hint}", value, one=one)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a list or the like, not a text or a mapping."""
+    if type(value) is list:
+        return True
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def is_scores(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping holds nothing but numbers."""
+    return all(isinstance(number, int | float | Real) for number in value.values())
+
+
+def looks_like_text(values: Sequence[str]) -> bool:
+    """Whether most of these strings are prose rather than ids.
+
+    Prose has three words or more, or is long and not ASCII: many scripts do without
+    spaces.
+
+    Example:
+        >>> looks_like_text(["doc-7", "doc-3"]), looks_like_text(["The sky is blue."])
+        (False, True)
+    """
+    prose = sum(
+        len(value.split(maxsplit=_WORDS)) >= _WORDS
+        or (len(value) > _LONG and not value.isascii())
+        for value in values[:1000]
+    )
+    return prose * 2 > min(len(values), 1000)
+
+
+def unpack(value: object) -> Any:
+    """A list or mapping written into a string, as tables and logs do; else the value.
+
+    JSON, or the way Python prints lists, which is what pandas writes into tables.
+
+    Example:
+        >>> unpack('["a", "b"]'), unpack("['a']"), unpack("plain")
+        (['a', 'b'], ['a'], 'plain')
+    """
+    if type(value) is list or type(value) is dict:
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        if text[:1] + text[-1:] in {"[]", "{}"} or text.startswith(_OPENINGS):
+            return _unpack_text(text)
+        return value
+    # Arrays of NumPy, Arrow and pandas.
+    if hasattr(value, "tolist") and not isinstance(value, Mapping):
+        return value.tolist()
+    return value
+
+
+def _unpack_text(text: str) -> Any:
+    try:
+        return decode_json(text)
+    except FormatError as error:
+        if "'" in text:
+            # Python's own parser stops at 200 levels of brackets.
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                return ast.literal_eval(text)
+        raise FormatError(
+            f"looks like a list or mapping but is not JSON: {error.problem}"
+        ) from None

@@ -1,0 +1,166 @@
+"""Runs and gold in the plainest form: dictionaries and lists of ids.
+
+Most calls come this way, so it is the quick way: ids that are strings are recognised
+without touching every id of a run, and nothing is copied. Whatever is not this plain
+is left to the loaders that read anything.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain, islice, repeat
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from karat.data.gold import Gold
+from karat.data.identity import as_id
+from karat.data.queries import Dataset
+from karat.data.rankings import RankedRun, ScoredRun
+from karat.data.runs import Notice
+from karat.errors import DataError
+
+__all__ = ["PLAIN", "plain_gold", "plain_run"]
+
+PLAIN = "plain"
+"""The format of runs and gold that were read here."""
+
+_MANY = 4096
+_SAMPLE = 256
+
+
+def plain_run(source: Any, name: str = "run") -> Dataset | None:
+    """A run from `{query: {document: score}}`, `{query: [document, ...]}` or lists.
+
+    None when the source is anything else.
+    """
+    rankings, scored = _by_query(source)
+    if rankings is None or not _holds_numbers(rankings, scored=scored):
+        return None
+    notices: tuple[Notice, ...] = ()
+    if not _is_text(rankings, _some_ids(rankings)):
+        if not _are_ids(rankings, _some_ids(rankings)):
+            return None
+        rankings, notices = _coerce(rankings, scored=scored)
+    run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
+    return Dataset(run, format=PLAIN, notices=notices)
+
+
+def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
+    """Gold from `{query: {document: grade}}`, `{query: [document, ...]}` or lists.
+
+    None when the source is anything else.
+    """
+    labels, graded = _by_query(source)
+    if labels is None or not _holds_numbers(labels, scored=graded):
+        return None
+    notices: tuple[Notice, ...] = ()
+    if not _is_text(labels, *labels.values()):
+        if not _are_ids(labels, *labels.values()):
+            return None
+        labels, notices = _coerce(labels, scored=graded)
+    if not graded:
+        labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
+    gold = Gold(labels, name=name)
+    _check_grades(gold)
+    return Dataset(gold=gold, format=PLAIN, notices=notices)
+
+
+def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
+    """Rows by query, numbered from 0 if without ids; and whether they hold numbers."""
+    if isinstance(source, list | tuple):
+        source = {str(number): row for number, row in enumerate(source)}
+    if not isinstance(source, dict):
+        return None, False
+    kinds = {*map(type, source.values())}
+    if kinds == {dict}:
+        return source, True
+    return (source if kinds and kinds <= {list, tuple} else None), False
+
+
+def _holds_numbers(rows: dict[Any, Any], *, scored: bool) -> bool:
+    """Whether the first value is a number; whoever uses the others checks them."""
+    values = chain.from_iterable(map(dict.values, rows.values())) if scored else ()
+    return isinstance(next(iter(values), 0.0), Real)
+
+
+def _is_text(*ids: Iterable[Any]) -> bool:
+    try:
+        # Quicker than to ask each for its type: only text can be joined.
+        "".join(chain.from_iterable(ids))
+    except TypeError:
+        return False
+    return True
+
+
+def _are_ids(*ids: Iterable[Any]) -> bool:
+    kinds = {*map(type, chain.from_iterable(ids))}
+    # NumPy's integers are no ints, but index like them.
+    return all(
+        issubclass(kind, str) or hasattr(kind, "__index__") for kind in kinds
+    ) and (bool not in kinds)
+
+
+def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
+    """Every document id, or the first and last of some rankings where there are many.
+
+    Looking at each of a million ids would cost more than scoring them; a system writes
+    its ids in one way, and `notices` counts the numbers that hide among text.
+    """
+    rows = rankings.values()
+    if len(rows) * len(next(iter(rows))) <= _MANY:
+        return chain.from_iterable(rows)
+    some = [*islice(rows, 0, None, -(-len(rows) // _SAMPLE))]
+    firsts = map(next, map(iter, some), repeat(""))
+    return chain(firsts, map(next, map(reversed, some), repeat("")))
+
+
+def _coerce(
+    rows: dict[Any, Any], *, scored: bool
+) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    """The same rows with every id as text, and a notice saying so."""
+    plain: dict[str, Any] = {}
+    examples: list[str] = []
+    count = 0
+    for query, row in rows.items():
+        name = as_id(query, "query id")
+        if name in plain:
+            raise DataError("two queries have this id after reading", query=name)
+        ids = [as_id(document, query=query) for document in row]
+        changed = [d for d in (query, *row) if not isinstance(d, str)]
+        count += len(changed)
+        if len(examples) < 3:  # noqa: PLR2004
+            examples += [repr(d) for d in changed[: 3 - len(examples)]]
+        if scored:
+            plain[name] = dict(zip(ids, row.values(), strict=True))
+            if len(plain[name]) < len(ids):
+                raise DataError("a document occurs as number and as text", query=name)
+        else:
+            plain[name] = ids
+    text = "ids that are numbers were read as text"
+    one = "id that is a number was read as text"
+    return plain, (Notice("coerced", count, text, tuple(examples), one),)
+
+
+def _check_grades(gold: Gold) -> None:
+    # What is no number at all is named below, like what is not finite.
+    with suppress(struct.error):
+        if np.isfinite(gold.grades[1]).all():
+            return
+    for query, row in gold.documents.items():
+        for document, grade in row.items():
+            if not (isinstance(grade, Real) and _is_finite(grade)):
+                raise DataError(
+                    f"the grade of document {document!r:.60} must be a finite number, "
+                    f"got {grade!r:.60}",
+                    query=query,
+                )
+
+
+def _is_finite(number: Real | float) -> bool:
+    try:
+        return isfinite(number)
+    except OverflowError:
+        return False

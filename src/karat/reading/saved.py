@@ -1,0 +1,49 @@
+"""Reading saved evaluations: what `karat evaluate -o result.json` wrote."""
+
+import os
+from typing import Any
+
+from karat.data.evaluations import Evaluation
+from karat.data.saved import from_dict
+from karat.errors import DataError, UnknownNameError, UsageError
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.problems import placed
+from karat.reading.streams import open_binary
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
+    """The evaluation saved in a file, with the same numbers to the last bit.
+
+    Args:
+        path: a JSON file that karat wrote, possibly compressed; `-` is standard input.
+        run: which one, when the file holds several runs.
+
+    Raises:
+        FormatError: the file cannot be read, or was saved by a newer karat.
+        UsageError: it holds several runs and none, or an unknown one, was named.
+    """
+    try:
+        with open_binary(path) as stream:
+            saved = decode_json(decode_text(stream.read()))
+        return from_dict(_choose(saved, path, run))
+    except DataError as error:
+        raise placed(error, path=os.fspath(path)) from None
+
+
+def _choose(saved: Any, path: str | os.PathLike[str], run: str | None) -> Any:
+    every = saved if isinstance(saved, list) else [saved]
+    names = [str(one.get("run")) for one in every if isinstance(one, dict)]
+    if len(names) < len(every) or not every:
+        return {}
+    if run is None and len(every) == 1:
+        return every[0]
+    if run is None:
+        raise UsageError(
+            f"{os.fspath(path)} holds {len(every)} runs; name one with run=: "
+            f"{', '.join(names)}"
+        )
+    if run not in names:
+        raise UnknownNameError("run", run, names)
+    return every[names.index(run)]

@@ -1,0 +1,114 @@
+"""The layout of BEIR: a folder with queries.jsonl and qrels/test.tsv."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+from karat.data.gold import Gold
+from karat.data.queries import Dataset, Query
+from karat.errors import FormatError
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.format import Format, Source
+from karat.reading.problems import placed
+from karat.reading.streams import open_binary
+from karat.reading.syntax.delimited import Delimited
+
+__all__ = ["Beir"]
+
+_PACKED = ("", ".gz", ".zst", ".bz2")
+_HEADER = b"query-id\tcorpus-id\tscore\n"
+
+
+class Beir(Format):
+    """A data set in the layout of BEIR; the gold of its test split is read.
+
+    Another split is read by naming its file, such as `qrels/dev.tsv`.
+    """
+
+    name = "beir"
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """Single files of the layout are tables and JSON Lines."""
+        del head, name
+        return False
+
+    def sniff_folder(self, folder: Path) -> bool:
+        """There are qrels in it."""
+        return bool(_splits(folder))
+
+    def read(self, source: Source) -> Dataset:
+        """The gold, with the texts of its queries."""
+        if source.role in {"run", "samples"}:
+            raise source.mistaken("is a BEIR data set, which holds gold")
+        folder = Path(source.path)
+        splits = _splits(folder)
+        path = splits.get("test") or (*splits.values(), None)[0]
+        if path is None or (len(splits) > 1 and "test" not in splits):
+            found = ", ".join(sorted(splits)) or "none"
+            raise source.error(
+                f"has no qrels/test.tsv; splits found: {found}", hint="name the file"
+            )
+        table = Delimited("tsv", (".tsv",), "\t")
+        loaded = table.read(Source(str(path), "gold", source.mapping, source.notes))
+        gold = loaded.gold or Gold()
+        gold = Gold(gold.documents, name=folder.resolve().name)
+        queries = _read_queries(_there(folder / "queries.jsonl"), gold)
+        return Dataset(None, gold, queries, self.name, loaded.mapping, loaded.notices)
+
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
+        """The table of one split, with whole grades."""
+        if gold.kinds() not in {(), ("documents",)} or gold.references:
+            raise self._cannot_hold("gold that is more than document ids")
+        stream.write(_HEADER)
+        for query, labels in gold.documents.items():
+            for document, grade in labels.items():
+                if grade != int(grade):
+                    raise FormatError(
+                        f"beir holds whole grades, not {grade}", query=query
+                    )
+                if "\t" in query + document or "\n" in query + document:
+                    raise FormatError(
+                        "beir holds no ids with tabs or line ends", query=query
+                    )
+                stream.write(f"{query}\t{document}\t{int(grade)}\n".encode())
+
+
+def _splits(folder: Path) -> dict[str, Path]:
+    """The tables of qrels, by the name of their split."""
+    found = {
+        path.name.partition(".")[0]: path
+        for path in sorted((folder / "qrels").glob("*.tsv*"))
+        if path.is_file()
+    }
+    alone = _there(folder / "qrels.tsv")
+    return found or ({} if alone is None else {"test": alone})
+
+
+def _there(path: Path) -> Path | None:
+    """The file, compressed or not."""
+    packed = (path.with_name(path.name + ending) for ending in _PACKED)
+    return next((file for file in packed if file.is_file()), None)
+
+
+def _read_queries(path: Path | None, gold: Gold) -> dict[str, Query]:
+    queries: dict[str, Query] = {}
+    if path is None:
+        return queries
+    with open_binary(path) as stream:
+        for number, data in enumerate(stream, 1):
+            try:
+                record = (
+                    decode_json(decode_text(data, number), number)
+                    if data.strip()
+                    else {}
+                )
+            except FormatError as error:
+                raise placed(error, path=path) from None
+            name = str(record.get("_id")) if isinstance(record, dict) else ""
+            if name in gold.documents:
+                text, metadata = record.get("text"), record.get("metadata")
+                queries[name] = Query(
+                    name,
+                    text=text if isinstance(text, str) else None,
+                    metadata=metadata if isinstance(metadata, dict) else {},
+                )
+    return queries

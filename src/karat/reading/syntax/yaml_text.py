@@ -1,0 +1,249 @@
+"""YAML, built event by event: no tags, no bombs, no surprises in ids.
+
+PyYAML's composer recurses in C and dies on deep input, and its YAML 1.1 rules read `no`
+as false and `007` as seven. So only its parser is used, which yields plain events, and
+scalars are typed by the core rules of YAML 1.2; dates and zero-led numbers stay text.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, Final
+
+from karat.data.gold import Gold
+from karat.data.queries import Dataset
+from karat.data.runs import Run
+from karat.errors import FormatError
+from karat.reading.decoding import decode_text
+from karat.reading.format import Format, Source
+from karat.reading.meaning.native import gold_value, run_value, sample_records
+from karat.reading.meaning.shapes import load_value, load_value_by
+
+__all__ = ["Yaml", "decode_yaml"]
+
+_DEPTH = 100
+_BYTES = 64 << 20
+_REPEATED = 100_000
+# No wider than YAML 1.1, or what other writers leave without quotes would be a number.
+_TYPED: Final[tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...]] = (
+    (re.compile(r"~|null|Null|NULL|"), lambda _: None),
+    (re.compile(r"true|True|TRUE"), lambda _: True),
+    (re.compile(r"false|False|FALSE"), lambda _: False),
+    (re.compile(r"[-+]?(?:0|[1-9][0-9]{0,999})"), int),
+    (
+        re.compile(r"(?:[-+]?[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?"),
+        float,
+    ),
+    (
+        re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"),
+        lambda text: float(text.replace(".", "")),
+    ),
+)
+_LOOKS = re.compile(
+    rb"(?:---|%YAML|#.*\n|\s)*+"
+    rb"(?:- |-\n|[^\s\[\]{},\"'][^:\n\t,]*:(?:\s|$)|\"[^\"\n]+\":)"
+)
+_PLAIN_TAGS = {"tag:yaml.org,2002:" + name for name in ("map", "seq", "str")}
+
+
+class _Merge(str):
+    """The key that merges mappings; in quotes it is an ordinary one."""
+
+    __slots__ = ()
+
+
+_MERGE = _Merge("<<")
+
+
+class Yaml(Format):
+    """YAML: samples, or documents by query."""
+
+    name = "yaml"
+    extensions = (".yaml", ".yml")
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """The name says so, or the first line is a key or a list entry."""
+        start = head.removeprefix(b"\xef\xbb\xbf")
+        return name.endswith(self.extensions) or _LOOKS.match(start) is not None
+
+    def read(self, source: Source) -> Dataset:
+        """Read the whole document."""
+        return load_value(_value(source), source, self.name)
+
+    def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
+        """A list of records, split by one of their fields."""
+        return load_value_by(_value(source), column, source, self.name)
+
+    def write_run(self, run: Run, stream: BinaryIO) -> None:
+        """The rankings by query."""
+        _write(run_value(run), stream)
+
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
+        """The gold by query, or samples where it is more than ids."""
+        _write(gold_value(gold), stream)
+
+    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
+        """A list of samples."""
+        _write({"samples": list(sample_records(loaded))}, stream)
+
+
+def _value(source: Source) -> Any:
+    data = source.read(_BYTES + 1)
+    if len(data) > _BYTES:
+        raise source.error(
+            f"more than {_BYTES >> 20} MiB of YAML", hint="use JSON Lines"
+        )
+    return decode_yaml(decode_text(data))
+
+
+def decode_yaml(text: str) -> Any:
+    r"""The value of a YAML text. Tags, keys given twice and great depth are errors.
+
+    Example:
+        >>> decode_yaml("answer: no\nids: [007, 8]")
+        {'answer': 'no', 'ids': ['007', 8]}
+    """
+    import yaml  # noqa: PLC0415
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            builder.take(type(event).__name__, event)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        column = error.problem_mark.column + 1 if error.problem_mark else 1
+        raise FormatError(
+            f"broken YAML at column {column}: {error.problem}", line=line
+        ) from None
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise FormatError(f"broken YAML: {reason[:200]}") from None
+    return builder.value()
+
+
+class _Builder:
+    """Builds a value from events; sizes count what an alias stands for."""
+
+    def __init__(self) -> None:
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._values: list[Any] = []
+        self._repeated = 0
+
+    def take(self, kind: str, event: Any) -> None:
+        """Take the next event."""
+        if kind in {"MappingStartEvent", "SequenceStartEvent"}:
+            _refuse_tag(event)
+            if len(self._stack) >= _DEPTH:
+                raise FormatError(
+                    f"YAML nested more than {_DEPTH} deep", line=_line(event)
+                )
+            self._stack.append(_Open(kind == "MappingStartEvent", event.anchor))
+        elif kind in {"MappingEndEvent", "SequenceEndEvent"}:
+            done = self._stack.pop()
+            self._put(done.value(), done.size, done.anchor, event)
+        elif kind == "ScalarEvent":
+            _refuse_tag(event)
+            self._put(_scalar(event), 1, event.anchor, event)
+        elif kind == "AliasEvent":
+            self._repeat(event)
+
+    def _repeat(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            raise FormatError(
+                f"alias *{event.anchor} stands for nothing before it", line=_line(event)
+            )
+        value, size = self._anchors[event.anchor]
+        self._repeated += size
+        if self._repeated > _REPEATED:
+            raise FormatError(
+                f"aliases repeat more than {_REPEATED} values", line=_line(event)
+            )
+        self._put(value, size, None, event)
+
+    def _put(self, value: Any, size: int, anchor: str | None, event: Any) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = (value, size)
+        if self._stack:
+            self._stack[-1].add(value, size, event)
+        else:
+            self._values.append(value)
+
+    def value(self) -> Any:
+        """The one document."""
+        if len(self._values) > 1:
+            raise FormatError("several YAML documents in one file", hint="give one")
+        return self._values[0] if self._values else None
+
+
+class _Open:
+    """A list or mapping that has not ended yet."""
+
+    def __init__(self, mapping: bool, anchor: str | None) -> None:  # noqa: FBT001
+        self.anchor = anchor
+        self.size = 1
+        self._mapping = mapping
+        self._items: list[Any] = []
+        self._pairs: dict[Any, Any] = {}
+        self._merged: list[Mapping[Any, Any]] = []
+        self._key: list[Any] = []
+
+    def add(self, value: Any, size: int, event: Any) -> None:
+        self.size += size
+        if not self._mapping:
+            self._items.append(value)
+        elif not self._key:
+            self._key = [_key(value, event)]
+        else:
+            key = self._key.pop()
+            if key is _MERGE and isinstance(value, dict | list):
+                merged = [value] if isinstance(value, dict) else value
+                self._merged += [part for part in merged if isinstance(part, dict)]
+            elif key in self._pairs:
+                raise FormatError(
+                    f"key {key!r} occurs twice in one mapping", line=_line(event)
+                )
+            else:
+                self._pairs[key] = value
+
+    def value(self) -> Any:
+        for part in self._merged:
+            self._pairs = {**part, **self._pairs}
+        return self._pairs if self._mapping else self._items
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _key(value: object, event: Any) -> object:
+    if isinstance(value, list | dict):
+        raise FormatError("a key must be a text or a number", line=_line(event))
+    return value
+
+
+def _refuse_tag(event: Any) -> None:
+    if event.tag is not None and event.tag not in _PLAIN_TAGS and event.tag != "!":
+        raise FormatError(f"YAML tag {event.tag!r} is not read", line=_line(event))
+
+
+def _scalar(event: Any) -> Any:
+    text: str = event.value
+    if not event.implicit[0] or event.tag is not None:
+        return text
+    if text == _MERGE:
+        return _MERGE
+    for pattern, read in _TYPED:
+        if pattern.fullmatch(text):
+            return read(text)
+    return text
+
+
+def _write(value: object, stream: BinaryIO) -> None:
+    import yaml  # noqa: PLC0415
+
+    writer = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    # What occurs twice is written twice: aliases are for machines.
+    dumper = type("Dumper", (writer,), {"ignore_aliases": lambda *_: True})
+    text = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
+    stream.write(text.encode())
