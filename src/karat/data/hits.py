@@ -54,7 +54,8 @@ class Hits:
         gold_grade: their labels, query after query.
         retrieved: number of documents retrieved for each query; 0 when it is missing.
         item: index in `gold_grade` of the item each row matches (alternatives of one
-            group are one item); None when no two rows match the same item.
+            group are one item); None only when no two rows match the same item.
+        distinct: whether no two rows match the same item.
         own_k: the cutoff `@k` takes for each query, or None when no metric needs it.
         judged: whether rows of judged non-relevant items are present.
         coverage: how much of the gold text was retrieved, if the matcher measures it.
@@ -67,6 +68,7 @@ class Hits:
     gold_grade: Floats
     retrieved: Ints
     item: Ints | None = None
+    distinct: bool = False
     own_k: Ints | None = None
     judged: bool = True
     coverage: Coverage | None = None
@@ -99,7 +101,7 @@ class Hits:
     @cached_property
     def first(self) -> Bools:
         """Whether a row is the first of its gold item."""
-        if self.item is None:
+        if self.item is None or self.distinct:
             return np.ones(len(self.query), np.bool_)
         first = np.zeros(len(self.query), np.bool_)
         first[np.unique(self.item, return_index=True)[1]] = True
@@ -117,7 +119,7 @@ class Hits:
 
     def positions(self, threshold: float | None = None) -> tuple[Ints, Ints]:
         """Query and rank of every position that matches a relevant item, each once."""
-        if self.item is None:
+        if self.item is None or self.distinct:
             credits = self.credits(threshold)
             return credits.query, credits.rank
         rows = self.relevant(threshold)
@@ -148,7 +150,7 @@ class Hits:
     def _pay(self, threshold: float | None) -> Credits:
         rows = self._paid(threshold)
         query, rank, grade = self.query[rows], self.rank[rows], self.grade[rows]
-        if self.item is not None:
+        if self.item is not None and not self.distinct:
             order = np.lexsort((-grade, rank, query))
             query, rank, grade = query[order], rank[order], grade[order]
         place = place_by(query, self.size)
@@ -169,9 +171,9 @@ class Hits:
     def _paid(self, threshold: float | None) -> Bools | slice:
         """Selects the rows that earn: relevant, and the first of their item."""
         if threshold is None and self.all_positive:
-            return slice(None) if self.item is None else self.first
+            return slice(None) if self.item is None or self.distinct else self.first
         rows = self.relevant(threshold)
-        return rows if self.item is None else rows & self.first
+        return rows if self.item is None or self.distinct else rows & self.first
 
 
 def _or_undefined(count: Ints) -> Floats:

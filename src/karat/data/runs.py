@@ -74,8 +74,9 @@ class Located:
         grade: its label.
         retrieved: documents retrieved for each labelled query; -1 when it is missing.
         extra: number of queries of the run without labels.
-        item: number of the label of each row, counted over all labels in order, where
-            one label may have several rows; None when no two rows share one.
+        item: number of the label of each row, counted over all labels in order; None
+            only when no two rows share one.
+        distinct: whether no two rows share a label.
         notices: what was seen on the way, when looking again would be expensive.
     """
 
@@ -85,6 +86,7 @@ class Located:
     retrieved: Ints
     extra: int = 0
     item: Ints | None = None
+    distinct: bool = False
     notices: tuple[Notice, ...] = ()
 
 

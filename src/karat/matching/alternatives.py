@@ -41,7 +41,7 @@ class Items:
         }
         located = run.locate(numbered, judged=True, policies=policies)
         item = self.of_label[located.grade.astype(np.int64) - 1]
-        return replace(located, grade=self.grade[item], item=item)
+        return replace(located, grade=self.grade[item], item=item, distinct=False)
 
 
 def items_of(labels: Labels, groups: Groups) -> Items:

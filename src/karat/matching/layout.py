@@ -54,6 +54,7 @@ def lay_out(
         gold_grade=grade,
         retrieved=np.maximum(located.retrieved, 0) if absent else located.retrieved,
         item=located.item,
+        distinct=located.distinct,
         judged=judged,
     )
     return Matched(hits, missing, located.extra, located.notices)

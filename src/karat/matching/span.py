@@ -92,7 +92,8 @@ class Span(Matcher):
             grade=worth[order],
             retrieved=lanes.retrieved,
             extra=lanes.extra,
-            item=item[order] if self.gain == "binary" else None,
+            item=item[order],
+            distinct=self.gain == "share",
             notices=rankings.notices(wanted=len(grade), found=found),
         )
         matched = lay_out(

@@ -133,7 +133,8 @@ class ArrowRun(Run):
             grade=table.grade[label],
             retrieved=retrieved,
             extra=len(extra),
-            item=label if policies.duplicates == "keep" else None,
+            item=label,
+            distinct=policies.duplicates != "keep",
             notices=notices,
         )
 

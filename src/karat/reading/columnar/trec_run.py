@@ -105,7 +105,8 @@ class TrecRun(Run):
             grade=found.grade,
             retrieved=found.retrieved,
             extra=len(found.extra),
-            item=found.item if policies.duplicates == "keep" else None,
+            item=found.item,
+            distinct=policies.duplicates != "keep",
             notices=_notices(found, policies),
         )
 
