@@ -12,32 +12,41 @@ from typing import TYPE_CHECKING
 from karat.version import __version__
 
 if TYPE_CHECKING:
-    from karat.data.evaluations import Evaluation
     from karat.data.gold import Gold
     from karat.data.runs import Run
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
-    from karat.reading.saved import load
+    from karat.explanation import explain
+    from karat.leaderboards import leaderboard
+    from karat.results.evaluation import Evaluation
+    from karat.results.leaderboard import Leaderboard
+    from karat.results.loading import load
 
 __all__ = [
     "Evaluation",
     "Gold",
     "KaratError",
+    "Leaderboard",
     "Run",
     "__version__",
     "aevaluate",
     "evaluate",
+    "explain",
+    "leaderboard",
     "load",
 ]
 
 _HOMES = {
-    "Evaluation": "karat.data.evaluations",
+    "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
+    "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
     "evaluate": "karat.evaluation",
-    "load": "karat.reading.saved",
+    "explain": "karat.explanation",
+    "leaderboard": "karat.leaderboards",
+    "load": "karat.results.loading",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

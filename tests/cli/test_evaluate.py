@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from karat.data.evaluations import Evaluation, MetricScores
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
 from karat.cli.ending import conclude
-from karat.data.evaluations import Evaluation, MetricScores
 from karat.data.policies import Policies
 from karat.data.tables import DASH
 from tests.cli.conftest import Karat

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karat.data.saved import from_dict
 
 from karat import evaluate
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
-from karat.data.saved import from_dict
 from karat.errors import DataError, FormatError, MismatchError
 from karat.reading.columnar.trec_run import TrecRun
 from karat.reading.loading import load

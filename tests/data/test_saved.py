@@ -10,13 +10,13 @@ import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
+from karat.data.saved import from_dict
 
 import karat
-from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
-from karat.data.saved import from_dict
 from karat.errors import FormatError, UnknownNameError, UsageError
 
 ROOT = Path(__file__).parents[2]

@@ -8,13 +8,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from karat.data.evaluations import Evaluation
+from karat.data.saved import from_dict
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
 from karat.data.queries import Dataset
-from karat.data.saved import from_dict
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import karat
 from karat.data.evaluations import Evaluation
+
+import karat
 from karat.data.judgements import Prompt, Reply
 from karat.judging import Claims, JudgeSession
 from karat.llm import Settings, Transient

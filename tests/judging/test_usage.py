@@ -6,11 +6,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from karat.data.evaluations import Evaluation
+from karat.data.saved import from_dict
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.judgements import Prompt, Reply, Usage
-from karat.data.saved import from_dict
 from karat.judging import Claims, DryRun, JudgeSession, prompts
 from karat.llm import Settings
 from karat.llm.budget import usage_ahead

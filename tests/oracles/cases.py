@@ -6,9 +6,9 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+from karat.data.evaluations import Evaluation, MetricScores
 
 from karat.data.arrays import Floats
-from karat.data.evaluations import Evaluation, MetricScores
 from karat.metrics import read_metric
 from tests.oracles import exact, exact_trec
 from tests.oracles.exact import Case, Score

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from karat.data.evaluations import Evaluation
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.hits import Hits
 from karat.metrics import read_metric
 from tests.oracles import exact

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from karat.data.evaluations import Evaluation, Interval, MetricScores
+
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.tables import DASH

@@ -10,7 +10,6 @@ import click
 
 from karat.cli.judges import votes_of
 from karat.cli.saying import say
-from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
@@ -24,6 +23,7 @@ from karat.reading.format import Role
 from karat.reading.meaning.corpus import read_corpus, with_texts
 from karat.reading.write import write
 from karat.reports.terminal import show
+from karat.results.saved_form import SCHEMA_VERSION
 
 __all__ = ["show_all", "split", "write_out"]
 

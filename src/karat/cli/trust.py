@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.runs import Labels, Run
 from karat.data.tables import Table, counted
@@ -16,6 +15,7 @@ from karat.judging.resistance import Probed
 from karat.judging.retesting import Flips
 from karat.judging.scales import RELEVANT, is_binary, is_graded
 from karat.reading.loading import load
+from karat.results.saved_form import SCHEMA_VERSION
 from karat.trust import scores
 
 __all__ = ["Findings", "people_of"]

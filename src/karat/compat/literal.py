@@ -14,12 +14,13 @@ import numpy as np
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document, Located, Run
 from karat.errors import DataError
-from karat.matching.layout import first_ranks_of, lay_out
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.layout import lay_out
+from karat.matching.matcher import Matcher
 from karat.matching.shipped import read_matcher
 
 __all__ = ["LiteralMatcher", "found_ids", "found_texts"]
@@ -40,7 +41,7 @@ class LiteralMatcher(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Compare the texts of every query of the gold."""
         queries = gold.queries
         items = [gold.passages.get(query, ()) for query in queries]
@@ -64,17 +65,11 @@ class LiteralMatcher(Matcher):
             extra=len(rankings.keys() - set(queries)),
             item=item[kept],
         )
+        names = [item.id for row in items for item in row]
+        graded = (count, grade)
         return lay_out(
-            run, queries, located, (count, grade), judged=judged, policies=policies
+            run, queries, located, names, graded, judged=judged, policies=policies
         )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each gold passage was first found."""
-        hits = self.match(run, gold, judged=True, policies=policies).hits
-        rows = (gold.passages.get(query, ()) for query in gold.queries)
-        return first_ranks_of(hits, ([item.id for item in row] for row in rows))
 
     def _rows(self, documents: Sequence[Document], items: Sequence[Item]) -> Ints:
         """Place of document and of item of every match."""

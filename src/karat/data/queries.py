@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 
-__all__ = ["Dataset", "Query"]
+__all__ = ["DEFAULT_K", "Dataset", "Query"]
+
+DEFAULT_K = 5
+"""What the letter in `recall@k` means when neither sample nor caller says."""
 
 
 @dataclass(frozen=True, slots=True)

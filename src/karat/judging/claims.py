@@ -9,6 +9,7 @@ import numpy as np
 
 from karat.data.gold import Gold
 from karat.data.judgements import Conversation, Failure, Usage
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice, Run
@@ -24,7 +25,7 @@ from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, MOST_VOTES, majority, support
 from karat.llm import Results, Settings, Stage
 from karat.llm.client import as_client
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.matcher import Matcher
 
 __all__ = ["Claims"]
 
@@ -93,7 +94,7 @@ class Claims(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Have every claim of every query judged."""
         del judged
         _refuse_nothing_to_judge(gold)
@@ -114,8 +115,10 @@ class Claims(Matcher):
             whys = (done.failures.get(query), *said)
             if reasons := [why for why in whys if why is not None]:
                 failures[place] = reasons[0]
-        return Matched(
-            hits=lay_out(gold, rankings, verdicts, policies),
+        hits, items = lay_out(gold, rankings, verdicts, policies)
+        return Matches(
+            hits,
+            items,
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
@@ -128,13 +131,6 @@ class Claims(Matcher):
                 for place, query in enumerate(queries)
                 if query in verdicts
             },
-            first_ranks=[
-                FirstRanks(
-                    {v.claim: v.rank for v in verdicts.get(query, ())},
-                    len(rankings.get(query, ())),
-                )
-                for query in queries
-            ],
             usage={
                 place: usage[query]
                 for place, query in enumerate(queries)
@@ -142,12 +138,6 @@ class Claims(Matcher):
             },
             provenance={"judge": self._facts(done.models | heard.models)},
         )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each claim was first supported."""
-        return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
 
     def _verdicts(
         self, gold: Gold, contexts: Mapping[str, Sequence[Context]], bench: JudgeSession

@@ -18,11 +18,12 @@ def lay_out(
     rankings: Mapping[str, Sequence[Document]],
     verdicts: Mapping[str, Sequence[Verdict]],
     policies: Policies,
-) -> Hits:
-    """A row for each rank that supports a claim, one block per query."""
+) -> tuple[Hits, list[str]]:
+    """A row for each rank that supports a claim, and the names of all claims."""
     rows: list[tuple[int, int, float, int]] = []
     grades: list[float] = []
     counts: list[int] = []
+    names: list[str] = []
     for place, query in enumerate(gold.queries):
         said = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
         # Claims of one group are alternatives: one item, found wherever any of them is.
@@ -31,6 +32,7 @@ def lay_out(
             name = ("group", item.group) if item.group else ("claim", item.id)
             groups.setdefault(name, []).append(item)
         counts.append(len(groups))
+        names += [name for _, name in groups]
         for items in groups.values():
             grade = max(item.grade for item in items)
             ranks = {rank for item in items for rank in said.get(item.id, ())}
@@ -44,7 +46,7 @@ def lay_out(
         retrieved = [*map(len, texts)]
     if policies.depth is not None:
         retrieved = [min(count, policies.depth) for count in retrieved]
-    return Hits(
+    hits = Hits(
         query=np.array(columns[0], np.int64),
         rank=np.array(columns[1], np.int64),
         grade=np.array(columns[2], np.float64),
@@ -53,3 +55,4 @@ def lay_out(
         retrieved=np.array(retrieved, np.int64),
         item=np.array(columns[3], np.int64),
     )
+    return hits, names

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
 from karat.judging.noise import RARE, Tally, by_chance, holm, passages_needed
 from karat.judging.retesting import limits

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
-from karat.data.evaluations import Interval
 from karat.data.runs import Labels
+from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
 from karat.judging.relevance import Graded, Pool, grade_pool, tolerant
 from karat.judging.session import JudgeSession

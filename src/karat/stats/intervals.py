@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, count_by, sum_by
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 from karat.errors import ParameterError
 from karat.stats.distributions import normal_quantile, t_quantile
 from karat.stats.gaffke import gaffke_limits

@@ -19,10 +19,10 @@ from karat.compat.ragas.metrics.scoring import (
     JudgedMetric,
     MetricResult,
 )
-from karat.data.evaluations import MetricScores
 from karat.data.tables import counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm import awaited
+from karat.results.scores import MetricScores
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
@@ -185,6 +185,5 @@ def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:
     scores = np.array([row.value for row in rows], np.float64)
     failures = {place: str(row.error) for place, row in enumerate(rows) if row.error}
     without = int(np.isnan(scores).sum())
-    return MetricScores(
-        name, scores, len(rows) - without, without - len(failures), failures
-    )
+    undefined = without - len(failures)
+    return MetricScores(name, scores, undefined=undefined, failures=failures)

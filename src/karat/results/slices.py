@@ -2,23 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.evaluations import Evaluation, MetricScores
 from karat.data.tables import Table, number
+from karat.results.scores import MetricScores
 
-__all__ = ["UNTAGGED", "by_tag", "slices", "tagged"]
+if TYPE_CHECKING:
+    from karat.results.evaluation import Evaluation
+
+__all__ = ["UNTAGGED", "slice_table", "tag_table", "tagged"]
 
 UNTAGGED = "(untagged)"
 
 
-def by_tag(evaluation: Evaluation) -> Table:
+def tag_table(result: "Evaluation") -> Table:
     """Every metric's mean in each slice, a row per tag."""
-    tags = tagged(evaluation)
-    columns = {name: evaluation[name] for name in evaluation}
-    table = slices(columns, tags, title=f"{evaluation.run} by tag")
+    tags = tagged(result)
+    table = slice_table(result.columns, tags, title=f"{result.run} by tag")
     if tags.keys() <= {UNTAGGED}:
         return replace(
             table, notes=["no query has a tag; --queries FILE may bring some"]
@@ -26,17 +29,17 @@ def by_tag(evaluation: Evaluation) -> Table:
     return table
 
 
-def tagged(evaluation: Evaluation) -> dict[str, list[int]]:
+def tagged(result: "Evaluation") -> dict[str, list[int]]:
     """The places of each tag's queries, by tag in order; a query may have several."""
     tags: dict[str, list[int]] = {}
-    for place, query in enumerate(evaluation.queries):
-        fact = evaluation.facts.get(query)
+    for place, query in enumerate(result.queries):
+        fact = result.facts.get(query)
         for tag in (fact.tags if fact else ()) or (UNTAGGED,):
             tags.setdefault(tag, []).append(place)
     return dict(sorted(tags.items()))
 
 
-def slices(
+def slice_table(
     columns: Mapping[str, MetricScores],
     tags: Mapping[str, Sequence[int]],
     title: str,

@@ -1,14 +1,14 @@
 """Gates: the smallest mean a build may have."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from karat.data.evaluations import Evaluation
 from karat.data.tables import number
 from karat.errors import UsageError
 from karat.metrics import read_metric
+from karat.results.evaluation import Evaluation
 
-__all__ = ["Gate", "failures", "read_gate"]
+__all__ = ["Gate", "gate_failures", "read_gate"]
 
 
 class Gate(NamedTuple):
@@ -44,7 +44,9 @@ def read_gate(text: str) -> Gate:
     return Gate(metric if "[" in metric else str(read), least)
 
 
-def failures(gates: Sequence[Gate], evaluations: Sequence[Evaluation]) -> list[str]:
+def gate_failures(
+    gates: Sequence[Gate], evaluations: Iterable[Evaluation]
+) -> list[str]:
     """A sentence per gate that a run does not pass; no score does not pass either."""
     return [
         f"{evaluation.run}: {gate.metric} is {number(evaluation[gate.metric].mean)}, "
