@@ -12,7 +12,7 @@ from karat.errors import FormatError, ParameterError
 from karat.matching.chunk import Chunk
 from karat.matching.fuzzy import Fuzzy
 from karat.metrics import METRICS
-from karat.metrics.found_items import Recall
+from karat.metrics.precision_recall import Recall
 
 RUN = {"q1": ["b", "a"]}
 GOLD = {"q1": ["a"]}
