@@ -17,8 +17,7 @@ from karat.engines import Plan
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
-from karat.metrics import Metric, read_metric
-from karat.metrics.asked import read_asked
+from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.intake import check_places, take_gold, take_run
 from karat.reading.loading import load
 from karat.reading.mapping import renamed
@@ -74,7 +73,7 @@ def prepare(  # noqa: PLR0913
 ) -> Prepared:
     """Read what a caller handed over, and plan what is asked for."""
     policies = policies_for(profile, **switches)
-    spellings = read_asked(metrics)
+    spellings = split_metrics(metrics)
     named = mapping or {}
     if gold is None:
         retrieved = truth = take_run(run, with_gold=True, mapping=named)
@@ -185,10 +184,12 @@ def _plan(
     if not metrics:
         raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
     # A judge that was handed over as the matcher is asked itself.
-    given = {str(match): match} if isinstance(match, Matcher) else {}
-    if judge is not None:
-        given.setdefault(JUDGED, judge)
+    given = {} if judge is None else {JUDGED: judge}
     default = JUDGED if match == JUDGED else str(read_matcher(match))
+    if isinstance(match, Matcher):
+        # Two judges, each with its own metrics, are told apart by name.
+        default += " (match)" if given.get(default, match) is not match else ""
+        given[default] = match
     measures: dict[str, Measure] = {}
     matchers: dict[str, Matcher] = {}
     for asked in metrics:

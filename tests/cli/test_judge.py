@@ -117,7 +117,7 @@ def test_reasons_are_in_the_json_unless_texts_must_stay_out(
 ) -> None:
     teach(KNOWS)
     rows = json.loads(karat("evaluate", samples, *JUDGED, "--json").out)["queries"]
-    assert rows[0]["verdicts"][0] == {
+    assert rows[0]["matches"]["claims"]["verdicts"][0] == {
         "claim": "claim-1",
         "text": "Dough rises",
         "alone": [1],

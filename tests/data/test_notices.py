@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karat.data.saved import from_dict
 
 from karat import evaluate
-from karat.data.gold import Gold
+from karat.data.gold import Gold, labeller_notices
 from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.errors import DataError, FormatError, MismatchError
 from karat.reading.columnar.trec_run import TrecRun
 from karat.reading.loading import load
+from karat.results.loading import from_dict
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}
 GOLD = {"q1": ["a"], "q2": ["c"]}
@@ -109,7 +109,9 @@ def test_what_was_met_once_while_matching() -> None:
         "1 gold item, and exact did not find it in the whole run"
     )
     told = said(evaluate([sample, other], match="id", metrics=["rr"]).warnings)
-    assert told["no documents"] == ("1 query has no documents in gold: no score by id")
+    assert told["no documents"] == (
+        "1 query has no documents in gold; id needs documents"
+    )
     wide = TrecRun(b"q1 Q0 a 1 1 t more\n")
     told = said(evaluate(wide, gold={"q1": ["a"]}, metrics=["rr"]).warnings)
     assert told["columns"].startswith("1 line has more than six columns; what")
@@ -119,9 +121,11 @@ def test_what_was_met_once_while_matching() -> None:
 
 def test_one_label_of_a_judge() -> None:
     judged = Gold({"q": {"a": 1.0}}, sources={"q": {"a": "judge:m"}})
-    assert str(judged.notices()[0]).startswith("1 label was given by judge:m alone")
+    (notice,) = labeller_notices(judged.labellers())
+    assert str(notice).startswith("1 label was given by judge:m alone")
     mixed = Gold({"q": {"a": 1.0, "b": 1.0}}, sources={"q": {"a": "judge:m"}})
-    assert str(mixed.notices()[0]).startswith("1 label is a judge's, among others")
+    (notice,) = labeller_notices(mixed.labellers())
+    assert str(notice).startswith("1 label is a judge's, among others")
 
 
 @pytest.mark.parametrize(

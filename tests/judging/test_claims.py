@@ -8,8 +8,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from karat.data.evaluations import Evaluation
-from karat.data.saved import from_dict
 
 import karat
 from karat.data.gold import Gold, Item
@@ -21,9 +19,11 @@ from karat.llm import Settings
 from karat.reading.loading import load
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
+from karat.results.evaluation import Evaluation
+from karat.results.loading import from_dict
 from tests.judging.models import Model, bench, claims_in, contexts_in, support, verdicts
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
 TEXTS = ["Bread rises in an hour.", "Ovens are hot.", "Rye is a grain."]
 SAMPLE = {
     "id": "q1",

@@ -6,8 +6,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from karat.data.evaluations import Evaluation
-from karat.data.saved import from_dict
 
 import karat
 from karat.data.judgements import Prompt, Reply, Usage
@@ -15,9 +13,11 @@ from karat.judging import Claims, DryRun, JudgeSession, prompts
 from karat.llm import Settings
 from karat.llm.budget import usage_ahead
 from karat.reading.decoding import decode_json
+from karat.results.evaluation import Evaluation
+from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, support, verdicts
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
 SAMPLES: list[dict[str, Any]] = [
     {
         "id": name,

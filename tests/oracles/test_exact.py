@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from karat.data.evaluations import Evaluation
 
 import karat
 from karat.data.hits import Hits
 from karat.metrics import read_metric
+from karat.results.evaluation import Evaluation
 from tests.oracles import exact
 from tests.oracles.cases import (
     DOCUMENT_METRICS,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import pytrec_eval
 from hypothesis import given, settings, strategies as st
-from karat.data.evaluations import Evaluation
 
 import karat
+from karat.results.evaluation import Evaluation
 from tests.oracles.cases import Batch, column, random_batch
 
 PYTREC_EVAL = {

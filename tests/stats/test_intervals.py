@@ -63,7 +63,7 @@ def test_binary_scores_get_the_wilson_interval_of_statsmodels(
         found = interval([1.0] * hits + [0.0] * (n - hits), binary=True, level=level)
         expected = proportion_confint(hits, n, alpha=1 - level, method="wilson")
         assert found[:2] == pytest.approx(expected, abs=1e-12)
-        assert found[2:] == (level, "wilson")
+        assert (found.level, found.method) == (level, "wilson")
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])

@@ -25,8 +25,7 @@ from karat.explanation import explain
 from karat.gates import gate_failures, read_gate
 from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
-from karat.metrics import read_metric
-from karat.metrics.asked import read_asked
+from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.shipped import FORMATS
 from karat.reports import REPORTS
@@ -183,7 +182,7 @@ def _checked(
 
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
-    metrics = [str(metric) for metric in read_asked(options["metrics"])]
+    metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     for metric in metrics:
         read_metric(metric)
     if options["profile"] is not None:

@@ -23,7 +23,8 @@ from karat.reading.format import Role
 from karat.reading.meaning.corpus import read_corpus, with_texts
 from karat.reading.write import write
 from karat.reports.terminal import show
-from karat.results.saved_form import SCHEMA_VERSION
+
+SCHEMA_VERSION = 1
 
 __all__ = ["show_all", "split", "write_out"]
 

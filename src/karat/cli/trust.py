@@ -15,8 +15,9 @@ from karat.judging.resistance import Probed
 from karat.judging.retesting import Flips
 from karat.judging.scales import RELEVANT, is_binary, is_graded
 from karat.reading.loading import load
-from karat.results.saved_form import SCHEMA_VERSION
 from karat.trust import scores
+
+SCHEMA_VERSION = 1
 
 __all__ = ["Findings", "people_of"]
 

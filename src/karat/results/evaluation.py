@@ -182,7 +182,7 @@ class Evaluation(Mapping[str, MetricScores]):
     def traces(self) -> Sequence[Trace]:
         """Gold fingerprint, first ranks and verdicts of every query."""
         if not self.matches:
-            return self.old_traces
+            return self.old_traces or [Trace()] * len(self.queries)
         first = self.matches[next(iter(self.matchers.values()))]
         rows = zip(
             self.queries,

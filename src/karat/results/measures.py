@@ -42,8 +42,8 @@ def read_measure(asked: str | Metric, default: str) -> Measure:
     Example:
         >>> read_measure("nDCG@10", "id")[::2]
         ('ndcg@10', 'id')
-        >>> read_measure("recall[fuzzy(.8)]@5", "id")[::2]
-        ('recall[fuzzy(threshold=0.8)]@5', 'fuzzy(threshold=0.8)')
+        >>> read_measure("recall[fuzzy(.9)]@5", "id")[::2]
+        ('recall[fuzzy(threshold=0.9)]@5', 'fuzzy(threshold=0.9)')
     """
     if isinstance(asked, Metric):
         return Measure(str(asked.spelling), asked, asked.matcher or default)

@@ -71,8 +71,8 @@ def mean_interval(
     Raises:
         ParameterError: a level, a score or clusters that cannot be.
 
-    >>> low, high, level, method = mean_interval(np.ones(30), binary=True)
-    >>> round(low, 3), high, method
+    >>> interval = mean_interval(np.ones(30), binary=True)
+    >>> round(interval.low, 3), interval.high, interval.method
     (0.886, 1.0, 'wilson')
     """
     _check(values, bounds, level, clusters)

@@ -10,17 +10,21 @@ import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
-from karat.data.saved import from_dict
 
 import karat
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Notice
 from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.results.evaluation import Evaluation, Trace
+from karat.results.loading import from_dict
+from karat.results.scores import MetricScores
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs/schema/evaluation-1.schema.json").read_text("utf-8"))
+SCHEMA_1, SCHEMA = (
+    json.loads((ROOT / f"docs/schema/evaluation-{version}.schema.json").read_text())
+    for version in (1, 2)
+)
 METRICS = ["recall@1", "recall@k", "rr", "ndcg@10", "utility", "judged@2", "num_ret"]
 
 ids = st.sampled_from(["a", "b", "c", "d", "é", "7"])
@@ -78,11 +82,11 @@ def test_failures_tags_and_cutoffs_come_back() -> None:
     column = MetricScores(
         "recall@k",
         np.array([0.5, np.nan]),
-        n=1,
+        ["q1", "q2"],
         failures={1: "the judge timed out"},
         cutoffs=(3, 5),
-        _interval=lambda _: Interval(0.1, 0.9, 0.95, "t"),
     )
+    traces = (Trace("f1", {"a": 1, "b": None}, 4, ("vague",)), Trace("f2"))
     result = Evaluation(
         run="r",
         gold="g",
@@ -92,15 +96,20 @@ def test_failures_tags_and_cutoffs_come_back() -> None:
         policies=Policies(threshold=2, profile="trec_eval-9"),
         matchers={"recall@k": "id"},
         facts={"q1": Query("q1", tags=("vague",))},
-        _notices=lambda: (Notice("ties", 2, "documents share a score", ("q1 (2)",)),),
-        _traces=lambda: (Trace("f1", {"a": 1, "b": None}, 4, ("vague",)), Trace("f2")),
+        notices=(Notice("ties", 2, "documents share a score", ("q1",)),),
+        old_traces=traces,
     )
-    check(result.to_dict() | {"warnings": json.loads(result.to_json())["warnings"]})
-    again = from_dict(json.loads(result.to_json()))
+    saved = json.loads(result.to_json())
+    assert saved["schema_version"] == 1
+    jsonschema.Draft202012Validator(SCHEMA_1).validate(saved)
+    again = from_dict(saved)
     assert again.to_json() == result.to_json()
+    assert again == result
     assert again["recall@k"].failures == {1: "the judge timed out"}
     assert again.status("recall@k", 1) == "failed"
     assert again.facts["q1"].tags == ("vague",)
+    with pytest.raises(UsageError, match="saved by an older karat"):
+        again.score("recall@1")
 
 
 def test_a_saved_file_is_loaded(tmp_path: Path) -> None:
@@ -143,7 +152,7 @@ def with_text_as_score(saved: Any) -> Any:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (changed(schema_version=2), "newer karat: its schema_version is 2, .* up to 1"),
+        (changed(schema_version=3), "newer karat: its schema_version is 3, .* up to 2"),
         (changed(schema_version="1"), "not a saved evaluation"),
         (without("schema_version"), "not a saved evaluation"),
         (lambda _: [1, 2], "not a saved evaluation"),
