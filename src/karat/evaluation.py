@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from karat.data.matches import Matches
+from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
@@ -166,7 +166,7 @@ def _carry_out(
             **{k: v for m in found.values() for k, v in m.provenance.items()},
         },
         facts={query: _plain(facts[query]) for query in queries if query in facts},
-        notices=tuple(dict.fromkeys((*read, *seen, *matched))),
+        notices=in_order((*read, *seen, *matched)),
         labelled_by=gold.labellers(),
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},

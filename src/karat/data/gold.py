@@ -1,6 +1,6 @@
 """Gold: what should have been retrieved, each kind of label in a field of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -141,33 +141,41 @@ class Gold:
         )
 
     def fingerprint(self, query: str) -> str:
-        """A short digest of one query's labels, equal only for equal labels.
+        """A short digest of one query's labels, equal only for equal labels."""
+        return self.fingerprints([query])[0]
+
+    def fingerprints(self, queries: Iterable[str]) -> list[str]:
+        """The digests of the labels of queries.
 
         Saved with every evaluation, so that two saved files can tell whether they
         were scored against the same gold.
         """
         # Loading these takes longer than scoring a small run, which needs neither.
-        import hashlib  # noqa: PLC0415
-        import json  # noqa: PLC0415
+        from hashlib import sha256  # noqa: PLC0415
+        from json import JSONEncoder  # noqa: PLC0415
 
-        facts: dict[str, object] = {
-            "documents": sorted(
-                (str(name), float(grade))
-                for name, grade in self.documents.get(query, {}).items()
-            ),
-            "reference": self.references.get(query),
-        }
-        for kind in ("passages", "answers", "claims"):
-            items = getattr(self, kind).get(query, ())
-            facts[kind] = sorted((i.text, i.grade, i.group or "") for i in items)
-        facts["spans"] = sorted(
-            (s.document, s.start, s.end, s.grade, s.group or "")
-            for s in self.spans.get(query, ())
-        )
-        if groups := self.groups.get(query):
-            facts["groups"] = sorted(groups.items())
-        text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        encode = JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+        digests = []
+        for query in queries:
+            facts: dict[str, object] = {
+                "documents": sorted(
+                    (str(name), float(grade))
+                    for name, grade in self.documents.get(query, {}).items()
+                ),
+                "reference": self.references.get(query),
+                "spans": sorted(
+                    (s.document, s.start, s.end, s.grade, s.group or "")
+                    for s in self.spans.get(query, ())
+                ),
+            }
+            for kind in ("passages", "answers", "claims"):
+                items = getattr(self, kind).get(query, ())
+                facts[kind] = sorted((i.text, i.grade, i.group or "") for i in items)
+            if groups := self.groups.get(query):
+                facts["groups"] = sorted(groups.items())
+            text = encode(facts).encode("utf-8", "surrogatepass")
+            digests.append(sha256(text).hexdigest()[:16])
+        return digests
 
 
 def labeller_notices(labelled_by: Mapping[str, int]) -> tuple[Notice, ...]:

@@ -13,7 +13,7 @@ from karat.data.judgements import Usage
 from karat.data.runs import Notice
 from karat.data.verdicts import Verdict
 
-__all__ = ["Matches", "merge_matches", "merge_notices"]
+__all__ = ["Matches", "in_order", "merge_matches", "merge_notices"]
 
 T = TypeVar("T")
 _EXAMPLES = 3
@@ -110,4 +110,9 @@ def merge_notices(parts: Iterable[tuple[Notice, ...]]) -> tuple[Notice, ...]:
             count=before.count + notice.count,
             examples=(*before.examples, *notice.examples)[:_EXAMPLES],
         )
-    return tuple(merged.values())
+    return in_order(merged.values())
+
+
+def in_order(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Each notice once, in an order that does not depend on who spoke first."""
+    return tuple(sorted({*notices}, key=lambda n: (n.kind, n.text, n.count)))

@@ -20,6 +20,7 @@ from karat.data.tables import Table, counted, number
 from karat.data.verdicts import Verdict
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
+from karat.reading.gc_paused import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
@@ -209,7 +210,7 @@ class Evaluation(Mapping[str, MetricScores]):
         """The digest of each query's gold, equal only for equal labels."""
         if self.labels is None:
             return self.fingerprints or [""] * len(self.queries)
-        return [self.labels.fingerprint(query) for query in self.queries]
+        return self.labels.fingerprints(self.queries)
 
     @cached_property
     def usage(self) -> Usage:
@@ -343,7 +344,8 @@ class Evaluation(Mapping[str, MetricScores]):
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """The evaluation as JSON, a line per query; `karat.load` reads it back."""
-        return as_json(to_dict(self), indent=indent)
+        with gc_paused():
+            return as_json(to_dict(self), indent=indent)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the evaluation to a JSON file, which `karat.load` reads back."""

@@ -20,6 +20,7 @@ from karat.data.runs import Document, Notice
 from karat.data.verdicts import Verdict
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text
+from karat.reading.gc_paused import gc_paused
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace
@@ -43,9 +44,9 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
         UsageError: it holds several runs and none, or an unknown one, was named.
     """
     try:
-        with open_binary(path) as stream:
+        with open_binary(path) as stream, gc_paused():
             saved = decode_json(decode_text(stream.read()))
-        return from_dict(_choose(saved, path, run))
+            return from_dict(_choose(saved, path, run))
     except DataError as error:
         raise placed(error, path=os.fspath(path)) from None
 
@@ -236,15 +237,14 @@ def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, 
 
 def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
     items = [item for row in rows for item in row["items"]]
-    ranks = [item.get("ranks", ()) for item in items]
-    grade = np.array([item["grade"] for item in items], np.float64)
+    ranks = [[rank for rank in item[2:] if rank is not None] for item in items]
+    grade = np.array([item[1] for item in items], np.float64)
     count = np.array([len(row["items"]) for row in rows], np.int64)
     item = np.arange(len(items)).repeat([*map(len, ranks)])
     rank = np.array([*chain.from_iterable(ranks)], np.int64)
     paid = grade[item]
-    if any("gains" in item for item in items):
-        gains = (i.get("gains", [i["grade"]] * len(i.get("ranks", ()))) for i in items)
-        paid = np.array([*chain.from_iterable(gains)], np.float64)
+    if rows and "gains" in rows[0]:
+        paid = np.array([gain for row in rows for gain in row["gains"]], np.float64)
     query = np.arange(len(rows)).repeat(count)[item]
     order = np.lexsort((item, rank, query))
     places = [*enumerate(rows)]
@@ -261,7 +261,7 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             judged=facts["judged"],
             coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
         ),
-        items=[item["id"] for item in items],
+        items=[item[0] for item in items],
         missing=missing,
         extra=facts["extra"],
         failures={p: row["failure"] for p, row in places if "failure" in row},

@@ -161,6 +161,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     hits = matches.hits
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
+    gains = _gains(matches)
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
         row: dict[str, Any] = {
@@ -173,33 +174,39 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
             row["usage"] = asdict(matches.usage[query])
         if query in matches.failures:
             row["failure"] = matches.failures[query]
+        if gains is not None:
+            row["gains"] = next(gains)
         if shares is not None:
             row["coverage"] = next(shares)
         yield row
 
 
-def _items(matches: Matches) -> list[dict[str, Any]]:
-    """Every gold item with its grade, and the ranks at which it was found.
+def _items(matches: Matches) -> list[list[Any]]:
+    """Every gold item: its name, its grade, and the ranks at which it was found.
 
-    Items judged non-relevant have no ranks where nobody looked for them.
+    Of items judged non-relevant the ranks are null where nobody looked for them.
     """
     hits = matches.hits
-    items: list[dict[str, Any]] = [
-        {"id": name, "grade": grade, "ranks": []}
-        for name, grade in zip(matches.items, hits.gold_grade.tolist(), strict=True)
+    items: list[list[Any]] = [
+        [*pair] for pair in zip(matches.items, hits.gold_grade.tolist(), strict=True)
     ]
     if not hits.judged:
         for place in np.flatnonzero(hits.gold_grade <= 0).tolist():
-            del items[place]["ranks"]
-    if hits.item is None:
-        return items
-    for item, rank in zip(hits.item.tolist(), hits.rank.tolist(), strict=True):
-        items[item]["ranks"].append(rank)
-    if not np.array_equal(hits.grade, hits.gold_grade[hits.item]):
-        # Shares of an item are paid, not its grade.
-        for item, gain in zip(hits.item.tolist(), hits.grade.tolist(), strict=True):
-            items[item].setdefault("gains", []).append(gain)
+            items[place].append(None)
+    if hits.item is not None:
+        for item, rank in zip(hits.item.tolist(), hits.rank.tolist(), strict=True):
+            items[item].append(rank)
     return items
+
+
+def _gains(matches: Matches) -> Iterator[list[float]] | None:
+    """What each row is paid, query by query, where it is not the item's grade."""
+    hits = matches.hits
+    if hits.item is None or np.array_equal(hits.grade, hits.gold_grade[hits.item]):
+        return None
+    gains = hits.grade[np.lexsort((hits.rank, hits.item))]
+    ends = np.searchsorted(hits.query, np.arange(1, hits.size))
+    return iter([part.tolist() for part in np.split(gains, ends)])
 
 
 def _shares(coverage: Coverage, gold_count: Ints) -> Iterator[dict[str, Any]]:
