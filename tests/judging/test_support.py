@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 from karat.data.gold import Item
 from karat.data.judgements import Failure, Prompt
 from karat.data.verdicts import Verdict
-from karat.judging.packing import pack, pieces
-from karat.judging.support import majority, support
+from karat.judging.support import majority, pack, pieces, support
 from karat.llm import tokens_of
 from tests.judging.models import Model, bench, claims_in, contexts_in, verdicts
 

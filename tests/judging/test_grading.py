@@ -13,7 +13,7 @@ from karat.data.queries import Dataset
 from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError
-from karat.judging.relevance import completed, grade_pool, pool, unlabelled
+from karat.judging.grading import complete_gold, grade_pool, pool, unlabelled
 from karat.reading.loading import load
 from karat.reading.write import write
 from tests.judging.models import Model, bench
@@ -147,7 +147,7 @@ def test_only_holes_are_judged_and_the_rest_stays_as_it_was() -> None:
     assert holes == {"q1": {"d3": CORPUS["d3"]}, "q2": {"d2": CORPUS["d2"]}}
     graded = grade_pool(holes, QUESTIONS, bench(model))
     assert len(model.asked) == 2
-    gold = completed(PEOPLE, graded.gold)
+    gold = complete_gold(PEOPLE, graded.gold)
     assert gold.documents == {
         "q0": {"x": 3.0},
         "q1": {"d1": 2.0, "d9": 1.0, "d3": 0.0},
@@ -163,7 +163,7 @@ def test_labels_of_people_win_where_both_have_labelled() -> None:
     assert everything == POOL
     graded = grade_pool(everything, QUESTIONS, bench(grader("sour")))
     assert graded.gold.documents["q1"]["d1"] == 3.0
-    gold = completed(PEOPLE, graded.gold)
+    gold = complete_gold(PEOPLE, graded.gold)
     assert gold.documents["q1"]["d1"] == 2.0
     assert "d1" not in gold.sources["q1"]
 
@@ -173,7 +173,7 @@ def test_a_pool_without_holes_asks_nobody() -> None:
     full = {query: dict.fromkeys(row, 0.0) for query, row in POOL.items()}
     graded = grade_pool(unlabelled(POOL, full), QUESTIONS, bench(model))
     assert model.asked == []
-    assert completed(Gold(full), graded.gold).documents == full
+    assert complete_gold(Gold(full), graded.gold).documents == full
 
 
 def test_completing_keeps_what_the_gold_holds_besides() -> None:
@@ -183,7 +183,7 @@ def test_completing_keeps_what_the_gold_holds_besides() -> None:
         references={"q3": "Because."},
     )
     judged = grade_pool({"q2": POOL["q2"]}, QUESTIONS, bench(grader())).gold
-    whole = completed(gold, judged)
+    whole = complete_gold(gold, judged)
     assert (whole.answers, whole.references) == (gold.answers, gold.references)
     assert whole.queries == ["q1", "q3", "q2"]
 
@@ -193,7 +193,7 @@ def test_completed_gold_says_of_each_label_whose_it_is(
     tmp_path: Path, name: str
 ) -> None:
     judged = grade_pool(unlabelled(POOL, PEOPLE.documents), QUESTIONS, bench(grader()))
-    write(Dataset(gold=completed(PEOPLE, judged.gold)), tmp_path / name)
+    write(Dataset(gold=complete_gold(PEOPLE, judged.gold)), tmp_path / name)
     again = load(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
@@ -206,10 +206,10 @@ def test_beside_binary_labels_a_judge_says_relevant_or_not() -> None:
     pooled = {"q1": {f"d{grade}": str(grade) for grade in range(4)}}
     judged = grade_pool(pooled, QUESTIONS, bench(answer)).gold
     people = Gold({"q1": {"x": 1.0, "y": 0.0}, "q2": {"x": -1.0}})
-    whole = completed(people, judged).documents["q1"]
+    whole = complete_gold(people, judged).documents["q1"]
     assert whole == {"x": 1.0, "y": 0.0, "d0": 0.0, "d1": 0.0, "d2": 1.0, "d3": 1.0}
     for grades in ({"x": 3.0}, {"x": 0.0}, {"x": 1.0, "y": 0.5}, {}):
-        whole = completed(Gold({"q1": grades}), judged).documents["q1"]
+        whole = complete_gold(Gold({"q1": grades}), judged).documents["q1"]
         assert whole == {**grades, "d0": 0.0, "d1": 1.0, "d2": 2.0, "d3": 3.0}
 
 
