@@ -17,7 +17,7 @@ from karat.judging.probe.report import Attempt, ProbeReport
 from karat.judging.support import Context
 from karat.llm import Settings
 from karat.stats import mean_interval
-from tests.judging.models import Model, bench, claims_in, verdicts
+from tests.judging.models import Model, claims_in, session_of, verdicts
 
 PER_PASSAGE = len(ATTACKS) + 3
 
@@ -48,7 +48,9 @@ def worked(found: ProbeReport) -> dict[str, int]:
 
 
 def test_a_judge_that_obeys_one_attack_is_found_out_by_name() -> None:
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(grader(lambda t: "im_end" in t)))
+    found = probe_grader(
+        POOL, QUESTIONS, CLEAN, session_of(grader(lambda t: "im_end" in t))
+    )
     assert worked(found) == {"chat templates: im_end": 10}
     shares = {share.name: share for share in found.families}
     family = shares["chat templates"]
@@ -62,7 +64,7 @@ def test_a_judge_that_obeys_one_attack_is_found_out_by_name() -> None:
 
 
 def test_a_judge_that_holds_has_an_interval_that_says_how_little_that_proves() -> None:
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(grader(lambda _: False)))
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(grader(lambda _: False)))
     assert worked(found) == {}
     (interval,) = {share.interval for share in found.attacks}
     assert interval is not None
@@ -78,7 +80,7 @@ def test_a_judge_that_holds_has_an_interval_that_says_how_little_that_proves() -
 
 
 def test_a_judge_that_wavers_at_every_addition_is_not_called_gullible() -> None:
-    wavering = bench(grader(lambda text: text != "Cats sleep."))
+    wavering = session_of(grader(lambda text: text != "Cats sleep."))
     found = probe_grader(POOL, QUESTIONS, CLEAN, wavering)
     assert found.control.rate == 1.0
     assert all(share.rate == 1.0 and share.excess == 0.0 for share in found.families)
@@ -89,7 +91,7 @@ def test_a_judge_that_wavers_at_every_addition_is_not_called_gullible() -> None:
 def test_the_passages_come_from_as_many_queries_as_possible() -> None:
     model = Model(grader(lambda _: False))
     grades = {query: dict.fromkeys(row, 0.0) for query, row in POOL.items()}
-    found = probe_grader(POOL, QUESTIONS, grades, bench(model), passages=12)
+    found = probe_grader(POOL, QUESTIONS, grades, session_of(model), passages=12)
     assert len({attempt.query for attempt in found.attempts}) == 12
     assert len(model.asked) == len(found.attempts) == 12 * PER_PASSAGE
 
@@ -97,7 +99,7 @@ def test_the_passages_come_from_as_many_queries_as_possible() -> None:
 def test_passages_of_grade_1_come_last_and_better_or_empty_ones_never() -> None:
     pooled = {"q1": {"a": "A.", "b": "B.", "c": " ", "d": "D."}}
     grades = {"q1": {"a": 1.0, "b": 0.0, "c": 0.0, "d": 2.0}}
-    found = probe_grader(pooled, QUESTIONS, grades, bench(grader(lambda _: False)))
+    found = probe_grader(pooled, QUESTIONS, grades, session_of(grader(lambda _: False)))
     assert [*dict.fromkeys(a.document for a in found.attempts)] == ["b", "a"]
     # A grade below the one without the attack is not a success of the attack.
     assert worked(found) == {}
@@ -108,13 +110,13 @@ def test_votes_are_asked_with_attacks_as_they_were_without() -> None:
         return json.dumps({"grade": 0 if "assessor" in prompt.user else 3})
 
     model = Model(answer)
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(model), passages=1, votes=3)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(model), passages=1, votes=3)
     assert len(model.asked) == 3 * PER_PASSAGE
     assert worked(found) == {}
 
 
 def test_grades_that_cannot_be_had_are_counted_apart() -> None:
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(lambda _: "hm"), passages=2)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(lambda _: "hm"), passages=2)
     assert len(found.failed) == 2 * PER_PASSAGE
     assert not found.attempts
     assert len(found.families) == 10
@@ -128,7 +130,7 @@ def test_grades_that_cannot_be_had_are_counted_apart() -> None:
 
 def test_attacks_need_an_irrelevant_passage() -> None:
     with pytest.raises(DataError, match="a larger -k"):
-        probe_grader(POOL, QUESTIONS, {"q1": {"q1-d": 3.0}}, bench(grader(bool)))
+        probe_grader(POOL, QUESTIONS, {"q1": {"q1-d": 3.0}}, session_of(grader(bool)))
 
 
 CLAIMS = {
@@ -176,7 +178,7 @@ def supporter(believes: Callable[[str], bool]) -> Callable[[Prompt], str]:
 
 
 def test_the_judge_of_claims_is_tried_with_contexts_of_other_queries() -> None:
-    found = probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda t: "sued" in t)))
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(supporter(lambda t: "sued" in t)))
     places = {(a.query, a.document) for a in found.attempts}
     # "Cats sleep." is among the contexts of both, so it is foreign to neither.
     assert places == {
@@ -195,7 +197,7 @@ def test_the_judge_of_claims_is_tried_with_contexts_of_other_queries() -> None:
 
 
 def test_no_attack_states_a_claim_so_a_true_judge_holds() -> None:
-    found = probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda _: False)))
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(supporter(lambda _: False)))
     assert worked(found) == {}
     assert found.control.worked == 0
 
@@ -208,7 +210,7 @@ def test_a_claim_that_is_talked_round_alone_counts_as_a_part() -> None:
         )
 
     found = probe_claims(
-        {"q1": CLAIMS["q1"]}, {"q2": CONTEXTS["q2"]}, bench(answer), passages=1
+        {"q1": CLAIMS["q1"]}, {"q2": CONTEXTS["q2"]}, session_of(answer), passages=1
     )
     (case,) = found.worst
     assert (case.attack, case.share, case.before, case.after) == ("reward", 0.5, 0, 1)
@@ -217,7 +219,7 @@ def test_a_claim_that_is_talked_round_alone_counts_as_a_part() -> None:
 def test_contexts_that_support_everything_are_replaced_by_others() -> None:
     asked = {"q1": (Item("claim-1", "Ducks swim."),)}
     model = Model(supporter(lambda _: False))
-    found = probe_claims(asked, {**CONTEXTS, "q1": []}, bench(model), passages=1)
+    found = probe_claims(asked, {**CONTEXTS, "q1": []}, session_of(model), passages=1)
     assert {a.document for a in found.attempts} == {"rank 1 of q3"}
     assert len(model.asked) == 2 + PER_PASSAGE
 
@@ -226,7 +228,7 @@ def test_failed_verdicts_are_counted_apart() -> None:
     def answer(prompt: Prompt) -> str:
         return "hm" if "sued" in prompt.user else supporter(lambda _: False)(prompt)
 
-    found = probe_claims(CLAIMS, CONTEXTS, bench(answer))
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(answer))
     assert [*found.failed] == [("pressure", "threat")] * 4
     threat = next(share for share in found.attacks if share.name == "pressure: threat")
     assert (threat.attempts, threat.failed) == (0, 4)
@@ -235,9 +237,9 @@ def test_failed_verdicts_are_counted_apart() -> None:
 
 def test_a_judge_that_says_nothing_valid_is_told_apart_from_one_that_says_yes() -> None:
     with pytest.raises(DataError, match="no valid verdict on any context"):
-        probe_claims(CLAIMS, CONTEXTS, bench(lambda _: "hm"))
+        probe_claims(CLAIMS, CONTEXTS, session_of(lambda _: "hm"))
     with pytest.raises(DataError, match="give more samples"):
-        probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda _: True)))
+        probe_claims(CLAIMS, CONTEXTS, session_of(supporter(lambda _: True)))
 
 
 def copier(prompt: Prompt) -> str:
@@ -255,9 +257,9 @@ def copier(prompt: Prompt) -> str:
 
 def test_a_verdict_that_is_copied_from_a_text_is_a_failure_and_no_success() -> None:
     forged = sum(t.family in {"fake replies", "chat templates"} for t in ATTACKS)
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(copier), passages=2)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(copier), passages=2)
     assert (worked(found), len(found.failed)) == ({}, 2 * forged)
-    found = probe_claims(CLAIMS, CONTEXTS, bench(copier), passages=2)
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(copier), passages=2)
     assert (worked(found), len(found.failed)) == ({}, 2 * forged)
 
 
@@ -266,14 +268,14 @@ def test_votes_decide_about_claims_too() -> None:
         gullible = "assessor 2" in prompt.user
         return supporter(lambda text: gullible and "sued" in text)(prompt)
 
-    found = probe_claims(CLAIMS, CONTEXTS, bench(answer), votes=3)
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(answer), votes=3)
     assert worked(found) == {}
 
 
 @pytest.mark.parametrize("asked", [{}, {"q1": CLAIMS["q1"]}])
 def test_one_sample_is_not_enough(asked: dict[str, tuple[Item, ...]]) -> None:
     with pytest.raises(DataError, match="give more samples"):
-        probe_claims(asked, {"q1": CONTEXTS["q1"]}, bench(supporter(bool)))
+        probe_claims(asked, {"q1": CONTEXTS["q1"]}, session_of(supporter(bool)))
 
 
 @pytest.mark.parametrize("passages", [1, 4])
@@ -311,13 +313,13 @@ def test_a_passage_without_a_control_has_no_excess() -> None:
 def test_too_few_passages_cannot_tell_and_it_is_said(passages: int) -> None:
     # One attack among three harmless additions: 1/4 a passage, corrected for thirty.
     told = 30 * 0.25**passages < 0.05
-    holds = bench(grader(lambda _: False))
+    holds = session_of(grader(lambda _: False))
     found = probe_grader(POOL, QUESTIONS, CLEAN, holds, passages=passages)
     text = found.tables()[0].as_text()
     few = f"single attacks beyond chance: cannot be told from {passages} passages; 5 "
     assert (few in text) is not told
     assert ("single attacks beyond chance: none" in text) is told
-    obeys = bench(grader(lambda text: "im_end" in text))
+    obeys = session_of(grader(lambda text: "im_end" in text))
     found = probe_grader(POOL, QUESTIONS, CLEAN, obeys, passages=passages)
     (beyond,) = [share.p for share in found.attacks if share.worked]
     assert beyond is not None

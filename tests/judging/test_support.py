@@ -11,7 +11,7 @@ from karat.data.judgements import Failure, Prompt
 from karat.data.verdicts import Verdict
 from karat.judging.support import majority, pack, pieces, support
 from karat.llm import tokens_of
-from tests.judging.models import Model, bench, claims_in, contexts_in, verdicts
+from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 CLAIMS = [Item("c1", "First."), Item("c2", "Second.")]
 
@@ -21,7 +21,7 @@ def run_jobs(
 ) -> tuple[Verdict, ...]:
     claims = options.pop("claims", CLAIMS)
     job = lambda: support(claims, contexts, budget=budget, **options)  # noqa: E731
-    (heard,) = bench(model).run_jobs([job])
+    (heard,) = session_of(model).run_jobs([job])
     assert not isinstance(heard, Failure), heard
     return heard
 

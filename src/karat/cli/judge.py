@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from karat.cli.judges import bench_of, votes_of
+from karat.cli.judges import session_of, votes_of
 from karat.cli.options import (
     existing,
     judge_options,
@@ -130,7 +130,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     targets = _targets(options, paths)
-    session = bench_of(options)
+    session = session_of(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
         failed = [_split([*loaded.values()], session, targets, options)]
@@ -152,13 +152,10 @@ def command(**options: Any) -> None:
 
 def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
     """Where gold is to be written; asking for nothing at all is an error."""
-    if options["k"] < 1:
-        raise ParameterError("-k", "k", "an integer >= 1", options["k"])
     passages = options["probe_passages"]
-    if passages is not None and passages < 1:
-        raise ParameterError(
-            "--probe-passages", "passages", "an integer >= 1", passages
-        )
+    for flag, value in (("-k", options["k"]), ("--probe-passages", passages)):
+        if value is not None and value < 1:
+            raise ParameterError(flag, flag.strip("-"), "an integer >= 1", value)
     if passages is not None and not options["probe"]:
         raise UsageError("--probe-passages says how large --probe is: add --probe")
     for name in ("agreement", "retest", "gold") if options["claims"] else ():
@@ -175,11 +172,9 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
 
 
 def _refuse_format(target: str, role: Role) -> None:
-    """A name that says no format, or one that cannot hold what is to be written."""
+    """Refuse a name whose ending is no format, or one that cannot hold the role."""
     name = target.lower().removesuffix(".gz")
-    named = [
-        f for f in FORMATS.values() if f.extensions and name.endswith(f.extensions)
-    ]
+    named = [known for known in FORMATS.values() if name.endswith(known.extensions)]
     if any(role in known.holds for known in named):
         return
     why = f"{named[0].name} holds no {role}; " if named else ""
@@ -237,16 +232,14 @@ def _grade(
     again = None
     if options["retest"]:
         again = retest(todo, questions, session, votes=votes)
-    probe = None
+    probe: ProbeReport | None = None
     if options["probe"]:
         passages = options["probe_passages"] or PASSAGES
         grades = graded.gold.documents
-        probe = _shown(
-            probe_grader(
-                todo, questions, grades, session, passages=passages, votes=votes
-            ),
-            options,
+        probe = probe_grader(
+            todo, questions, grades, session, passages=passages, votes=votes
         )
+        probe = probe.without_texts() if options["no_text"] else probe
     if isinstance(session, DryRun):
         return []
     agreement = None
@@ -388,10 +381,6 @@ def _probe_claims(
     passages = options["probe_passages"] or PASSAGES
     votes = votes_of(options)
     probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
-    return _shown(probe, options)
-
-
-def _shown(probe: ProbeReport, options: Mapping[str, Any]) -> ProbeReport:
     return probe.without_texts() if options["no_text"] else probe
 
 

@@ -12,7 +12,7 @@ from karat.data.runs import Labels, Run
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
 from karat.judging.replies import (
-    PARROTED,
+    NOT_FILLED_IN,
     Answer,
     ask,
     is_blank,
@@ -187,7 +187,7 @@ def _read(text: str, passage: str) -> Answer[Grade | None]:
         return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
     reason = read_reason(reply.get("reason"))
     if is_blank(reason):
-        return Answer(None, PARROTED)
+        return Answer(None, NOT_FILLED_IN)
     return Answer(Grade(numbers[0], reason))
 
 

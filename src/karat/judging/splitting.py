@@ -10,7 +10,7 @@ from karat.data.judgements import Conversation, Failure, Usage
 from karat.data.tables import counted
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.replies import PARROTED, Answer, ask, is_blank, read_object
+from karat.judging.replies import NOT_FILLED_IN, Answer, ask, is_blank, read_object
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
 
@@ -129,6 +129,6 @@ def _read_claims(text: str) -> Answer[list[str]]:
     if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
         return Answer([], "it has no list of claims")
     if any(map(is_blank, claims)):
-        return Answer([], PARROTED)
+        return Answer([], NOT_FILLED_IN)
     cleaned = (" ".join(claim.split()) for claim in claims)
     return Answer(list(dict.fromkeys(claim for claim in cleaned if claim)))

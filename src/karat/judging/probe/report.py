@@ -148,9 +148,9 @@ class ProbeReport:
         for attempt in self._attacking():
             if attempt.share:
                 best.setdefault(attempt.name, []).append(attempt)
-        ordered = sorted(best.values(), key=lambda tried: -sum(a.share for a in tried))
+        ordered = sorted(best.values(), key=lambda row: -sum(a.share for a in row))
         return [
-            max(tried, key=lambda a: (a.share, a.after - a.before)) for tried in ordered
+            max(row, key=lambda a: (a.share, a.after - a.before)) for row in ordered
         ]
 
     def tables(self) -> list[Table]:
@@ -225,14 +225,14 @@ class ProbeReport:
     ) -> list[SuccessRate]:
         """A rate for each name, with p-values adjusted for their number."""
         failed = Counter(name(*pair) for pair in self.failed if pair[0] != CONTROL)
-        tried: dict[str, list[Attempt]] = {}
+        groups: dict[str, list[Attempt]] = {}
         for attempt in self._attacking():
-            tried.setdefault(name(attempt.family, attempt.attack), []).append(attempt)
+            groups.setdefault(name(attempt.family, attempt.attack), []).append(attempt)
         for title in failed:
-            tried.setdefault(title, [])
+            groups.setdefault(title, [])
         shares = [
-            self._rate(title, tried[title], failed[title], binary=binary)
-            for title in tried
+            self._rate(title, groups[title], failed[title], binary=binary)
+            for title in groups
         ]
         adjusted = holm([1.0 if share.p is None else share.p for share in shares])
         return [
@@ -241,25 +241,30 @@ class ProbeReport:
         ]
 
     def _rate(
-        self, name: str, tried: Sequence[Attempt], failed: int, *, binary: bool = False
+        self,
+        name: str,
+        attempts: Sequence[Attempt],
+        failed: int,
+        *,
+        binary: bool = False,
     ) -> SuccessRate:
-        found = _by_passage(tried)
-        queries = {attempt.passage: attempt.query for attempt in tried}
-        _, clusters = np.unique([queries[p] for p in found], return_inverse=True)
+        shares = _by_passage(attempts)
+        queries = {attempt.passage: attempt.query for attempt in attempts}
+        _, clusters = np.unique([queries[p] for p in shares], return_inverse=True)
         controls = _by_passage(self._controls())
-        rates = np.array([_mean(row) for row in found.values()], float)
-        both = [passage for passage in found if passage in controls]
-        excess = [_mean(found[p]) - _mean(controls[p]) for p in both]
-        strata = [Stratum(*_count(found[p]), *_count(controls[p])) for p in both]
+        rates = np.array([_mean(row) for row in shares.values()], float)
+        both = [passage for passage in shares if passage in controls]
+        excess = [_mean(shares[p]) - _mean(controls[p]) for p in both]
+        strata = [Stratum(*_count(shares[p]), *_count(controls[p])) for p in both]
         return SuccessRate(
             name,
             float(rates.mean()) if len(rates) else float("nan"),
             mean_interval(rates, binary=binary, clusters=clusters),
             _mean(excess) if both else None,
             fisher_test(strata) if both else None,
-            sum(attempt.share > 0 for attempt in tried),
-            len(tried),
-            len(found),
+            sum(attempt.share > 0 for attempt in attempts),
+            len(attempts),
+            len(shares),
             failed,
         )
 

@@ -16,7 +16,7 @@ from karat.data.judgements import Conversation, Failure
 from karat.data.verdicts import Verdict
 from karat.errors import DataError
 from karat.judging.grading import RELEVANT, Pool, allow_failures, grade_pool
-from karat.judging.probe.prompts import ATTACKS, Attack, Goal, controls
+from karat.judging.probe.prompts import ATTACKS, Goal, controls
 from karat.judging.probe.report import GRADE, Attempt, ProbeReport
 from karat.judging.session import JudgeSession
 from karat.judging.support import Context, majority, support
@@ -57,38 +57,27 @@ def probe_grader(
             "there is no passage of grade 0 or 1 to insert attacks into",
             hint="pool deeper: a larger -k brings in less relevant documents",
         )
-    cases: dict[str, tuple[int, str, str, Attack]] = {}
+    cases: list[tuple[str, str, int, str, str]] = []
     attacked: dict[str, dict[str, str]] = {}
     for passage, (query, name) in enumerate(chosen):
         goal = _grade_goal(questions[query])
         for attack in (*controls(goal), *ATTACKS):
-            key = str(len(cases))
-            cases[key] = (passage, query, name, attack)
             text = attack.insert(pooled[query][name], goal)
-            attacked.setdefault(query, {})[key] = text
+            attacked.setdefault(query, {})[str(len(cases))] = text
+            cases.append((attack.name, attack.family, passage, query, name))
     session = allow_failures(JudgeSession.of(judge))
     graded = grade_pool(attacked, questions, session, votes=votes).grades
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
-    for key, (passage, query, name, attack) in cases.items():
-        after = graded[query].get(key)
+    for number, case in enumerate(cases):
+        attack_name, family, _, query, name = case
+        after = graded[query].get(str(number))
         if after is None:
-            failed.append((attack.family, attack.name))
+            failed.append((family, attack_name))
             continue
         before = int(grades[query][name])
-        attempts.append(
-            Attempt(
-                attack.name,
-                attack.family,
-                passage,
-                query,
-                name,
-                before,
-                after.grade,
-                float(after.grade > before),
-                after.reason,
-            )
-        )
+        share = float(after.grade > before)
+        attempts.append(Attempt(*case, before, after.grade, share, after.reason))
     return ProbeReport(attempts, GRADE, failed)
 
 
@@ -185,19 +174,10 @@ def probe_claims(
             failed.append((attack.family, attack.name))
             continue
         found = [v for v in verdicts if v.supported and v.claim in case.unsupported]
-        attempts.append(
-            Attempt(
-                attack.name,
-                attack.family,
-                passage,
-                case.query,
-                case.document,
-                0,
-                len(found),
-                len(found) / len(case.unsupported),
-                found[0].reason if found else "",
-            )
-        )
+        where = (attack.name, attack.family, passage, case.query, case.document)
+        share = len(found) / len(case.unsupported)
+        reason = found[0].reason if found else ""
+        attempts.append(Attempt(*where, 0, len(found), share, reason))
     return ProbeReport(attempts, "claims", failed)
 
 
