@@ -75,9 +75,9 @@ def ask(
 def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:
     """The one JSON object in a reply, or what is wrong.
 
-    Models wrap JSON in fences and add words around it. Where several objects differ, none is
-    believed: one of them may be quoted from a text under judgement. An object that is
-    known to be, reason and all, is no verdict of the model either.
+    Models wrap JSON in fences and add words around it. Where several objects differ,
+    none is believed: one of them may be quoted from a text under judgement. An object
+    that is known to be, reason and all, is no verdict of the model either.
 
     Args:
         text: the reply.
