@@ -127,7 +127,7 @@ def command(**options: Any) -> None:
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
         failed = _explain(inputs, options["explain"], scoring)
-        admit(failed, allowed, judge.bench.failed if judge else ())
+        admit(failed, allowed, judge.session.failed if judge else ())
         return
     if judge is None:
         inputs = track(inputs, len(paths), "scoring")
@@ -135,10 +135,10 @@ def command(**options: Any) -> None:
     if judge is not None:
         _say_unasked(board)
     if options["dry_run"]:
-        rehearse(judge.bench.total, options)
+        rehearse(judge.session.total, options)
         return
     report(board, outputs, options)
-    kinds = judge.bench.failed if judge else ()
+    kinds = judge.session.failed if judge else ()
     failures = gate_failures(gates, board.values())
     conclude(board.values(), failures, len(gates), allowed, kinds)
 
