@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from karat.cli.judges import bench_of, votes_of
+from karat.cli.judge_options import open_session, read_votes
 from karat.cli.options import (
     existing,
     judge_options,
@@ -116,7 +116,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     targets = _targets(options, paths)
-    bench = bench_of(options)
+    bench = open_session(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
         failed = [split([*loaded.values()], bench, targets, options)]
@@ -211,7 +211,7 @@ def _grade(
     known = _known(options, targets)
     todo = unlabelled(pooled, known.documents, people)
     questions = _questions(loaded.values(), options["queries"])
-    votes = votes_of(options)
+    votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
     graded = grade_pool(todo, questions, bench, votes=votes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karat.cli.judges import votes_of
+from karat.cli.judge_options import read_votes
 from karat.cli.saying import say
 from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
@@ -97,7 +97,7 @@ def _probe_claims(
         },
         bench,
         passages=options["probe_passages"] or PASSAGES,
-        votes=votes_of(options),
+        votes=read_votes(options),
     )
     return probed.without_texts() if options["no_text"] else probed
 

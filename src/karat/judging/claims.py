@@ -23,7 +23,7 @@ from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, MOST_VOTES, majority, support
 from karat.llm import Results, Settings, Stage
-from karat.llm.client import as_client
+from karat.llm.callables import as_client
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 
 __all__ = ["Claims"]
@@ -233,7 +233,7 @@ class Claims(Matcher):
             why = "no claims: no reference, an empty one, or no statement"
             text, one = f"queries have {why}", f"query has {why}"
             notices.append(Notice("claims", len(silent), text, tuple(silent[:3]), one))
-        if self.bench.forgetful:
+        if self.bench.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
