@@ -11,7 +11,7 @@ import karat
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.judging import Claims, DryRun, JudgeSession, prompts
 from karat.llm import Settings
-from karat.llm.budget import usage_ahead
+from karat.llm.budget import estimate_usage
 from karat.reading.decoding import decode_json
 from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
@@ -91,7 +91,7 @@ def test_a_resumed_run_says_the_same_as_one_that_was_not_stopped(
 def test_a_server_that_does_not_count_is_taken_at_the_estimate() -> None:
     model = Model(support({}))
     result = judged(model)
-    expected = sum((usage_ahead(prompt) for prompt in model.asked), Usage())
+    expected = sum((estimate_usage(prompt) for prompt in model.asked), Usage())
     assert result.usage.prompt_tokens == expected.prompt_tokens > 0
     assert result.usage.completion_tokens == expected.completion_tokens
 

@@ -199,7 +199,7 @@ def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("karat.reports.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("karat.reports.progress._SHOW_AFTER_SECONDS", 0.0)
     for _ in track("abc", 3, "scoring"):
         while "scoring" not in stream.getvalue():
             pass
@@ -209,6 +209,6 @@ def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_progress_is_silent_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("karat.reports.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("karat.reports.progress._SHOW_AFTER_SECONDS", 0.0)
     assert list(track("abc", 3, "scoring")) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""

@@ -148,9 +148,9 @@ def _judge(options: Mapping[str, Any]) -> Any:
     if options["model"] is None and not options["dry_run"]:
         return None
     # Only who asks a model pays for importing what asks it.
-    from karat.cli.judges import judge_of  # noqa: PLC0415
+    from karat.cli.judge_options import claims_judge  # noqa: PLC0415
 
-    return judge_of(options)
+    return claims_judge(options)
 
 
 def _say_unasked(board: Leaderboard) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from karat.cli.judges import session_of, votes_of
+from karat.cli.judge_options import open_session, read_votes
 from karat.cli.options import (
     existing,
     judge_options,
@@ -20,7 +20,6 @@ from karat.cli.options import (
 from karat.cli.outputs import rehearse
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
@@ -50,7 +49,7 @@ from karat.reading.problems import placed
 from karat.reading.shipped import FORMATS
 from karat.reading.write import format_named, write
 from karat.reports.terminal import show
-from karat.trust import JudgeReport, changes, check_people, compare
+from karat.trust import REPORT_VERSION, JudgeReport, changes, check_people, compare
 
 __all__ = ["command"]
 
@@ -130,7 +129,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     targets = _targets(options, paths)
-    session = session_of(options)
+    session = open_session(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
         failed = [_split([*loaded.values()], session, targets, options)]
@@ -221,7 +220,7 @@ def _grade(
     labels = known.documents
     todo = unlabelled(pooled, labels, people)
     questions = _questions(loaded.values(), options["queries"])
-    votes = votes_of(options)
+    votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
     graded = grade_pool(todo, questions, session, votes=votes)
@@ -352,7 +351,7 @@ def _split(
         return {}
     if options["json"]:
         facts = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": REPORT_VERSION,
             "source": session.source,
             **split.to_dict(texts=not options["no_text"]),
             "probe": None if probe is None else probe.to_dict(),
@@ -379,7 +378,7 @@ def _probe_claims(
         for query, documents in run.rankings(policies)
     }
     passages = options["probe_passages"] or PASSAGES
-    votes = votes_of(options)
+    votes = read_votes(options)
     probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
     return probe.without_texts() if options["no_text"] else probe
 

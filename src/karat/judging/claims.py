@@ -23,7 +23,7 @@ from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, Context, majority, support
 from karat.llm import Results, Settings, Stage
 from karat.llm.budget import tokens_of
-from karat.llm.client import as_client
+from karat.llm.callables import as_client
 from karat.matching.matcher import Matcher
 
 __all__ = ["Claims", "contexts_of"]
@@ -219,7 +219,7 @@ class Claims(Matcher):
             text, one = f"queries have {why}", f"query has {why}"
             examples = tuple(without[:3])
             notices.append(Notice("claims", len(without), text, examples, one))
-        if self.session.forgetful:
+        if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.judging.FunctionClient(function, model=NAME) keeps its replies"

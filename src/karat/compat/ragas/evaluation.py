@@ -21,7 +21,7 @@ from karat.compat.ragas.metrics.scoring import (
 )
 from karat.data.tables import counted
 from karat.errors import UnknownNameError, UsageError
-from karat.llm import awaited
+from karat.llm import run_sync
 from karat.results.scores import MetricScores
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
@@ -95,7 +95,7 @@ def evaluate(
     samples, chosen = _read(dataset, metrics)
     results = _compare(samples, chosen)
     if judged := _judged(chosen):
-        results |= awaited(lambda: _judge(samples, judged, llm))
+        results |= run_sync(lambda: _judge(samples, judged, llm))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 

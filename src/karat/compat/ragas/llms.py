@@ -58,7 +58,7 @@ def bench_of(llm: Model) -> JudgeSession:
 
 def _usual(client: Client) -> Settings:
     # Replies that no other process could find again need no file.
-    journal = JOURNAL if getattr(client, "lasting", True) else None
+    journal = JOURNAL if getattr(client, "persistent", True) else None
     if getattr(client, "is_async", True):
         return Settings(concurrency=_AT_ONCE, journal=journal)
     # What is not async may not bear several calls at once, and cannot be given up.

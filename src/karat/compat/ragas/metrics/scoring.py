@@ -21,7 +21,7 @@ from karat.errors import (
     UsageError,
 )
 from karat.judging import JudgeSession
-from karat.llm import awaited
+from karat.llm import run_sync
 
 __all__ = ["ComparingMetric", "JudgedMetric", "MetricResult", "Scorer", "failed"]
 
@@ -142,7 +142,7 @@ class JudgedMetric(Scorer):
             if not isinstance(fields, MetricResult)
         ]
         try:
-            await bench.ahear(jobs)
+            await bench.arun_jobs(jobs)
         except (CallError, IncompleteError, OfflineMissError) as error:
             # Rows that were done by then keep their scores.
             found = [
@@ -189,7 +189,7 @@ class SingleTurnCalls(JudgedMetric):
     ) -> float:
         """The same, from plain code."""
         del callbacks
-        return awaited(lambda: self.single_turn_ascore(sample))
+        return run_sync(lambda: self.single_turn_ascore(sample))
 
 
 class KeywordCalls(JudgedMetric):
@@ -207,7 +207,7 @@ class KeywordCalls(JudgedMetric):
 
     def score(self, **row: Any) -> MetricResult:
         """What `ascore` gives, from plain code."""
-        return awaited(lambda: self.result(self._sample(row)))
+        return run_sync(lambda: self.result(self._sample(row)))
 
     async def abatch_score(
         self, inputs: Sequence[Mapping[str, Any]]
@@ -217,7 +217,7 @@ class KeywordCalls(JudgedMetric):
 
     def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
         """The same, from plain code."""
-        return awaited(lambda: self.abatch_score(inputs))
+        return run_sync(lambda: self.abatch_score(inputs))
 
     def _sample(self, row: Mapping[str, Any]) -> SingleTurnSample:
         if unknown := [name for name in row if name not in self.needs]:

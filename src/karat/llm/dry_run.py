@@ -1,4 +1,4 @@
-"""What a hearing would cost, without making a call."""
+"""Estimating the calls, tokens and cost of a run without making a call."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.errors import CallError, Refused
-from karat.llm.budget import usage_ahead
-from karat.llm.journal import Journal
-from karat.llm.keys import Keys
+from karat.llm.budget import estimate_usage
+from karat.llm.cached_calls import is_final
+from karat.llm.journal import Journal, PromptKeys
 from karat.llm.progress import Stage
 from karat.llm.protocol import Client
 from karat.llm.run_jobs import Job
@@ -20,17 +20,17 @@ __all__ = ["Estimate", "estimate", "unanswered"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a hearing would take.
+    """What a run would take.
 
     Attributes:
-        rows: rows to be heard.
+        rows: rows of the run.
         calls: calls to be made, equal prompts counted once.
         cached: replies the journal already holds.
         prompt_tokens: tokens to be sent, estimated from the length of the prompts.
         completion_tokens: tokens to be received, at an assumed length.
         cost: what they cost, if prices are known.
         unseen: rows that may need further calls, depending on the replies.
-        stages: what is done to how many things; rows are judged unless told.
+        stages: what is done to how many rows (default: judging all of them).
 
     Example:
         >>> print(Estimate(20, 18, 4, 9_000, 4_608, 0.0125, unseen=3))
@@ -83,23 +83,20 @@ def estimate(
     settings: Settings | None = None,
     assume: Callable[[Prompt], str | None] | None = None,
 ) -> Estimate:
-    """The calls and tokens a hearing would need now, given what the journal holds.
+    """The calls and tokens a run would need now, given the replies in the journal.
 
-    Each judge is followed as far as replies are known. `assume` may make up a likely
-    reply to a prompt, so that a judge can be followed beyond it. Nothing is written.
+    Each job is followed as far as replies are known. `assume` may make up a likely
+    reply to a prompt, so that a job can be followed further. Nothing is written.
     """
     settings = settings or Settings()
-    with Journal(settings.journal, only_read=True) as journal:
-        walk = _Walk(journal, Keys(client), settings, assume)
-        unseen = sum(walk.follow(job) for job in jobs)
-    usage = Usage(
-        sum(ahead.prompt_tokens for ahead in walk.ahead.values()),
-        sum(ahead.completion_tokens for ahead in walk.ahead.values()),
-    )
+    with Journal(settings.journal, read_only=True) as journal:
+        replay = _Replay(journal, PromptKeys(client), settings, assume)
+        unseen = sum(not replay.finishes(job) for job in jobs)
+    usage = sum(replay.usage.values(), Usage())
     return Estimate(
         len(jobs),
-        len(walk.ahead),
-        len(walk.cached),
+        len(replay.usage),
+        len(replay.cached),
         usage.prompt_tokens,
         usage.completion_tokens,
         settings.prices.cost(usage) if settings.prices else None,
@@ -110,57 +107,53 @@ def estimate(
 def unanswered(
     jobs: Sequence[Job[Any]], client: Client, settings: Settings
 ) -> list[int]:
-    """The places of the judges for whom the journal does not hold every reply."""
-    with Journal(settings.journal, only_read=True) as journal:
-        walk = _Walk(journal, Keys(client), settings, None)
-        return [place for place, job in enumerate(jobs) if walk.follow(job)]
+    """The positions of the jobs for which the journal lacks a reply."""
+    with Journal(settings.journal, read_only=True) as journal:
+        replay = _Replay(journal, PromptKeys(client), settings, None)
+        return [row for row, job in enumerate(jobs) if not replay.finishes(job)]
 
 
-class _Walk:
+class _Replay:
+    """Runs jobs on the replies of the journal, and on assumed ones."""
+
     def __init__(
         self,
         journal: Journal,
-        keys: Keys,
+        keys: PromptKeys,
         settings: Settings,
         assume: Callable[[Prompt], str | None] | None,
     ) -> None:
-        self.ahead: dict[bytes, Usage] = {}
+        self.usage: dict[bytes, Usage] = {}
         self.cached: set[bytes] = set()
         self._journal = journal
         self._keys = keys
         self._settings = settings
         self._assume = assume
 
-    def follow(self, job: Job[Any]) -> bool:
-        """Follow one judge; whether it was left before its end."""
-        judge = job()
+    def finishes(self, job: Job[Any]) -> bool:
+        """Whether a job gets every reply that it needs."""
+        conversation = job()
         try:
-            prompt = next(judge)
+            prompt = next(conversation)
             while (reply := self._reply(prompt)) is not None:
                 if isinstance(reply, Reply):
-                    prompt = judge.send(reply)
+                    prompt = conversation.send(reply)
                 else:
-                    prompt = judge.throw(reply)
+                    prompt = conversation.throw(reply)
         except (StopIteration, CallError):
-            return False
+            return True
         finally:
-            judge.close()
-        return True
+            conversation.close()
+        return False
 
     def _reply(self, prompt: Prompt) -> Reply | CallError | None:
         key = self._keys.of(prompt)
-        kept = self._journal.get(key)
-        if kept is not None and self._final(kept.status):
+        stored = self._journal.get(key)
+        if stored is not None and is_final(stored.status, self._settings):
             self.cached.add(key)
-            if kept.status in ("ok", "invalid"):
-                return kept.reply()
-            return Refused(kept.text)
-        self.ahead[key] = usage_ahead(prompt, self._settings.reply_tokens)
+            if stored.status in ("ok", "invalid"):
+                return stored.reply()
+            return Refused(stored.text)
+        self.usage[key] = estimate_usage(prompt, self._settings.reply_tokens)
         text = self._assume(prompt) if self._assume else None
         return None if text is None else Reply(text)
-
-    def _final(self, status: str) -> bool:
-        """Whether what is kept is used as it is, as a hearing would."""
-        if status == "ok" or self._settings.offline:
-            return True
-        return status != "transient" and not self._settings.retry_errors

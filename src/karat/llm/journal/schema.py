@@ -1,4 +1,4 @@
-"""Opening a journal: private, of this layout, and never somebody else's file."""
+"""Opening the SQLite file of a journal: its table, its version, its permissions."""
 
 import sqlite3
 import stat
@@ -10,7 +10,7 @@ from karat.errors import FormatError, UsageError
 
 __all__ = ["connect", "make_private", "refuse_foreign"]
 
-_OWNER = 0x6B617261
+_APPLICATION_ID = 0x6B617261
 _VERSION = 2
 _PRAGMAS = ("busy_timeout=30000", "journal_mode=wal", "synchronous=full")
 _TABLE = """
@@ -32,24 +32,24 @@ CREATE TABLE IF NOT EXISTS replies (
     written REAL NOT NULL,
     cut INTEGER NOT NULL DEFAULT 0
 )"""
-# Where every SQLite file says what it is, and whose.
+# The header of every SQLite file, and where it holds the application id.
 _MAGIC = b"SQLite format 3\0"
-_OWNER_AT = slice(68, 72)
+_ID_BYTES = slice(68, 72)
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse what is no journal before anything about it is changed."""
+    """Refuse a file that is not a journal, before anything about it is changed."""
     if not path.exists():
         return
     if not stat.S_ISREG(path.stat().st_mode):
-        raise UsageError(f"cannot keep a journal at {path}: it is no regular file")
+        raise UsageError(f"cannot keep a journal at {path}: it is not a regular file")
     with path.open("rb") as stream:
-        head = stream.read(_OWNER_AT.stop)
-    if not head or _beside(path).exists():
-        # Empty, or with its latest pages beside it: SQLite will say.
+        head = stream.read(_ID_BYTES.stop)
+    if not head or _wal(path).exists():
+        # Empty, or with its latest pages in the WAL: SQLite will check it.
         return
-    owner = int.from_bytes(head[_OWNER_AT], "big")
-    if not head.startswith(_MAGIC) or owner != _OWNER:
+    application = int.from_bytes(head[_ID_BYTES], "big")
+    if not head.startswith(_MAGIC) or application != _APPLICATION_ID:
         raise FormatError(
             "is a file of something else, not a journal",
             path=path,
@@ -58,7 +58,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """A folder and a file that nobody else may read, and that git does not see."""
+    """Make a folder and a file that only the user may read, and that git ignores."""
     folder = path.parent
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True)
@@ -74,64 +74,64 @@ def make_private(path: Path) -> None:
         path.chmod(0o600)
 
 
-def connect(path: Path | None, *, only_read: bool = False) -> sqlite3.Connection:
-    """A connection to the journal at a path; None is one in memory."""
+def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection to the journal at a path, or in memory if that is None."""
     if path is None:
-        place = ":memory:"
-    elif not only_read:
-        place = str(path)
+        target = ":memory:"
+    elif not read_only:
+        target = str(path)
     else:
-        # Where nobody writes, SQLite could not even make the files it shares.
-        how = "mode=ro" if _beside(path).exists() else "immutable=1"
-        place = f"file:{quote(str(path))}?{how}"
-    # One thread reads and one writes; SQLite's own lock keeps them apart.
+        # Without a WAL, SQLite would need to make files in a read-only folder.
+        mode = "mode=ro" if _wal(path).exists() else "immutable=1"
+        target = f"file:{quote(str(path))}?{mode}"
+    # One thread reads and one writes; SQLite's own lock separates them.
     connection = sqlite3.connect(
-        place, isolation_level=None, check_same_thread=False, uri=only_read
+        target, isolation_level=None, check_same_thread=False, uri=read_only
     )
     try:
-        if only_read:
-            _look_at(connection, path)
+        if read_only:
+            _inspect(connection, path)
         else:
-            _lay_out(connection, path)
+            _create(connection, path)
     except (sqlite3.Error, FormatError):
         connection.close()
         raise
     return connection
 
 
-def _beside(path: Path) -> Path:
-    """Where SQLite keeps the latest pages."""
+def _wal(path: Path) -> Path:
+    """The file in which SQLite keeps the latest pages."""
     return path.with_name(f"{path.name}-wal")
 
 
-def _look_at(connection: sqlite3.Connection, path: Path | None) -> tuple[bool, int]:
-    """Whether there is a table, and of which layout; somebody else's is refused."""
+def _inspect(connection: sqlite3.Connection, path: Path | None) -> tuple[bool, int]:
+    """Whether there is a table, and its version; other databases are refused."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if tables and owner != _OWNER:
+    if tables and application != _APPLICATION_ID:
         raise FormatError("a database of something else, not a journal", path=path)
     if version > _VERSION:
         raise FormatError(f"written by a newer karat (layout {version})", path=path)
     return tables > 0, version
 
 
-def _lay_out(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Make the table in a new file; give one of the first layout what it lacks."""
-    there, version = _look_at(connection, path)
-    if not there:
-        # Before anything else, so that a killed process leaves a file that says whose.
-        connection.execute(f"PRAGMA application_id = {_OWNER}")
+def _create(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Create the table in a new file; upgrade one of an older version."""
+    exists, version = _inspect(connection, path)
+    if not exists:
+        # First, so that a process killed here leaves a file that is recognised.
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
-    if not there:
+    if not exists:
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute(_TABLE)
     elif version < _VERSION:
-        _bring_up(connection)
+        _upgrade(connection)
 
 
-def _bring_up(connection: sqlite3.Connection) -> None:
+def _upgrade(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     # Another process may have been faster.

@@ -1,4 +1,4 @@
-"""The model that a command asks: from its options to a session."""
+"""The options of a command that asks a model, as a session with that model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import Any
 
 import click
 
-from karat.cli.meter import Meter
+from karat.cli.judging_progress import JudgingProgress
 from karat.errors import ParameterError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession
 from karat.llm import Prices, Settings
 from karat.llm.budget import Budget
-from karat.llm.endpoint import OpenAIClient
+from karat.llm.openai_client import OpenAIClient
 from karat.llm.settings import JOURNAL
 
-__all__ = ["judge_of", "session_of", "votes_of"]
+__all__ = ["claims_judge", "open_session", "read_votes"]
 
-# What Settings call what the options name.
+# The field of Settings for each option.
 _SETTINGS = {
     "concurrency": "concurrency",
     "rpm": "requests_per_minute",
@@ -31,8 +31,8 @@ _SETTINGS = {
 }
 
 
-def session_of(options: Mapping[str, Any]) -> JudgeSession:
-    """The model that the options name, and how it is asked."""
+def open_session(options: Mapping[str, Any]) -> JudgeSession:
+    """The model that the options name, with its settings."""
     if options["model"] is None:
         raise UsageError(
             "no model to ask: add --model NAME, and OPENAI_API_KEY or --base-url for "
@@ -51,15 +51,15 @@ def session_of(options: Mapping[str, Any]) -> JudgeSession:
         )
     budget = Budget(prices, options["max_calls"], options["max_cost"])
     journal = Path(options["journal"]) if options["journal"] else JOURNAL
-    meter = Meter(budget, journal)
-    told = {
+    progress = JudgingProgress(budget, journal)
+    given = {
         name: options[option]
         for option, name in _SETTINGS.items()
         if options[option] is not None
     }
     try:
         settings = Settings(
-            journal=journal, prices=prices, budget=budget, progress=meter, **told
+            journal=journal, prices=prices, budget=budget, progress=progress, **given
         )
     except ParameterError as error:
         flags = {name: option for option, name in _SETTINGS.items()}
@@ -67,29 +67,29 @@ def session_of(options: Mapping[str, Any]) -> JudgeSession:
         raise ParameterError(
             flag, error.parameter, error.must_be, error.value
         ) from None
-    meter.attend(click.get_current_context())
+    progress.attach(click.get_current_context())
     return (DryRun if options["dry_run"] else JudgeSession)(client, settings)
 
 
 def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What is sent with every prompt; a parameter by name beats the option for it."""
-    longest = options["max_tokens"]
-    if longest is None:
+    """Sent with every prompt; a parameter by name beats the option for it."""
+    limit = options["max_tokens"]
+    if limit is None:
         return dict(options["parameters"])
-    if longest < 1:
-        raise ParameterError("--max-tokens", "tokens", "an integer >= 1", longest)
-    return {"max_tokens": longest, **options["parameters"]}
+    if limit < 1:
+        raise ParameterError("--max-tokens", "tokens", "an integer >= 1", limit)
+    return {"max_tokens": limit, **options["parameters"]}
 
 
-def votes_of(options: Mapping[str, Any]) -> int:
-    """How many assessors decide."""
+def read_votes(options: Mapping[str, Any]) -> int:
+    """How many votes decide."""
     votes: int = 1 if options["votes"] is None else options["votes"]
     if votes < 1:
         raise ParameterError("--votes", "votes", "an integer >= 1", votes)
     return votes
 
 
-def judge_of(options: Mapping[str, Any]) -> Claims:
+def claims_judge(options: Mapping[str, Any]) -> Claims:
     """The judge of claims that the options name."""
-    session = session_of(options)
-    return Claims(session, votes=votes_of(options), texts=not options["no_text"])
+    session = open_session(options)
+    return Claims(session, votes=read_votes(options), texts=not options["no_text"])

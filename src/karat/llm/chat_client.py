@@ -9,19 +9,23 @@ from typing import Any
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient, UsageError
-from karat.llm.addresses import read_address
-from karat.llm.calling import Calls, raised
-from karat.llm.completions import error_in, read_reply, read_word, useless
-from karat.llm.secrecy import scrub
-from karat.llm.sending import check_secrets, sendable
-from karat.llm.server_errors import complaint, retry_after
+from karat.llm.callables import ThreadedFunction, to_call_error
+from karat.llm.completions import (
+    embedded_error,
+    read_reply,
+    text_or_none,
+    unusable_reply,
+)
+from karat.llm.credentials import check_secrets, read_address, replace_surrogates
+from karat.llm.redaction import redact
+from karat.llm.server_errors import retry_after, status_error
 
 __all__ = ["ChatClient"]
 
-# What is sent along and decides no answer; some of it may hold a key.
+# Sent along, but not part of what decides the answer; some may hold a key.
 _TRANSPORT = {"api_key", "extra_headers", "extra_query", "timeout"}
-# Errors of the usual libraries, by name, since none of them need be installed.
-_UNREACHED = {"APIConnectionError", "TransportError"}
+# Errors of the usual libraries, by name, since they need not be installed.
+_UNREACHABLE = {"APIConnectionError", "TransportError"}
 _UNREADABLE = {"JSONDecodeError", "APIResponseValidationError"}
 _ERRORS = 400
 # As many connections as HTTP libraries keep, and a few more.
@@ -35,23 +39,22 @@ class ChatClient:
     parameters given here, and nothing else: no temperature, no schema of the reply. An
     async client serves one event loop; once that is closed, another.
 
-    Replies are kept under the client's `base_url`. A client without one cannot be told
-    from another of its class: give it a `name`, or its replies are used in this process
-    only.
+    Replies are kept under the client's `base_url`. A client without one looks like any
+    other of its class: give it a `name`, or its replies are used in this process only.
 
     Args:
         model: the model's name, such as `gpt-4o-mini`.
         client: any object with `chat.completions.create(model=..., messages=...)`.
         parameters: sent along with every prompt.
-        name: what a client without an address is known by.
+        name: identifies a client without an address.
 
     Attributes:
         endpoint: the client's `base_url`, or else `python:` and its name or class.
-        model: the model's name, and what tells a passing client from others.
+        model: the model's name; unique to this object if it is not persistent.
         parameters: what is sent along with every prompt and decides the answer.
         is_async: whether `create` is to be awaited.
-        lasting: whether its replies can be found again by another process.
-        label: how labels name it: by the model's name.
+        persistent: whether another process can use its replies.
+        label: its name in labels: the model's name.
 
     Example:
         >>> class Local:
@@ -71,26 +74,26 @@ class ChatClient:
         *,
         name: str | None = None,
     ) -> None:
-        create = _create_of(client)
-        if wrong := {"messages", "stream"}.intersection(parameters or {}):
-            raise UsageError(f"{min(wrong)} is no parameter of a model")
-        address = _address_of(client)
+        create = _create_method(client)
+        if reserved := {"messages", "stream"}.intersection(parameters or {}):
+            raise UsageError(f"{min(reserved)} is not a parameter of a model")
+        address = _address(client)
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         self.endpoint = address or f"python:{name or kind}"
-        self.lasting = bool(address or name)
+        self.persistent = bool(address or name)
         self.label = self._model = model
-        passing = f"{model} of this process {uuid.uuid4().hex[:12]}"
-        self.model = model if self.lasting else passing
+        temporary = f"{model} of this process {uuid.uuid4().hex[:12]}"
+        self.model = model if self.persistent else temporary
         self._sent = dict(parameters or {})
         kept = {k: v for k, v in self._sent.items() if k not in _TRANSPORT}
         self.parameters: Mapping[str, Any] = json.loads(json.dumps(kept, default=repr))
-        self._calls = Calls(create)
+        self._call = ThreadedFunction(create)
         # The methods of OpenAI's clients are wrapped in plain functions.
         wrapped = inspect.iscoroutinefunction(inspect.unwrap(create))
-        self.is_async = wrapped or self._calls.is_async
+        self.is_async = wrapped or self._call.is_async
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
-        self._key = read_word(getattr(client, "api_key", None))
+        self._key = text_or_none(getattr(client, "api_key", None))
         check_secrets(self.parameters, self._key)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -99,28 +102,28 @@ class ChatClient:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The model's answer to a prompt."""
-        self._settle()
+        self._check_loop()
         messages = [
-            {"role": "system", "content": sendable(prompt.system)},
-            {"role": "user", "content": sendable(prompt.user)},
+            {"role": "system", "content": replace_surrogates(prompt.system)},
+            {"role": "user", "content": replace_surrogates(prompt.user)},
         ]
         for _ in range(_MOST_CONNECTIONS):
-            completion, error = await self._calls(
+            completion, error = await self._call(
                 model=self._model, messages=messages, **self._sent
             )
-            if not _is_left_over(error):
+            if not _is_stale_connection(error):
                 break
         if error is not None:
-            raise self._problem(error, f"{prompt.system}\n{prompt.user}")
-        if (refused := error_in(completion)) is not None:
-            raise self._complaint(*refused)
-        found = read_reply(completion, self.endpoint, self._model, self._key)
-        if isinstance(found, Reply):
-            return found
-        raise found
+            raise self._to_call_error(error, f"{prompt.system}\n{prompt.user}")
+        if (failure := embedded_error(completion)) is not None:
+            raise self._status_error(*failure)
+        reply = read_reply(completion, self.endpoint, self._model, self._key)
+        if isinstance(reply, Reply):
+            return reply
+        raise reply
 
-    def _settle(self) -> None:
-        """Refuse a second event loop, where connections of the first would hang."""
+    def _check_loop(self) -> None:
+        """Refuse a second event loop: connections of the first would hang there."""
         if not self.is_async:
             return
         loop = asyncio.get_running_loop()
@@ -135,37 +138,37 @@ class ChatClient:
                 always=True,
             )
 
-    def _problem(self, error: Exception, sent: str) -> CallError:
-        """What the client's own error means, by its status or by its name."""
+    def _to_call_error(self, error: Exception, sent: str) -> CallError:
+        """The call error for what the client raised, by its status or its name."""
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= _ERRORS:
-            said = getattr(error, "body", None) or str(error)
+            body = getattr(error, "body", None) or str(error)
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             wait = retry_after({name.lower(): headers[name] for name in headers})
-            return self._complaint(status, said, wait, sent)
+            return self._status_error(status, body, wait, sent)
         names = {kind.__name__ for kind in type(error).__mro__}
-        if names & _UNREACHED:
+        if names & _UNREACHABLE:
             return Transient(
                 f"cannot reach {self.endpoint}; is the server running, and is the "
                 "client's base_url right?",
-                detail=self._clean(str(error.__cause__ or error)),
+                detail=self._redact(str(error.__cause__ or error)),
                 paid=any("Timeout" in name for name in names),
             )
         if names & _UNREADABLE:
-            return useless(self.endpoint, "is not whole JSON")
-        return raised(self.endpoint, error, self._clean)
+            return unusable_reply(self.endpoint, "is not complete JSON")
+        return to_call_error(self.endpoint, error, self._redact)
 
-    def _complaint(
-        self, status: int, said: object, wait: float | None = None, sent: str = ""
+    def _status_error(
+        self, status: int, body: object, wait: float | None = None, sent: str = ""
     ) -> CallError:
-        where = (self.endpoint, self._model)
-        return complaint(status, said, *where, self._clean, wait, sent=sent)
+        names = (self.endpoint, self._model)
+        return status_error(status, body, *names, self._redact, wait, sent=sent)
 
-    def _clean(self, text: str) -> str:
-        return scrub(text, [self._key])
+    def _redact(self, text: str) -> str:
+        return redact(text, [self._key])
 
 
-def _create_of(client: Any) -> Callable[..., Any]:
+def _create_method(client: Any) -> Callable[..., Any]:
     try:
         create: Callable[..., Any] = client.chat.completions.create
     except AttributeError:
@@ -176,7 +179,7 @@ def _create_of(client: Any) -> Callable[..., Any]:
     return create
 
 
-def _address_of(client: Any) -> str | None:
+def _address(client: Any) -> str | None:
     try:
         return read_address(str(getattr(client, "base_url", "")))[0]
     except UsageError:
@@ -184,6 +187,6 @@ def _address_of(client: Any) -> str | None:
         return None
 
 
-def _is_left_over(error: Exception | None) -> bool:
-    """Whether a call met a connection of an event loop that is closed by now."""
+def _is_stale_connection(error: Exception | None) -> bool:
+    """Whether a call used a connection of an event loop that is closed by now."""
     return isinstance(error, RuntimeError) and "loop is closed" in str(error)

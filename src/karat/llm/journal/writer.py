@@ -1,4 +1,4 @@
-"""Group commit: many replies in one transaction, each waiting until it is on disk."""
+"""Writing to the journal in batches: many replies in one transaction."""
 
 import asyncio
 import sqlite3
@@ -7,23 +7,22 @@ from typing import Self
 
 from karat.data.judgements import Prompt
 from karat.errors import IncompleteError
-from karat.llm.journal import Entry, Journal
-from karat.llm.keys import Keys
+from karat.llm.journal.journal import Entry, Journal, PromptKeys
 
-__all__ = ["Recorder"]
+__all__ = ["JournalWriter"]
 
 
-class Recorder:
-    """Writes to the journal beside the event loop, a batch at a time.
+class JournalWriter:
+    """Writes to the journal in a thread, a batch at a time.
 
-    While one batch is being written the next one gathers, so that the disk's pace never
-    slows the calls down. Leaving the context writes whatever has gathered.
+    While one batch is written the next one is collected, so that a slow disk does not
+    slow the calls down. Leaving the context writes the last batch.
     """
 
-    def __init__(self, journal: Journal, keys: Keys) -> None:
+    def __init__(self, journal: Journal, keys: PromptKeys) -> None:
         self._journal = journal
         self._keys = keys
-        self._gathered: list[tuple[bytes, Prompt, Entry]] = []
+        self._batch: list[tuple[bytes, Prompt, Entry]] = []
         self._written: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="karat-journal")
@@ -36,14 +35,14 @@ class Recorder:
             await self._writing
         self._thread.shutdown()
 
-    async def keep(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
-        """Keep what became of a prompt; it is on the disk when this returns."""
-        self._gathered.append((key, prompt, entry))
+    async def write(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
+        """Store the entry of a prompt; it is on the disk when this returns."""
+        self._batch.append((key, prompt, entry))
         if self._written is None:
             self._written = asyncio.get_running_loop().create_future()
         if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
-        # Shielded: one impatient caller must not take back the batch of all.
+            self._writing = asyncio.create_task(self._write_batches())
+        # Shielded: a caller that is cancelled must not cancel the batch of all.
         await asyncio.shield(self._written)
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
@@ -52,30 +51,31 @@ class Recorder:
         try:
             await loop.run_in_executor(self._thread, self._journal.mark_invalid, keys)
         except sqlite3.Error as error:
-            raise _full(self._journal, error) from None
+            raise _write_error(self._journal, error) from None
 
-    async def _write(self) -> None:
+    async def _write_batches(self) -> None:
         loop = asyncio.get_running_loop()
         while self._written is not None:
-            batch, written = self._gathered, self._written
-            self._gathered, self._written = [], None
+            batch, written = self._batch, self._written
+            self._batch, self._written = [], None
             work = loop.run_in_executor(
                 self._thread, self._journal.write, self._keys, batch
             )
-            # Waited for, not awaited: whatever happens is told to whoever waits.
+            # Not awaited: an error is passed on to those who wait for the batch.
             await asyncio.wait([work])
             error = work.exception()
             if error is None:
                 written.set_result(None)
                 continue
-            full = isinstance(error, sqlite3.Error)
-            written.set_exception(_full(self._journal, error) if full else error)
-            # Whoever waited may be gone; that is no reason to complain.
+            if isinstance(error, sqlite3.Error):
+                error = _write_error(self._journal, error)
+            written.set_exception(error)
+            # Marked as retrieved, since nobody may be waiting any more.
             written.exception()
         self._writing = None
 
 
-def _full(journal: Journal, error: BaseException) -> IncompleteError:
+def _write_error(journal: Journal, error: BaseException) -> IncompleteError:
     return IncompleteError(
         f"cannot write to the journal {journal.path}: {error} (is the disk full?)"
     )

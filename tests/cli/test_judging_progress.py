@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.cli.meter import Meter
+from karat.cli.judging_progress import JudgingProgress
 from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.judgements import Usage
@@ -57,12 +57,12 @@ class Never(AtOnce):
         del act
 
 
-def meter(calls: int = 0, prices: Prices | None = None) -> Meter:
+def meter(calls: int = 0, prices: Prices | None = None) -> JudgingProgress:
     budget = Budget(prices)
     for _ in range(calls):
         budget.begin(Usage())
         budget.settle(Usage(), Usage(400, 100))
-    return Meter(budget, JOURNAL)
+    return JudgingProgress(budget, JOURNAL)
 
 
 def shown(

@@ -1,23 +1,25 @@
-"""The journal: every reply ever paid for, kept so that none is paid for twice.
+"""The journal: every reply that was paid for, in one SQLite file.
 
-It is one SQLite file. A reply is acknowledged only after the transaction that holds it
-is on the disk, so neither a crash nor a power cut takes it back.
+A reply is acknowledged only after its transaction is on the disk, so that neither a
+crash nor a power cut loses it.
 """
 
+import hashlib
+import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.judgements import Prompt, Reply, Schema, Usage
 from karat.errors import FormatError, KaratError, UsageError
-from karat.llm.keys import Keys
-from karat.llm.opening import connect, make_private, refuse_foreign
+from karat.llm.journal.schema import connect, make_private, refuse_foreign
+from karat.llm.protocol import Client
 
-__all__ = ["Contents", "Entry", "Journal", "storable"]
+__all__ = ["Contents", "Entry", "Journal", "PromptKeys", "storable"]
 
 _READ = """SELECT status, text, attempts, reply_id, reply_model, prompt_tokens,
 completion_tokens, {cut} FROM replies WHERE key = ?"""
@@ -30,7 +32,7 @@ GROUP BY endpoint, model ORDER BY endpoint, model"""
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What became of a prompt: a reply, or the reason why there is none.
+    """The reply to a prompt, or the reason why there is none.
 
     Attributes:
         status: `ok`; `invalid`, a reply no judge could use; `refused`; `transient`.
@@ -40,7 +42,7 @@ class Entry:
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
         cut: whether the reply ended at the longest length allowed.
-        cause: what the client itself raised, if it says so; this is not kept.
+        cause: the exception that the client raised, if any; it is not stored.
     """
 
     status: str
@@ -53,7 +55,7 @@ class Entry:
     cause: BaseException | None = field(default=None, repr=False, compare=False)
 
     def reply(self, *, cached: bool = True) -> Reply:
-        """The reply, as it is given to a judge."""
+        """The reply for a judge."""
         return Reply(self.text, self.usage, self.id, self.model, cached, self.cut)
 
 
@@ -75,11 +77,46 @@ class Contents:
         return self.entries, self.errors, int(tokens)
 
 
-class Journal:
-    """Replies by the name of their prompt, in a file that outlives every crash.
+class PromptKeys:
+    """The key of each prompt to one client: a digest of all that decides the answer.
 
-    Reading and writing may happen in two threads. Without a path nothing is kept. One
-    that is only read may lie where nothing can be written, and is left as it is.
+    It is a SHA-256 over endpoint, model, parameters, the prompt's name and version,
+    its texts and its schema: change any of them and the key is another.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.endpoint = client.endpoint
+        self.model = client.model
+        self.parameters = json.dumps(dict(client.parameters), sort_keys=True)
+        start = json.dumps([self.endpoint, self.model, self.parameters])
+        self._start = hashlib.sha256(start.encode())
+        self._begun: dict[tuple[str, str, str], hashlib._Hash] = {}
+
+    def of(self, prompt: Prompt) -> bytes:
+        """The key of a prompt to this client."""
+        # Prompts of one kind begin alike; that part is digested once.
+        kind = (prompt.name, prompt.version, prompt.system)
+        begun = self._begun.get(kind)
+        if begun is None:
+            begun = self._begun[kind] = self._start.copy()
+            begun.update(json.dumps(kind)[:-1].encode())
+        key = begun.copy()
+        rest = f", {json.dumps(prompt.user)}, {_schema_text(prompt.schema)}]"
+        key.update(rest.encode())
+        return key.digest()
+
+
+def _schema_text(schema: Mapping[str, Any] | None) -> str:
+    if isinstance(schema, Schema):
+        return schema.text
+    return json.dumps(schema, default=dict)
+
+
+class Journal:
+    """Replies by the key of their prompt, in a file that survives every crash.
+
+    One thread may read while another writes. Without a path nothing is kept. A journal
+    opened read-only may be in a place where nothing can be written, and is not changed.
 
     Example:
         >>> with Journal(None) as journal:
@@ -88,25 +125,25 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path | None, *, no_text: bool = False, only_read: bool = False
+        self, path: Path | None, *, no_text: bool = False, read_only: bool = False
     ) -> None:
         self.path = path
         self._no_text = no_text
-        if path is None or (only_read and not path.exists()):
+        if path is None or (read_only and not path.exists()):
             self._writer = self._reader = connect(None)
         else:
-            self._writer, self._reader = self._open(path, only_read=only_read)
+            self._writer, self._reader = self._open(path, read_only=read_only)
         columns = self._reader.execute("SELECT name FROM pragma_table_info('replies')")
-        held = {name for (name,) in columns}
-        self._read = _READ.format(cut="cut" if "cut" in held else "0")
+        names = {name for (name,) in columns}
+        self._read = _READ.format(cut="cut" if "cut" in names else "0")
 
     def _open(
-        self, path: Path, *, only_read: bool
+        self, path: Path, *, read_only: bool
     ) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         try:
             refuse_foreign(path)
-            if only_read:
-                only = connect(path, only_read=True)
+            if read_only:
+                only = connect(path, read_only=True)
                 return only, only
             make_private(path)
             return connect(path), connect(path)
@@ -126,19 +163,21 @@ class Journal:
         self._reader.close()
 
     def get(self, key: bytes) -> Entry | None:
-        """What became of the prompt of this name, if it was ever asked."""
+        """The entry of the prompt with this key, if it was ever asked."""
         try:
             row = self._reader.execute(self._read, (key,)).fetchone()
         except sqlite3.DatabaseError as error:
             raise _damaged(self.path, error) from None
         if row is None:
             return None
-        status, text, attempts, id, model, asked, answered, cut = row
-        usage = Usage(asked, answered)
+        status, text, attempts, id, model, sent, received, cut = row
+        usage = Usage(sent, received)
         return Entry(status, text, attempts, usage, id, model, bool(cut))
 
-    def write(self, keys: Keys, batch: Iterable[tuple[bytes, Prompt, Entry]]) -> None:
-        """Keep these entries: all of them are on the disk when this returns."""
+    def write(
+        self, keys: PromptKeys, batch: Iterable[tuple[bytes, Prompt, Entry]]
+    ) -> None:
+        """Store these entries: all of them are on the disk when this returns."""
         now = time.time()
         rows = [
             self._row(keys, key, prompt, entry, now) for key, prompt, entry in batch
@@ -158,7 +197,7 @@ class Journal:
             raise _damaged(self.path, error) from None
 
     def clear(self, model: str | None = None, *, errors: bool = False) -> int:
-        """Forget everything, or only one model's entries or errors; how many."""
+        """Delete all entries, or only one model's or only errors; returns how many."""
         where, values = "1", list[Any]()
         if model is not None:
             where, values = "model = ?", [model]
@@ -188,7 +227,7 @@ class Journal:
                     self._writer.execute("ROLLBACK")
 
     def _row(
-        self, keys: Keys, key: bytes, prompt: Prompt, entry: Entry, now: float
+        self, keys: PromptKeys, key: bytes, prompt: Prompt, entry: Entry, now: float
     ) -> tuple[Any, ...]:
         text = None if self._no_text else storable(f"{prompt.system}\n\n{prompt.user}")
         return (
@@ -202,7 +241,7 @@ class Journal:
 
 
 def storable(text: str) -> str:
-    """SQLite keeps no lone surrogates; they become what JSON would write."""
+    """The text with lone surrogates escaped, since SQLite cannot store them."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
