@@ -13,10 +13,16 @@ from karat.data.gold import JUDGES
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import FormatError
-from karat.reading.columnar.trec_chunks import BOM, Chunk
-from karat.reading.columnar.trec_lines import QRELS, checked_lines, is_even, nothing_in
-from karat.reading.columnar.trec_run import TrecRun
-from karat.reading.columnar.words import number
+from karat.reading.columnar.decimals import number
+from karat.reading.columnar.trec_lines import (
+    BOM,
+    QRELS,
+    Chunk,
+    checked_lines,
+    is_even,
+    nothing_in,
+)
+from karat.reading.columnar.trec_source import TrecRun
 from karat.reading.streams import open_binary, path_of
 
 __all__ = ["TrecRun", "read_qrels", "read_sources", "write_qrels", "write_run"]
