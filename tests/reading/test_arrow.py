@@ -389,7 +389,7 @@ def test_notices_count_and_name_what_was_seen() -> None:
 
 
 @pytest.mark.parametrize("duplicates", ["first", "keep", "collapse"])
-def test_ties_are_of_relevant_documents_with_others(duplicates: str) -> None:
+def test_ties_are_of_relevant_documents_with_others(duplicates: Duplicates) -> None:
     documents, scores = ["a", "a", "b", "c", "d", "e"], [5.0, 5.0, 4.0, 3.0, 3.0, 3.0]
     run = run_of(q=["q"] * 6, d=documents, s=scores)
     labels = {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0, "e": 2.0}}
