@@ -24,7 +24,7 @@ from karat.reading.columnar.arrow_arrays import (
 )
 from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource, Values
 from karat.reading.columnar.byte_column import Column
-from karat.reading.columnar.join import falling
+from karat.reading.columnar.join import negated
 
 __all__ = [
     "ArrowSource",
@@ -301,7 +301,7 @@ class _ArrowRows(Batch):
         if columns.score:
             return numbers_of(*self._batch.column(columns.score))
         if columns.rank:
-            return falling(ranks_of(*self._batch.column(columns.rank)))
+            return negated(ranks_of(*self._batch.column(columns.rank)))
         return None
 
     def texts(self) -> Column | None:

@@ -156,19 +156,19 @@ class ByteColumn:
         rows = [numbers.setdefault(name, len(numbers)) for name in self.names()]
         return distinct(np.array(rows))
 
-    def falling_order(self, group: Ints) -> Ints:
+    def descending_order(self, group: Ints) -> Ints:
         """Rows sorted by group, and within it by text, the last in byte order first."""
         if self.length.max(initial=0) > _LONG:
             names = [*map(_encoded, self.names())]
             ranks = {name: -i for i, name in enumerate(sorted(set(names)))}
-            falling = [np.array([ranks[name] for name in names])]
+            columns = [np.array([ranks[name] for name in names])]
         else:
-            falling = []
+            columns = []
             for rows, word in self.words():
                 column = np.zeros(len(self), np.uint64)
                 column[rows] = word.byteswap()
-                falling.insert(0, ~column)
-        return np.lexsort((*falling, group))
+                columns.insert(0, ~column)
+        return np.lexsort((*columns, group))
 
     def words(self) -> Iterator[tuple[Rows, Keys]]:
         """The texts eight bytes at a time, with the rows whose texts are that long."""

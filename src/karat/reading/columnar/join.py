@@ -16,9 +16,9 @@ from karat.reading.columnar.label_index import LabelIndex, find_repeated, row_ke
 __all__ = [
     "Matches",
     "RepeatedDocument",
-    "falling",
     "find_matches",
     "join_matches",
+    "negated",
     "rank_rows",
 ]
 
@@ -119,7 +119,7 @@ def rank_rows(block: Block, rows: Ints, policies: Policies) -> tuple[Ints, Bools
         same_query[block.start[1:] - 1] = False
         order = None
         if ((values[1:] > values[:-1]) & same_query).any():
-            order = np.lexsort((falling(values), block.row_group))
+            order = np.lexsort((negated(values), block.row_group))
             values = values[order]
             place = _inverse(order)[rows]
         tied = (values[1:] == values[:-1]) & same_query
@@ -150,7 +150,7 @@ def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> I
     rows = members if order is None else order[members]
     documents = block.documents.view(rows).texts()
     moved = np.arange(len(tie))
-    moved[members[documents.falling_order(tie[members])]] = members
+    moved[members[documents.descending_order(tie[members])]] = members
     return moved[place]
 
 
@@ -169,7 +169,7 @@ def _repeated_rows(block: Block, keys: Keys, policies: Policies) -> Ints:
     return rows[order[1:][again]]
 
 
-def falling(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def negated(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Numbers that ascend where the values descend."""
     # The negative of the smallest integer does not exist; its complement does.
     return -values if values.dtype.kind == "f" else ~values

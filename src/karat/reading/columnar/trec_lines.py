@@ -214,9 +214,7 @@ def _tidy(chunk: Chunk, layout: Layout) -> tuple[Chunk, int]:
     lines, remarks = [], 0
     for line in chunk.lines.split(b"\n"):
         found = _fields(line, layout)
-        if found and not layout.count <= len(found) <= layout.most:
-            raise Malformed(chunk.offset)
-        if len(found) > layout.count and _is_several(line):
+        if _miscounted(line, found, layout):
             raise Malformed(chunk.offset)
         if found:
             remarks += len(found) > layout.count
@@ -228,11 +226,6 @@ def _fields(line: bytes, layout: Layout) -> list[bytes]:
     """The columns of a line; none in an empty line or a comment."""
     found = line.split(None, layout.most)
     return [] if found and found[0].startswith(b"#") else found
-
-
-def _is_several(line: bytes) -> bool:
-    """Whether a line has further ones in it, which end as on old Macs."""
-    return b"\r" in line.rstrip()
 
 
 def checked_lines(
@@ -303,7 +296,8 @@ def _miscounted(
         if layout is QRELS and len(line.split()) == RUN.count:
             hint += "; is it a run? then the files are swapped"
         return f"expected {layout.count} columns, found {len(line.split()):,}", hint
-    if len(found) > layout.count and _is_several(line):
+    if len(found) > layout.count and b"\r" in line.rstrip():
+        # Several lines, which end as on old Macs.
         return "a carriage return within the line", "save the file with Unix line ends"
     return None
 
