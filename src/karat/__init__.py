@@ -14,12 +14,16 @@ from karat.version import __version__
 if TYPE_CHECKING:
     from karat.data.evaluations import Evaluation
     from karat.data.gold import Gold
+    from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
+    from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.saved import load
 
 __all__ = [
+    "Corpus",
+    "Dataset",
     "Evaluation",
     "Gold",
     "KaratError",
@@ -28,9 +32,15 @@ __all__ = [
     "aevaluate",
     "evaluate",
     "load",
+    "read_corpus",
+    "read_gold",
+    "read_run",
+    "read_samples",
 ]
 
 _HOMES = {
+    "Corpus": "karat.data.queries",
+    "Dataset": "karat.data.queries",
     "Evaluation": "karat.data.evaluations",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
@@ -38,6 +48,10 @@ _HOMES = {
     "aevaluate": "karat.evaluation",
     "evaluate": "karat.evaluation",
     "load": "karat.reading.saved",
+    "read_corpus": "karat.reading.doors",
+    "read_gold": "karat.reading.doors",
+    "read_run": "karat.reading.doors",
+    "read_samples": "karat.reading.doors",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

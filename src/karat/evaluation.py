@@ -20,7 +20,7 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
-from karat.reading.mapping import renamed
+from karat.reading.meaning.mapping import renamed
 from karat.stats import mean_interval
 from karat.version import __version__
 

@@ -20,7 +20,7 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric
 from karat.metrics.asked import read_asked
-from karat.reading.intake import check_places, take_gold, take_run
+from karat.reading.doors import check_places, take_gold, take_run
 
 __all__ = ["DEFAULT_K", "DEFAULT_METRICS", "prepare"]
 

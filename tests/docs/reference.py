@@ -17,8 +17,8 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
-from karat.reading.meaning.fields import ALIASES, FIELDS
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
+from karat.reading.meaning.aliases import ALIASES, FIELDS
 from karat.reports import REPORTS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

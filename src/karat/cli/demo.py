@@ -11,7 +11,7 @@ import click
 from karat.cli.settings import Command
 from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
-from karat.reading.loading import load
+from karat.reading.doors import load
 from karat.reports import leaderboard, slices, tagged
 from karat.reports.terminal import show, width_of
 

@@ -29,9 +29,9 @@ from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric
 from karat.metrics.asked import read_asked
 from karat.planning import DEFAULT_METRICS
-from karat.reading.loading import load
-from karat.reading.meaning.corpus import read_corpus, with_texts
-from karat.reading.shipped import FORMATS
+from karat.reading.doors import load, read_corpus
+from karat.reading.format import FORMATS
+from karat.reading.meaning.corpus import with_texts
 from karat.reports import REPORTS
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track

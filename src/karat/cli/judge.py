@@ -31,13 +31,12 @@ from karat.judging.injection import PASSAGES, probe_grader
 from karat.judging.relevance import Graded, Pool, completed, unlabelled
 from karat.judging.resistance import Probed
 from karat.judging.retesting import retest
-from karat.reading.format import Role
-from karat.reading.loading import load
-from karat.reading.mapping import mapping_of
-from karat.reading.meaning.corpus import read_corpus
+from karat.reading.doors import load, read_corpus
+from karat.reading.format import FORMATS, name_format
+from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
-from karat.reading.shipped import FORMATS
-from karat.reading.write import format_named, write
+from karat.reading.streams import Role
+from karat.reading.write import write
 from karat.trust import changes, compare
 
 __all__ = ["command"]
@@ -185,7 +184,7 @@ def _load(path: str, options: Mapping[str, Any]) -> Dataset:
 def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
     """Refuse what a format cannot hold before a judge is paid for it."""
     for target in targets:
-        format = format_named(str(target)).name
+        format = name_format(str(target)).name
         try:
             write(Dataset(gold=gold), io.BytesIO(), format, "gold")
         except DataError as error:

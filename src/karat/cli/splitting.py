@@ -20,8 +20,9 @@ from karat.judging import DryRun, JudgeSession, split_references
 from karat.judging.contexts import contexts_of
 from karat.judging.injection import PASSAGES, probe_claims
 from karat.judging.resistance import Probed
-from karat.reading.format import Role
-from karat.reading.meaning.corpus import read_corpus, with_texts
+from karat.reading.doors import read_corpus
+from karat.reading.meaning.corpus import with_texts
+from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.terminal import show
 

@@ -15,7 +15,7 @@ from karat.judging.relevance import Graded, Pool
 from karat.judging.resistance import Probed
 from karat.judging.retesting import Flips
 from karat.judging.scales import RELEVANT, is_binary, is_graded
-from karat.reading.loading import load
+from karat.reading.doors import load
 from karat.trust import scores
 
 __all__ = ["Findings", "people_of"]

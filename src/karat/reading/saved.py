@@ -1,12 +1,14 @@
 """Reading saved evaluations: what `karat evaluate -o result.json` wrote."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 from karat.data.evaluations import Evaluation
 from karat.data.saved import from_dict
-from karat.errors import DataError, UnknownNameError, UsageError
+from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text
+from karat.reading.doors import load as load_input
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 
@@ -29,7 +31,27 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
             saved = decode_json(decode_text(stream.read()))
         return from_dict(_choose(saved, path, run))
     except DataError as error:
-        raise placed(error, path=os.fspath(path)) from None
+        raise _mistaken(path) or placed(error, path=os.fspath(path)) from None
+
+
+def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
+    """That the file is a run, gold or samples, if it is, and what reads it."""
+    if not Path(path).is_file():
+        return None
+    try:
+        found = load_input(path)
+    except DataError:
+        return None
+    what, reader = "a run", "read_run"
+    if found.run is None:
+        what, reader = "gold", "read_gold"
+    elif found.gold is not None:
+        what, reader = "a file of samples", "read_samples"
+    return FormatError(
+        f"is {what}, not a saved evaluation",
+        path=os.fspath(path),
+        hint=f"karat.{reader} reads it",
+    )
 
 
 def _choose(saved: Any, path: str | os.PathLike[str], run: str | None) -> Any:

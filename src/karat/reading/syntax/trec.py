@@ -14,11 +14,12 @@ from karat.reading.columnar.trec_files import (
     write_qrels,
     write_run,
 )
-from karat.reading.format import Format, Source
-from karat.reading.meaning.fields import known_as
-from karat.reading.meaning.native import scores_say_the_order
+from karat.reading.format import LOOSE, Format
+from karat.reading.meaning.aliases import known_as
+from karat.reading.meaning.layouts import scores_say_the_order
+from karat.reading.streams import Source
 
-__all__ = ["TrecQrels", "TrecRuns"]
+__all__ = ["QRELS", "RUNS"]
 
 _LOOK = 5
 _RUN_WORDS = 6
@@ -30,6 +31,7 @@ class TrecRuns(Format):
 
     name = "trec_run"
     extensions = (".run", ".trec")
+    shares = (".tsv", ".tab", *LOOSE)
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Six words a line, the fifth a number."""
@@ -59,6 +61,7 @@ class TrecQrels(Format):
     name = "trec_qrels"
     holds_sources = True
     extensions = (".qrels", ".qrel")
+    shares = (".tsv", ".tab", *LOOSE)
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Four words a line, the fourth a number."""
@@ -100,3 +103,7 @@ def _is_number(word: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+RUNS = TrecRuns()
+QRELS = TrecQrels()
