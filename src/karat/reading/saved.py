@@ -26,12 +26,16 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
         FormatError: the file cannot be read, or was saved by a newer karat.
         UsageError: it holds several runs and none, or an unknown one, was named.
     """
+    saved = None
     try:
         with open_binary(path) as stream:
             saved = decode_json(decode_text(stream.read()))
         return from_dict(_choose(saved, path, run))
     except DataError as error:
-        raise _mistaken(path) or placed(error, path=os.fspath(path)) from None
+        first = saved[0] if isinstance(saved, list) and saved else saved
+        known = isinstance(first, dict) and "schema_version" in first
+        mistaken = None if known else _mistaken(path)
+        raise mistaken or placed(error, path=os.fspath(path)) from None
 
 
 def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
