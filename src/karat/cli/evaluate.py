@@ -26,8 +26,7 @@ from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
 from karat.explanation import explain
 from karat.matching.shipped import MATCHERS
-from karat.metrics import read_metric
-from karat.metrics.asked import read_asked
+from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS
@@ -178,7 +177,7 @@ def _readable(
 
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
-    metrics = [str(metric) for metric in read_asked(options["metrics"])]
+    metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     for metric in metrics:
         read_metric(metric)
     if options["profile"] is not None:
