@@ -28,9 +28,8 @@ from karat.explanation import explain
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
-from karat.reading.doors import load, read_corpus
+from karat.reading.doors import load, read_corpus, with_texts
 from karat.reading.format import FORMATS
-from karat.reading.meaning.corpus import with_texts
 from karat.reports import REPORTS
 from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track

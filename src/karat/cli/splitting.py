@@ -20,8 +20,7 @@ from karat.judging import DryRun, JudgeSession, split_references
 from karat.judging.contexts import contexts_of
 from karat.judging.injection import PASSAGES, probe_claims
 from karat.judging.resistance import Probed
-from karat.reading.doors import read_corpus
-from karat.reading.meaning.corpus import with_texts
+from karat.reading.doors import with_texts
 from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.terminal import show
@@ -88,7 +87,7 @@ def _probe_claims(
     if run is None:
         raise DataError("there are no contexts to plant tricks in")
     if options["corpus"] is not None:
-        run = with_texts(run, read_corpus(options["corpus"]))
+        run = with_texts(run, options["corpus"])
     policies = Policies(depth=options["k"])
     probed = probe_claims(
         samples.gold.claims if samples.gold is not None else {},

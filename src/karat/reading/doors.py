@@ -4,11 +4,14 @@ import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, overload
 
 from karat.data.gold import Gold
+from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset
+from karat.data.rankings import DocumentRun
 from karat.data.runs import Run
 from karat.data.tables import counted
 from karat.errors import DataError, MismatchError
@@ -31,6 +34,7 @@ __all__ = [
     "read_samples",
     "take_gold",
     "take_run",
+    "with_texts",
 ]
 
 T = TypeVar("T")
@@ -169,6 +173,35 @@ def read_corpus(
     where = Source("corpus", "corpus", told)
     value = table_records(source) if is_frame(source) else with_lists(source)
     return gather_texts(value, where, ids)
+
+
+def with_texts(run: Run, corpus: Any) -> DocumentRun:
+    """The run with the texts of its documents, where it has only their ids.
+
+    Args:
+        run: what was retrieved.
+        corpus: texts by id, or what `read_corpus` reads; only texts of documents in the
+            run are kept of it.
+
+    Example:
+        >>> run = with_texts(read_run({"q": ["d1"]}), {"d1": "Rye is a grain."})
+        >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
+        ['Rye is a grain.']
+    """
+    rankings = dict(run.rankings(Policies()))
+    if not isinstance(corpus, Mapping):
+        bare = (d.id for r in rankings.values() for d in r if d.text is None)
+        corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
+    return DocumentRun(
+        {
+            query: [
+                d if d.text is not None else replace(d, text=corpus.get(d.id or ""))
+                for d in documents
+            ]
+            for query, documents in rankings.items()
+        },
+        run.name,
+    )
 
 
 def load(

@@ -1,13 +1,9 @@
 """Corpora: the texts of documents by id, for those who must read them."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
-from karat.data.policies import Policies
 from karat.data.queries import Corpus
-from karat.data.rankings import DocumentRun
-from karat.data.runs import Run
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask
 from karat.reading.meaning.documents import read_document
@@ -18,7 +14,7 @@ from karat.reading.meaning.values import is_list, read_id, show
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = ["gather_texts", "with_texts"]
+__all__ = ["gather_texts"]
 
 _NAMES: Final = (*IDS, "corpus_id", "doc", "document")
 _PLAIN: Final = (str, int, float, list, tuple, type(None))
@@ -55,27 +51,6 @@ def gather_texts(
     if not count:
         raise source.error("holds no documents")
     return Corpus(texts, source.name)
-
-
-def with_texts(run: Run, corpus: Mapping[str, str]) -> DocumentRun:
-    """The run with the texts of its documents, where it has only their ids.
-
-    Example:
-        >>> from karat.data.rankings import RankedRun
-        >>> run = with_texts(RankedRun({"q": ["d1"]}), {"d1": "Rye is a grain."})
-        >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
-        ['Rye is a grain.']
-    """
-    rankings = {
-        query: [
-            document
-            if document.text is not None
-            else replace(document, text=corpus.get(document.id or ""))
-            for document in documents
-        ]
-        for query, documents in run.rankings(Policies())
-    }
-    return DocumentRun(rankings, run.name)
 
 
 def _records(value: object, source: Source) -> Iterable[tuple[int | None, Any]]:
