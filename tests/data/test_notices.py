@@ -13,7 +13,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.data.saved import from_dict
 from karat.errors import DataError, FormatError, MismatchError
-from karat.reading.columnar.trec_run import TrecRun
+from karat.reading.columnar.trec_source import TrecRun
 from karat.reading.doors import load
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}

@@ -15,7 +15,7 @@ from karat.data.policies import CHOICES, Policies
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
-from karat.reading.columnar.trec_run import TrecRun
+from karat.reading.columnar.trec_source import TrecRun
 from karat.reading.doors import load, load_by
 from karat.reading.syntax.delimited import LONG_CELLS
 

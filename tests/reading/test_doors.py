@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import karat
@@ -164,6 +165,8 @@ PAIRS = {query: [(hit, hit.sim) for hit in hits] for query, hits in OBJECTS.item
         [*HITS.values()],
         [{"id": "q1", "top": HITS["q1"]}],
         [{"id": "q1", "top": OBJECTS["q1"]}],
+        pd.DataFrame({"id": ["q1"], "top": [HITS["q1"]]}),
+        pa.table({"id": ["q1"], "top": [HITS["q1"]]}),
     ],
 )
 def test_names_reach_into_documents_of_every_shape(run: Any) -> None:

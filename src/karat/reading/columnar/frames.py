@@ -61,7 +61,8 @@ def load_frame(
     names = [*map(str, frame.columns)]
     if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
         raise source.error(f"two columns are called {twice!r}")
-    if not is_row(infer(names, role, source.mapping_for(names))):
+    fields = infer(names, role, source.mapping_for(names))
+    if not is_row(fields) or fields["document"] not in names:
         # Arrow would make one struct of all mappings in a column; records keep them.
         return load_samples(_records(frame), source, _FORMAT)
     try:

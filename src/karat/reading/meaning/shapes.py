@@ -135,7 +135,7 @@ def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
     header = rows.header
     mapping = source.mapping_for(header)
     fields = infer(header, source.role, mapping)
-    if not is_row(fields):
+    if not is_row(fields) or fields["document"] not in header:
         return _load_samples(rows, source, format)
     for theirs in mapping.values():
         if theirs not in header:

@@ -1,29 +1,30 @@
-"""TREC files: qrels and runs, read as trec_eval reads them, but checked.
+"""TREC qrels: judgements, read as trec_eval reads them, but checked.
 
-A line of qrels is `query iteration document grade`, one of a run is
-`query Q0 document rank score tag`. Iteration, Q0 and rank are not looked at.
+A line is `query iteration document grade`; the iteration is not looked at.
 """
 
 import io
 import os
-from collections.abc import Mapping
 from typing import BinaryIO
 
 from karat.data.gold import JUDGES
-from karat.data.policies import Policies
-from karat.data.runs import Labels, Run
 from karat.errors import FormatError
-from karat.reading.columnar.trec_chunks import BOM, Chunk
-from karat.reading.columnar.trec_lines import QRELS, checked_lines, is_even, nothing_in
-from karat.reading.columnar.trec_run import TrecRun
-from karat.reading.columnar.words import number
+from karat.reading.columnar.decimals import number
+from karat.reading.columnar.trec_lines import (
+    BOM,
+    QRELS,
+    Chunk,
+    checked_lines,
+    is_even,
+    nothing_in,
+)
 from karat.reading.streams import open_binary, path_of
 
-__all__ = ["TrecRun", "read_qrels", "read_sources", "write_qrels", "write_run"]
+__all__ = ["read_qrels", "read_sources"]
 
 # Control characters at which str.split would cut a word, and trec_eval would not.
 _SEPARATORS = "\x1c\x1d\x1e\x1f"
-JUDGE = JUDGES.encode()
+_JUDGE = JUDGES.encode()
 
 
 def read_qrels(
@@ -97,25 +98,6 @@ def _any_qrels(data: bytes, path: str) -> dict[str, dict[str, float]]:
     return labels
 
 
-def write_run(run: Run, stream: BinaryIO) -> None:
-    """Write a run as a TREC file.
-
-    Documents without scores get falling ones, so that their order is kept.
-
-    Raises:
-        FormatError: an id is missing, or such that a TREC file cannot hold it.
-    """
-    tag = "_".join(run.name.split()).encode(errors="replace") or b"run"
-    for query, documents in run.rankings(Policies()):
-        scores = [document.score for document in documents]
-        if None in scores:
-            scores = [float(left) for left in range(len(documents), 0, -1)]
-        pairs = zip(documents, scores, strict=True)
-        for rank, (document, score) in enumerate(pairs, 1):
-            ids = _word(query, query), _word(document.id, query)
-            stream.write(b"%b Q0 %b %d %a %b\n" % (*ids, rank, score, tag))
-
-
 def read_sources(data: bytes) -> dict[str, dict[str, str]]:
     r"""Who labelled what: judges sign in the column that is called iteration.
 
@@ -124,38 +106,9 @@ def read_sources(data: bytes) -> dict[str, dict[str, str]]:
         {'q1': {'d7': 'judge:small'}}
     """
     sources: dict[str, dict[str, str]] = {}
-    for line in data.splitlines() if JUDGE in data else ():
+    for line in data.splitlines() if _JUDGE in data else ():
         words = line.split()
-        if len(words) == QRELS.count and words[1].startswith(JUDGE):
+        if len(words) == QRELS.count and words[1].startswith(_JUDGE):
             query, who, document, _ = (word.decode() for word in words)
             sources.setdefault(query, {})[document] = who
     return sources
-
-
-def write_qrels(
-    labels: Labels,
-    stream: BinaryIO,
-    sources: Mapping[str, Mapping[str, str]] | None = None,
-) -> None:
-    """Write judgements as qrels; a judge signs in the column called iteration.
-
-    Raises:
-        FormatError: an id is such that a TREC file cannot hold it.
-    """
-    for query, grades in labels.items():
-        for document, grade in grades.items():
-            value = int(grade) if float(grade).is_integer() else float(grade)
-            ids = _word(query, query), _word(document, query)
-            who = _word((sources or {}).get(query, {}).get(document, "0"), query)
-            stream.write(b"%b %b %b %a\n" % (ids[0], who, ids[1], value))
-
-
-def _word(name: str | None, query: str) -> bytes:
-    """The id in bytes, if it can stand in a line and be read again."""
-    word = b"" if name is None else name.encode("utf-8", "replace")
-    comment = name == query and word.startswith(b"#")
-    if word.split() != [word] or b"\0" in word or word.decode() != name or comment:
-        problem = f"a TREC file cannot hold the id {name!r}"
-        hint = "ids must have no white space, and queries not begin with '#'"
-        raise FormatError(problem, query=query, hint=hint)
-    return word
