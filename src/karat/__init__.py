@@ -13,16 +13,20 @@ from karat.version import __version__
 
 if TYPE_CHECKING:
     from karat.data.gold import Gold
+    from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
     from karat.leaderboards import leaderboard
+    from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
 
 __all__ = [
+    "Corpus",
+    "Dataset",
     "Evaluation",
     "Gold",
     "KaratError",
@@ -34,9 +38,15 @@ __all__ = [
     "explain",
     "leaderboard",
     "load",
+    "read_corpus",
+    "read_gold",
+    "read_run",
+    "read_samples",
 ]
 
 _HOMES = {
+    "Corpus": "karat.data.queries",
+    "Dataset": "karat.data.queries",
     "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
@@ -47,6 +57,10 @@ _HOMES = {
     "explain": "karat.explanation",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
+    "read_corpus": "karat.reading.doors",
+    "read_gold": "karat.reading.doors",
+    "read_run": "karat.reading.doors",
+    "read_samples": "karat.reading.doors",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

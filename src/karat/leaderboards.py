@@ -7,15 +7,13 @@ from karat.data.queries import Dataset
 from karat.errors import UsageError
 from karat.evaluation import evaluate
 from karat.planning import read_queries
-from karat.reading.intake import take_gold
-from karat.reading.loading import load_by
-from karat.reading.meaning.corpus import read_corpus
+from karat.reading.doors import read_corpus, read_run, take_gold
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.notices import trec_eval_differences
 from karat.sensitivity import order_flips
 
-__all__ = ["leaderboard", "split_by"]
+__all__ = ["leaderboard"]
 
 
 def leaderboard(
@@ -54,7 +52,7 @@ def leaderboard(
     evaluations: dict[str, Evaluation] = {}
     covered: dict[str, Any] = {}
     notes: list[str] = []
-    for name, run in _named(runs, by):
+    for name, run in _named(runs, by, mapping):
         if name in evaluations:
             raise UsageError(f"two runs are called {name!r}; a name stands for one run")
         result = evaluations[name] = evaluate(run, name=name, **options)
@@ -69,19 +67,11 @@ def leaderboard(
     return Leaderboard(evaluations, tuple(dict.fromkeys(notes)))
 
 
-def split_by(table: Any, column: str) -> dict[str, Any]:
-    """The rows of each system of a table, by the value of one of its columns."""
-    if hasattr(table, "groupby"):
-        return {str(name): part for name, part in table.groupby(column, sort=False)}
-    if hasattr(table, "partition_by"):
-        parts = table.partition_by(column, as_dict=True, maintain_order=True)
-        return {str(name[0]): part for name, part in parts.items()}
-    return dict(load_by(table, column, role="run"))
-
-
-def _named(runs: Any, by: str | None) -> Iterator[tuple[str, Any]]:
+def _named(
+    runs: Any, by: str | None, mapping: Mapping[str, str] | None
+) -> Iterator[tuple[str, Any]]:
     if by is not None:
-        yield from split_by(runs, by).items()
+        yield from read_run(runs, by=by, mapping=mapping).items()
     elif isinstance(runs, Mapping):
         yield from ((str(name), run) for name, run in runs.items())
     elif isinstance(runs, Iterable) and not isinstance(runs, str | bytes):

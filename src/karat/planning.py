@@ -18,10 +18,14 @@ from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.intake import check_places, take_gold, take_run
-from karat.reading.loading import load
-from karat.reading.mapping import renamed
-from karat.reading.meaning.corpus import read_corpus, with_texts
+from karat.reading.doors import (
+    check_places,
+    load,
+    take_gold,
+    take_run,
+    with_texts,
+)
+from karat.reading.meaning.mapping import renamed
 from karat.results.measures import Measure, read_measure
 
 __all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "read_queries"]
@@ -97,8 +101,7 @@ def prepare(  # noqa: PLR0913
         check_places((run, retrieved), (gold, truth))
     ranked: Run = retrieved.run
     if corpus is not None:
-        texts = corpus if isinstance(corpus, Mapping) else read_corpus(corpus)
-        ranked = with_texts(ranked, texts)
+        ranked = with_texts(ranked, corpus)
     if judged:
         spellings += _judged(truth.gold, spellings)
     facts = truth.queries or retrieved.queries

@@ -13,7 +13,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.errors import DataError, FormatError, MismatchError
 from karat.reading.columnar.trec_source import TrecRun
-from karat.reading.loading import load
+from karat.reading.doors import load
 from karat.results.loading import from_dict
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}
@@ -79,12 +79,6 @@ def test_a_saved_notice_still_knows_its_singular() -> None:
             "1 list is ranked in the order given; its scores say otherwise (such as q)",
         ),
         (
-            """[{"qid": "q", "docid": "a", "rank": 1},
-            {"qid": "q", "docid": "b", "rank": 1}]""",
-            "ties",
-            "1 query with rows of one rank, kept in the order of the file (such as q)",
-        ),
-        (
             '{"q": {"a": 1.5}}',
             "role",
             "1 input read as a run, because it does not say otherwise",
@@ -116,7 +110,9 @@ def test_what_was_met_once_while_matching() -> None:
     told = said(evaluate(wide, gold={"q1": ["a"]}, metrics=["rr"]).warnings)
     assert told["columns"].startswith("1 line has more than six columns; what")
     told = said(evaluate({7: ["a"]}, gold={"7": ["a"]}, metrics=["rr"]).warnings)
-    assert told["coerced"] == "1 id that is a number was read as text (such as 7)"
+    assert told["coerced"] == (
+        "1 id given as a number is read as text: 1 and '1' are one id (such as 7)"
+    )
 
 
 def test_one_label_of_a_judge() -> None:

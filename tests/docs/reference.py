@@ -17,8 +17,8 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
-from karat.reading.meaning.fields import ALIASES, FIELDS
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
+from karat.reading.meaning.aliases import ALIASES, FIELDS
 from karat.reports import REPORTS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
@@ -73,12 +73,14 @@ evaluate:
 ```
 """
 CONTENT = """
-A format is recognised by content, not by the name of the file; `--format` overrides it.
-gzip, bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs
-the extra `parquet`.
+A file's extension chooses its format. Content decides between formats that are met
+under one extension, and where no format claims it; `--format` overrides both. gzip,
+bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs the
+extra `parquet`. In Python, `karat.read_run`, `read_gold`, `read_samples` and
+`read_corpus` read the same, and also Python objects, arrays and DataFrames.
 
 Texts may have files of their own: those of queries with `--queries`, those of documents
-with `--corpus`. Both may be JSON Lines, JSON, CSV or TSV with an id and a text, as in
+with `--corpus`. Both may be in any format with records, with an id and a text, as in
 BEIR, or two columns without a header, id and text, as in MS MARCO.
 """
 FIELD_NAMES = """

@@ -16,7 +16,7 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
-from karat.reading.loading import load
+from karat.reading.doors import load
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
 from karat.results.evaluation import Evaluation

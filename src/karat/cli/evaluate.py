@@ -27,7 +27,7 @@ from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
 from karat.reports import REPORTS
 from karat.reports.progress import track
 from karat.reports.terminal import show

@@ -41,13 +41,12 @@ from karat.judging import (
 from karat.judging.claims import contexts_of
 from karat.judging.grading import Pool
 from karat.judging.probe import PASSAGES, ProbeReport
-from karat.reading.format import Role
-from karat.reading.loading import load
-from karat.reading.mapping import mapping_of
-from karat.reading.meaning.corpus import read_corpus, with_texts
+from karat.reading.doors import load, read_corpus, with_texts
+from karat.reading.format import FORMATS, name_format
+from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
-from karat.reading.shipped import FORMATS
-from karat.reading.write import format_named, write
+from karat.reading.streams import Role
+from karat.reading.write import write
 from karat.reports.terminal import show
 from karat.trust import REPORT_VERSION, JudgeReport, changes, check_people, compare
 
@@ -193,7 +192,7 @@ def _load(path: str, options: Mapping[str, Any]) -> Dataset:
 def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
     """Refuse what a format cannot hold before a judge is paid for it."""
     for target in targets:
-        format = format_named(str(target)).name
+        format = name_format(str(target)).name
         try:
             write(Dataset(gold=gold), io.BytesIO(), format, "gold")
         except DataError as error:

@@ -6,11 +6,12 @@ is left to the loaders that read anything.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from math import isfinite
 from numbers import Real
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from karat.data.queries import Dataset
 from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Notice
 from karat.errors import DataError
+from karat.reading.meaning.values import COERCED, COERCED_ONE
 
-__all__ = ["PLAIN", "plain_gold", "plain_run"]
+__all__ = ["PLAIN", "plain_gold", "plain_run", "with_lists"]
 
 PLAIN = "plain"
 """The format of runs and gold that were read here."""
 
+_SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
 _SAMPLE = 256
 
@@ -66,6 +69,28 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     gold = Gold(labels, name=name)
     _check_grades(gold)
     return Dataset(gold=gold, format=PLAIN, notices=notices)
+
+
+def with_lists(value: Any, levels: int = 2) -> Any:
+    """The same with generators and arrays as lists, on the first levels.
+
+    Example:
+        >>> with_lists({"q1": (name for name in ["d2", "d1"])})
+        {'q1': ['d2', 'd1']}
+    """
+    if isinstance(value, Iterator) and not hasattr(value, "read"):
+        value = list(value)
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
+    if not levels or not isinstance(value, Mapping | list | tuple):
+        return value
+    old = value.values() if isinstance(value, Mapping) else value
+    if {*map(type, old)} <= _SCALARS:
+        return value
+    new = [with_lists(entry, levels - 1) for entry in old]
+    if all(map(is_, old, new)):
+        return value
+    return dict(zip(value, new, strict=True)) if isinstance(value, Mapping) else new
 
 
 def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
@@ -139,9 +164,7 @@ def _coerce(
                 raise DataError("a document occurs as number and as text", query=name)
         else:
             plain[name] = ids
-    text = "ids that are numbers were read as text"
-    one = "id that is a number was read as text"
-    return plain, (Notice("coerced", count, text, tuple(examples), one),)
+    return plain, (Notice("coerced", count, COERCED, tuple(examples), COERCED_ONE),)
 
 
 def _check_grades(gold: Gold) -> None:

@@ -20,7 +20,7 @@ from karat.data.tables import Table, counted, number
 from karat.data.verdicts import Verdict
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
-from karat.reading.gc_paused import gc_paused
+from karat.reading.doors import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices

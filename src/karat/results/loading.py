@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from karat.data.runs import Document, Notice
 from karat.data.verdicts import Verdict
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text
-from karat.reading.gc_paused import gc_paused
+from karat.reading.doors import gc_paused, load as read_input
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace
@@ -43,12 +44,36 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
         FormatError: the file cannot be read, or was saved by a newer karat.
         UsageError: it holds several runs and none, or an unknown one, was named.
     """
+    saved = None
     try:
         with open_binary(path) as stream, gc_paused():
             saved = decode_json(decode_text(stream.read()))
             return from_dict(_choose(saved, path, run))
     except DataError as error:
-        raise placed(error, path=os.fspath(path)) from None
+        first = saved[0] if isinstance(saved, list) and saved else saved
+        known = isinstance(first, dict) and "schema_version" in first
+        mistaken = None if known else _mistaken(path)
+        raise mistaken or placed(error, path=os.fspath(path)) from None
+
+
+def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
+    """That the file is a run, gold or samples, if it is, and what reads it."""
+    if not Path(path).is_file():
+        return None
+    try:
+        found = read_input(path)
+    except DataError:
+        return None
+    what, reader = "a run", "read_run"
+    if found.run is None:
+        what, reader = "gold", "read_gold"
+    elif found.gold is not None:
+        what, reader = "a file of samples", "read_samples"
+    return FormatError(
+        f"is {what}, not a saved evaluation",
+        path=os.fspath(path),
+        hint=f"karat.{reader} reads it",
+    )
 
 
 def _choose(saved: Any, path: str | os.PathLike[str], run: str | None) -> Any:

@@ -25,13 +25,13 @@ from karat.reading.columnar.arrow_source import (
     Tabular,
 )
 from karat.reading.columnar.run import ColumnarRun
-from karat.reading.format import Source
-from karat.reading.meaning.fields import infer, is_row
+from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.rows import read_as_one, reading, system_column
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.tables import read_as_one, reading, system_column
 from karat.reading.meaning.values import COERCED, COERCED_ONE, unpack
+from karat.reading.streams import Source
 
-__all__ = ["load_samples", "load_table", "split_table"]
+__all__ = ["load_samples", "load_table", "read_records", "split_table"]
 
 _CODES = ("dictionary", "int", "uint")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
@@ -61,18 +61,22 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise source.error(f"two columns are called {twice!r}")
-    fields = infer(names, source.role, source.mapping)
-    for theirs in fields.values():
+    fields = infer(names, source.role, source.mapping_for(names))
+    # A name that the user gave may be one inside the documents of a list.
+    inside = is_row(fields) and fields["document"] not in names
+    for theirs in () if inside else fields.values():
         if theirs.partition(".")[0] not in names:
             problem = f"there is no column {theirs!r}; {_found(table)}"
             raise source.lacks(theirs, problem)
-    if not is_row(fields):
-        return load_samples(_records(table), source, format)
+    if inside or not is_row(fields):
+        return load_samples(read_records(table), source, format)
     if str(table.schema.field(fields["document"]).type).startswith(_LISTS):
         ours = "relevant" if source.role == "gold" else "retrieved_ids"
         mapping = {ours: fields["document"], **source.mapping}
         mapping.pop("document", None)
-        return load_samples(_records(table), replace(source, mapping=mapping), format)
+        return load_samples(
+            read_records(table), replace(source, mapping=mapping), format
+        )
     return _load_rows(table, fields, source, format)
 
 
@@ -187,7 +191,8 @@ def _twice(query: str, documents: list[str], batch: RecordBatch) -> FormatError:
     return FormatError(problem, path=batch.path, query=query)
 
 
-def _records(table: Tabular) -> Iterator[dict[str, Any]]:
+def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
+    """One record for each row."""
     for piece in table.pieces(table.schema.names):
         for batch in piece():
             for record in batch.rows.to_pylist():

@@ -10,11 +10,12 @@ from karat.data.runs import Labels, Run
 from karat.errors import FormatError
 from karat.reading.columnar.trec_qrels import read_qrels, read_sources
 from karat.reading.columnar.trec_source import TrecRun
-from karat.reading.format import Format, Source
-from karat.reading.meaning.fields import known_as
-from karat.reading.meaning.native import scores_say_the_order
+from karat.reading.format import LOOSE, Format
+from karat.reading.meaning.aliases import known_as
+from karat.reading.meaning.layouts import scores_say_the_order
+from karat.reading.streams import Source
 
-__all__ = ["TrecQrels", "TrecRuns", "write_qrels", "write_run"]
+__all__ = ["QRELS", "RUNS", "write_qrels", "write_run"]
 
 _LOOK = 5
 _RUN_WORDS = 6
@@ -26,6 +27,7 @@ class TrecRuns(Format):
 
     name = "trec_run"
     extensions = (".run", ".trec")
+    shares = (".tsv", ".tab", *LOOSE)
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Six words a line, the fifth a number."""
@@ -51,6 +53,7 @@ class TrecQrels(Format):
     name = "trec_qrels"
     holds_sources = True
     extensions = (".qrels", ".qrel")
+    shares = (".tsv", ".tab", *LOOSE)
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Four words a line, the fourth a number."""
@@ -139,3 +142,7 @@ def _is_number(word: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+RUNS = TrecRuns()
+QRELS = TrecQrels()

@@ -1,49 +1,81 @@
-"""Runs, gold and samples under karat's own field names, for every format that nests."""
+"""How runs, gold and samples are written down, under karat's own field names.
+
+Formats that nest take one value, such as `{query: {document: score}}`. Others take one
+record for each query, or a header and rows: one for each document where that says it
+all, else one for each query.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from karat.data.gold import Gold, Item, Span
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Document, Run
-from karat.reading.meaning.fields import WRAPPERS, known_as
+from karat.reading.meaning.aliases import WRAPPERS, known_as
 from karat.reading.meaning.values import looks_like_text
 
 __all__ = [
-    "gold_value",
-    "known_of",
-    "run_value",
-    "sample_cells",
-    "sample_records",
+    "Layout",
+    "lay_out_gold",
+    "lay_out_run",
+    "lay_out_samples",
     "scores_say_the_order",
-    "whole",
 ]
 
-
-def whole(number: float) -> float:
-    """A number as people write it: 3, not 3.0."""
-    return int(number) if number == int(number) else number
+Layout: TypeAlias = Literal["nested", "records", "rows"]
+"""One value; one record for each query; a header and rows."""
 
 
-def run_value(run: Run) -> dict[str, Any]:
-    """A run by query: scores, ids, or documents where more is known."""
+def lay_out_run(run: Run, layout: Layout) -> Any:
+    """A run in the shortest form that reads back as it is."""
     rankings = dict(run.rankings(Policies()))
-    if _are_field_names(rankings):
-        return {"samples": list(sample_records(Dataset(run=run)))}
-    return {q: _ranking(documents, named=False) for q, documents in rankings.items()}
+    if layout == "nested" and not _are_field_names(rankings):
+        return {q: _ranking(docs, named=False) for q, docs in rankings.items()}
+    scored = all(map(scores_say_the_order, rankings.values()))
+    known = {name for r in rankings.values() for d in r for name in _known_of(d)}
+    held = known <= ({"id", "score"} if scored else {"id"})
+    if layout != "rows" or not held or not all(rankings.values()):
+        return lay_out_samples(Dataset(run=run), layout)
+    return ("query_id", "doc_id", "score" if scored else "rank"), [
+        (query, document.id, document.score if scored else rank)
+        for query, ranking in rankings.items()
+        for rank, document in enumerate(ranking, 1)
+    ]
 
 
-def gold_value(gold: Gold) -> dict[str, Any]:
-    """Gold by query: grades where it is nothing but documents, else samples."""
-    only_ids = gold.is_plain
-    if only_ids and not _are_field_names(gold.queries):
+def lay_out_gold(gold: Gold, layout: Layout) -> Any:
+    """Grades by document where gold is nothing else, or else samples."""
+    if gold.is_plain and layout == "nested" and not _are_field_names(gold.queries):
         return {
-            query: {d: whole(g) for d, g in gold.documents.get(query, {}).items()}
+            query: {d: _whole(g) for d, g in gold.documents.get(query, {}).items()}
             for query in gold.queries
         }
-    return {"samples": list(sample_records(Dataset(gold=gold)))}
+    complete = all(map(gold.documents.get, gold.queries))
+    if layout != "rows" or not gold.is_plain or not complete:
+        return lay_out_samples(Dataset(gold=gold), layout)
+    return ("query_id", "doc_id", "grade"), [
+        (query, document, _whole(grade))
+        for query in gold.queries
+        for document, grade in gold.documents[query].items()
+    ]
+
+
+def lay_out_samples(loaded: Dataset, layout: Layout) -> Any:
+    """One record or row for each query; in rows, nested values are JSON."""
+    records = list(_sample_records(loaded))
+    if layout == "nested":
+        return {"samples": records}
+    if layout == "records":
+        return records
+    header = [*dict.fromkeys(name for record in records for name in record)]
+    return header, [[_cell(record.get(name)) for name in header] for record in records]
+
+
+def _whole(number: float) -> float:
+    """A number as people write it: 3, not 3.0."""
+    return int(number) if number == int(number) else number
 
 
 def _are_field_names(queries: Iterable[str]) -> bool:
@@ -51,7 +83,7 @@ def _are_field_names(queries: Iterable[str]) -> bool:
     return any(known_as(query) is not None or query in WRAPPERS for query in queries)
 
 
-def sample_records(loaded: Dataset) -> Iterator[dict[str, Any]]:
+def _sample_records(loaded: Dataset) -> Iterator[dict[str, Any]]:
     """One record per query, in the gold's order, then the run's."""
     gold = loaded.gold or Gold()
     rankings: Mapping[str, list[Document]] = (
@@ -66,17 +98,10 @@ def sample_records(loaded: Dataset) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def sample_cells(loaded: Dataset) -> tuple[list[str], list[list[Any]]]:
-    """Samples as a table: the columns any of them has, and nested values as JSON."""
-    records = [*sample_records(loaded)]
-    header = [*dict.fromkeys(name for record in records for name in record)]
-    return header, [[_cell(record.get(name)) for name in header] for record in records]
-
-
 def _cell(value: object) -> object:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return "" if value is None else value
+    return value
 
 
 def _facts(query: Query) -> dict[str, Any]:
@@ -99,17 +124,17 @@ def _ranking(documents: list[Document], *, named: bool) -> Any:
         documents: best first.
         named: bare strings would be read as texts.
     """
-    plain = all(set(known_of(document)) <= {"id", "score"} for document in documents)
+    plain = all(set(_known_of(document)) <= {"id", "score"} for document in documents)
     ids = [document.id for document in documents]
     if plain and documents and scores_say_the_order(documents):
         return {document.id: document.score for document in documents}
     bare = plain and all(document.score is None for document in documents)
     if bare and not named and not looks_like_text([str(name) for name in ids]):
         return ids
-    return [known_of(document) for document in documents]
+    return [_known_of(document) for document in documents]
 
 
-def known_of(document: Document) -> dict[str, Any]:
+def _known_of(document: Document) -> dict[str, Any]:
     """What is known of a document, by name."""
     names = ("id", "text", "score", "source", "start", "end")
     known = {
@@ -135,7 +160,7 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
     documents = gold.documents.get(query)
     if documents is not None:
         binary = all(grade == 1 for grade in documents.values())
-        graded = {name: whole(grade) for name, grade in documents.items()}
+        graded = {name: _whole(grade) for name, grade in documents.items()}
         labels["relevant"] = list(documents) if binary else graded
         sources, groups = gold.sources.get(query, {}), gold.groups.get(query, {})
         if sources or groups:
@@ -166,7 +191,7 @@ def _texts(items: tuple[Item, ...], kind: str) -> list[Any]:
     if plain == list(items):
         return [item.text for item in items]
     return [
-        {"id": item.id, "text": item.text, "grade": whole(item.grade)}
+        {"id": item.id, "text": item.text, "grade": _whole(item.grade)}
         | ({} if item.group in {None, group} else {"group": item.group})
         | ({} if item.source == "human" else {"labelled_by": item.source})
         for item in items
@@ -177,6 +202,6 @@ def _span(span: Span) -> dict[str, Any]:
     return (
         {"doc": span.document, "start": span.start, "end": span.end}
         | ({} if span.text is None else {"text": span.text})
-        | ({} if span.grade == 1 else {"grade": whole(span.grade)})
+        | ({} if span.grade == 1 else {"grade": _whole(span.grade)})
         | ({} if span.group is None else {"group": span.group})
     )

@@ -7,14 +7,8 @@ from typing import Any
 
 from karat.data.gold import Item, Span
 from karat.errors import FormatError
-from karat.reading.meaning.documents import (
-    IDS,
-    TEXTS,
-    ask,
-    is_pair,
-    read_offsets,
-    read_scored,
-)
+from karat.reading.meaning.aliases import GRADES, IDS, TEXTS, ask
+from karat.reading.meaning.documents import is_pair, read_offsets, read_scored
 from karat.reading.meaning.values import (
     is_list,
     note_joined,
@@ -29,8 +23,7 @@ from karat.reading.problems import Notes
 
 __all__ = ["Labels", "read_items", "read_relevant", "read_spans"]
 
-GRADES = ("grade", "relevance", "rel", "gain", "label", "score")
-SOURCES = ("doc", "document", "doc_id", "source", "corpus_id", "file")
+_SOURCES = ("doc", "document", "doc_id", "source", "corpus_id", "file")
 
 
 @dataclass(slots=True)
@@ -100,7 +93,9 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
             _label(labels, value, None, notes)
             continue
         identity, text = ask(value, IDS), ask(value, TEXTS)
-        located = read_offsets(value)[0] is not None and ask(value, SOURCES) is not None
+        located = (
+            read_offsets(value)[0] is not None and ask(value, _SOURCES) is not None
+        )
         if identity is not None:
             name = _label(labels, identity, ask(value, GRADES), notes)
             if (source := ask(value, ("labelled_by",))) is not None:
@@ -191,7 +186,7 @@ def read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
     spans = []
     for number, entry in enumerate(entries, 1):
         start, end = read_offsets(entry)
-        source = ask(entry, SOURCES)
+        source = ask(entry, _SOURCES)
         if start is None or end is None or source is None:
             raise FormatError(f"a span needs doc, start and end, got {show(entry)}")
         grade, group, text = (

@@ -1,4 +1,4 @@
-"""Field names: what karat calls a field, what others call it, and how that is inferred.
+"""The one table of field names: ours, what others call them, and how that is inferred.
 
 A name decides before a value does: `*_ids` are ids, `*_contexts` are texts. Where a
 name is used for several things elsewhere, what stands beside it decides (`_UNLESS`), or
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from karat.errors import UnknownNameError
 
@@ -17,8 +17,14 @@ __all__ = [
     "ALIASES",
     "FIELDS",
     "GOLD",
+    "GRADES",
+    "IDS",
+    "QUESTIONS",
     "RETRIEVED",
+    "SCORES",
+    "TEXTS",
     "WRAPPERS",
+    "ask",
     "closest",
     "infer",
     "is_row",
@@ -111,17 +117,27 @@ ALIASES: Final[Mapping[str, str]] = {
     "k": "k",
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
-    "document": "doc_id document_id docno corpus_id passage_id pid chunk_id doc "
-    "document",
-    "score": "score similarity",
+    "document": "doc_id document_id docno corpus_id passage_id pid chunk_id node_id "
+    "uid doc document",
+    "score": "score similarity relevance_score",
     "rank": "rank position",
     "grade": "grade relevance rel label relevance_label rating judgment judgement gain",
-    "text": "text content contents page_content",
+    "text": "text page_content content contents body passage chunk",
 }
 """What others call our fields. The first of several that are found is taken; the others
 are kept as metadata. Case, `-`, `_` and spaces do not matter."""
 
+# Within one document or gold item, `id` is its own, and some names mean its source.
+_OF_SOURCES: Final = frozenset({"doc", "document", "corpus_id"})
+_OWN_IDS: Final = (a for a in ALIASES["document"].split() if a not in _OF_SOURCES)
+IDS: Final = ("id", "_id", *_OWN_IDS, "id_")
+TEXTS: Final = tuple(ALIASES["text"].split())
+SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
+GRADES: Final = (*ALIASES["grade"].split(), "score")
+QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")
+
 _MOST_FIELDS: Final = 10_000
+_MOST_KEYS: Final = 40
 _LABELLED: Final = frozenset({"relevant", "expected", "gold", "ground_truth"})
 _ANSWERED: Final = frozenset({"answers", "reference", "expected", "ground_truth"})
 
@@ -154,6 +170,33 @@ _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     for ours, aliases in ALIASES.items()
     for order, alias in enumerate(aliases.split())
 }
+
+
+@lru_cache(maxsize=4096)
+def _called(keys: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Those of the keys that are called one of the names, in the order of the names."""
+    return tuple(
+        dict.fromkeys(
+            key
+            for name in names
+            for key in sorted(keys, key=lambda key: key != name)
+            if _plain(str(key)) == _plain(name)
+        )
+    )
+
+
+def ask(value: object, names: tuple[str, ...]) -> Any:
+    """The first of these fields or attributes that is there and not None.
+
+    Example:
+        >>> ask({"docId": "d7", "score": 0.5}, IDS)
+        'd7'
+    """
+    found: Iterable[Any] = (getattr(value, name, None) for name in names)
+    if isinstance(value, Mapping):
+        few = len(value) <= _MOST_KEYS
+        found = map(value.get, _called(tuple(value), names) if few else names)
+    return next((one for one in found if one is not None and not callable(one)), None)
 
 
 def known_as(name: str) -> str | None:
@@ -209,6 +252,9 @@ def infer(
     _settle_by_company(fields, free)
     _settle_by_role(fields, role, told)
     _settle_row(fields, free)
+    if role == "queries" and "id" not in fields and "document" in fields:
+        # There are no documents in a file of queries: the id is the query's.
+        fields["id"] = fields.pop("document")
     return fields
 
 

@@ -1,17 +1,18 @@
 """Tables with one row per document: query, document, and a score, rank or grade."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
-from karat.data.runs import Document, Run
+from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError, FormatError
-from karat.reading.format import Source
-from karat.reading.meaning.fields import closest
-from karat.reading.meaning.listed import ListedRun, Row, in_score_order, listed_again
+from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.values import (
     read_grade,
     read_id,
@@ -20,21 +21,20 @@ from karat.reading.meaning.values import (
     show,
 )
 from karat.reading.problems import placed
+from karat.reading.streams import Source
 
 __all__ = [
     "COLUMNS",
+    "Rows",
     "Table",
+    "rank_order",
     "read_as_one",
     "reading",
-    "rows_of",
     "system_column",
 ]
 
 COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
 """The columns a row is read from, in the order `Table.take` wants their values."""
-
-_TIED = "queries with rows of one rank, kept in the order of the file"
-_TIED_ONE = "query with rows of one rank, kept in the order of the file"
 
 _SPLIT = "several systems in one table are split with --by COLUMN"
 
@@ -54,6 +54,30 @@ def system_column(names: Iterable[str]) -> str | None:
 def read_as_one(column: str | None) -> str:
     """What is to be said of a table of several systems that nobody asked to split."""
     return f"values of {column!r} were read as one system; --by splits them"
+
+
+class Rows:
+    """The records of a table: the names of its columns, and each row with its line."""
+
+    def __init__(
+        self, header: list[str], rows: Iterable[tuple[int, list[Any]]]
+    ) -> None:
+        self.header = header
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for line, row in self.rows:
+            cells = zip(self.header, row, strict=True)
+            yield line, {name: cell or None for name, cell in cells}
+
+
+class _Row(NamedTuple):
+    """A document with its number, the line it stands on, and its text."""
+
+    document: str
+    number: float
+    line: int | None = None
+    text: str | None = None
 
 
 class Table:
@@ -144,54 +168,141 @@ class Table:
         )
 
     def _run(self) -> Run:
-        source, scored = self._source, self._number == "score"
-        if scored and not self._has_texts:
+        name = self._source.name
+        if self._number == "score" and not self._has_texts:
             numbers = self._numbers()
             if all(len(numbers[query]) == len(r) for query, r in self._rows.items()):
-                return ScoredRun(numbers, source.name)
-            return ListedRun(self._named(), source.name, source.path)
-        rows = self._named()
-        rankings = {query: _in_order(row, self._number) for query, row in rows.items()}
-        if self._number == "rank":
-            for query, row in rows.items():
-                if len({listed.number for listed in row}) < len(row):
-                    source.notes.notice("ties", _TIED, query, one=_TIED_ONE)
-        if not self._has_texts:
-            ids = {q: [listed.document for listed in r] for q, r in rankings.items()}
-            return RankedRun(ids, source.name)
-        return DocumentRun(
-            {
-                query: tuple(
-                    Document(
-                        id=r.document, text=r.text, score=r.number if scored else None
-                    )
-                    for r in ranking
-                )
-                for query, ranking in rankings.items()
-            },
-            source.name,
-        )
+                return ScoredRun(numbers, name)
+        listed = _ListedRun(self._named(), self._number, name, self._source.path)
+        rows = self._rows.values()
+        tied = self._number and any(len({r[1] for r in row}) < len(row) for row in rows)
+        if tied or (self._number == "score" and not self._has_texts):
+            return listed
+        rankings = dict(listed.rankings(Policies()))
+        if self._has_texts:
+            return DocumentRun(rankings, name)
+        ids = {q: [str(d.id) for d in ranking] for q, ranking in rankings.items()}
+        return RankedRun(ids, name)
 
     def _numbers(self) -> dict[str, dict[str, float]]:
         rows = self._rows.items()
         return {query: {d: n for d, n, _, _ in row} for query, row in rows}
 
-    def _named(self) -> dict[str, list[Row]]:
-        return {query: [*map(Row._make, row)] for query, row in self._rows.items()}
+    def _named(self) -> dict[str, list[_Row]]:
+        return {query: [*map(_Row._make, row)] for query, row in self._rows.items()}
 
     def _refuse_mixture(self) -> None:
         """A document that several systems retrieved was not retrieved twice."""
-        for query, first, row in listed_again(self._named()):
+        for query, first, row in _listed_again(self._named()):
             problem = _twice(row.document, first.line, hint=_SPLIT)
             self._source.notes.problem(
                 placed(problem, path=self._source.path, line=row.line, query=query)
             )
 
 
-def _in_order(rows: list[Row], number: str | None) -> list[Row]:
-    if number == "score":
-        return in_score_order(rows, Policies())
-    return sorted(rows, key=lambda row: row.number) if number == "rank" else rows
+class _ListedRun(Run):
+    """Rows by query, ordered by score or rank; a document may stand in several.
+
+    What a document earns the second time is for the policy on duplicates to say, and
+    which of equal scores comes first for the policy on ties. Equal ranks stay in the
+    order of the rows.
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, Sequence[_Row]],
+        number: str | None,
+        name: str,
+        path: object = None,
+    ) -> None:
+        self._rows = rows
+        self._number = number
+        self._path = path
+        self.name = name
+
+    def queries(self) -> list[str]:
+        """The ids of the queries, in input order."""
+        return list(self._rows)
+
+    def sample_ids(self) -> list[str]:
+        """A few document ids, to show what they look like."""
+        return self._ranked(Policies()).sample_ids()
+
+    def holds_any(self, documents: set[str]) -> bool:
+        """Whether any of the documents occurs for any query."""
+        rows = (row for rows in self._rows.values() for row in rows)
+        return any(row.document in documents for row in rows)
+
+    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
+        """Find labelled documents in the rows, put in order."""
+        if policies.duplicates == "error":
+            self._refuse_repeated()
+        ranked = self._ranked(policies)
+        return ranked.locate(labels, judged=judged, policies=policies)
+
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Each query's documents, best first."""
+        scored = self._number == "score"
+        for query in self._rows:
+            ordered = self._ordered(query, policies)
+            scores = [row.number if scored else None for row in ordered]
+            documents = zip(ordered, scores, strict=True)
+            yield query, [Document(row.document, row.text, s) for row, s in documents]
+
+    def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
+        """Tied scores, repeated documents and queries without labels."""
+        rows = self._rows.items()
+        copies = {q: len(row) - len({r.document for r in row}) for q, row in rows}
+        ties = {q: len(row) - len({r.number for r in row}) for q, row in rows}
+        return run_notices(
+            self._rules(policies),
+            ties={q: n for q, n in ties.items() if n and self._number is not None},
+            duplicates={query: count for query, count in copies.items() if count},
+            extra=[query for query in self._rows if query not in labels],
+        )
+
+    def _rules(self, policies: Policies) -> Policies:
+        return policies if self._number == "score" else replace(policies, ties="input")
+
+    def _ordered(self, query: str, policies: Policies) -> Sequence[_Row]:
+        rows = self._rows[query]
+        if self._number is None:
+            return rows
+        sign = 1 if self._number == "score" else -1
+        scores = [sign * row.number for row in rows]
+        names = [row.document for row in rows]
+        return [rows[at] for at in rank_order(scores, names, self._rules(policies))]
+
+    def _ranked(self, policies: Policies) -> RankedRun:
+        order = {
+            query: [row.document for row in self._ordered(query, policies)]
+            for query in self._rows
+        }
+        return RankedRun(order, self.name)
+
+    def _refuse_repeated(self) -> None:
+        for query, first, second in _listed_again(self._rows):
+            place = "" if first.line is None else f", first on line {first.line}"
+            raise FormatError(
+                f"document {second.document[:60]!r} is listed twice{place}",
+                path=self._path,
+                line=second.line,
+                query=query,
+                hint="duplicates='first' scores its first rank only",
+            )
+
+
+def _listed_again(
+    rows: Mapping[str, Sequence[_Row]],
+) -> Iterator[tuple[str, _Row, _Row]]:
+    """Query, first row and this row of everything that was listed before."""
+    for query, row in rows.items():
+        if len({listed.document for listed in row}) == len(row):
+            continue
+        first: dict[str, _Row] = {}
+        for listed in row:
+            if first.setdefault(listed.document, listed) is not listed:
+                yield query, first[listed.document], listed
 
 
 def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:
@@ -252,12 +363,20 @@ def _found(fields: Mapping[str, str]) -> str:
     return f"columns understood: {', '.join(fields.values()) or 'none'}"
 
 
-def rows_of(
-    records: Iterable[tuple[int | None, Mapping[Any, Any]]],
-    fields: Mapping[str, str],
-    system: str | None = None,
-) -> Iterable[tuple[list[Any], int | None]]:
-    """The values of records in the order a table takes them."""
-    names = [*(fields.get(column) for column in COLUMNS), system]
-    for line, record in records:
-        yield [None if name is None else record.get(name) for name in names], line
+def rank_order(
+    scores: Sequence[float], documents: Sequence[str | bytes], policies: Policies
+) -> list[int]:
+    """The places of scored rows, best first; rows that are alike stay as they came.
+
+    Example:
+        >>> rank_order([1.0, 2.0, 1.0], ["a", "b", "c"], Policies())
+        [1, 2, 0]
+    """
+    compared = np.array(scores, np.float64)
+    if policies.precision == "single":
+        with np.errstate(over="ignore"):
+            compared = compared.astype(np.float32).astype(np.float64)
+    if policies.ties == "input":
+        return [int(place) for place in np.argsort(-compared, kind="stable")]
+    keys = list(zip(compared.tolist(), documents, strict=True))
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
