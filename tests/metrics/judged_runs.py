@@ -10,7 +10,7 @@ from karat.data.arrays import place_by, sum_by
 from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
 from karat.matching.labels import match_labels
 
 Rankings = Mapping[str, Sequence[str]]

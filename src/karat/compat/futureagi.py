@@ -36,7 +36,7 @@ from typing import Any
 
 from karat.data.gold import Gold
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
 from karat.errors import DataError, MismatchError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
 

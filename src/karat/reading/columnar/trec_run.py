@@ -18,7 +18,7 @@ from karat.reading.columnar.trec_chunks import Chunk, Malformed, chunks
 from karat.reading.columnar.trec_lines import RUN, checked_lines, columns, nothing_in
 from karat.reading.columnar.trec_scan import Repeated, Survey, in_order, survey
 from karat.reading.columnar.words import Keys, Words, number
-from karat.reading.ordering import rank_order
+from karat.data.score_ranks import rank_order
 from karat.reading.streams import BLOCK, STDIN, open_binary, path_of
 
 __all__ = ["TrecRun"]
