@@ -6,8 +6,8 @@ from typing import Any
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
 from karat.data.matches import Matches
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.matching.shipped import read_matcher
 

@@ -15,8 +15,8 @@ from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
 from karat.data.matches import Matches
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document, Located, Run
 from karat.errors import DataError
 from karat.matching.layout import lay_out

@@ -57,7 +57,7 @@ def match_labels(
     )
     if not len(matches.hits.query) and not policies.force:
         _refuse_no_common_id(run, labels, hint)
-    return replace(matches, notices=(), run_notices=matches.notices or None)
+    return replace(matches, notices=(), run_notices=matches.notices)
 
 
 def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, overload
 
 from karat.data.gold import Gold
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Run
 from karat.data.tables import counted
 from karat.errors import DataError, MismatchError

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.gold import Gold
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import closest
