@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+
 from karat.catalogue import Catalogue
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
@@ -96,23 +98,22 @@ class Local(Engine):
             judged = plan.judged[name]
             matches = matcher.match(run, gold, judged=judged, policies=policies)
             # A judge says itself what it could not judge.
-            if not matcher.costly:
-                notices = (*matches.notices, *_without_gold(matcher, matches))
-                matches = replace(matches, notices=notices)
+            if not matcher.costly and (lacking := _without_gold(matcher, matches)):
+                matches = replace(matches, notices=(*matches.notices, lacking))
             found[name] = matches
         return found
 
 
-def _without_gold(matcher: Matcher, matches: Matches) -> tuple[Notice, ...]:
+def _without_gold(matcher: Matcher, matches: Matches) -> Notice | None:
     """A notice where a matcher has nothing to match: why its metrics say nothing."""
-    empty = matches.hits.gold_count == 0
-    if not (count := int(empty.sum())):
-        return ()
+    count = matches.hits.size - int(np.count_nonzero(matches.hits.gold_count))
+    if not count:
+        return None
     kinds = " or ".join(matcher.reads)
     needs = f"{matcher.name} needs {kinds}"
     text, one = f"queries have no {kinds} in gold; {needs}", f"query has no {kinds}"
     one += f" in gold; {needs}"
-    return (Notice(f"no {kinds}", count, text, one=one),)
+    return Notice(f"no {kinds}", count, text, one=one)
 
 
 SHIPPED: tuple[type[Engine], ...] = (Local,)

@@ -153,10 +153,7 @@ def _carry_out(
         missing=next(iter(found.values())).missing,
         policies=plan.policies,
         matchers={measure.label: measure.matcher for measure in plan.measures},
-        matches={
-            matcher: replace(matches, notices=(), run_notices=None, provenance={})
-            for matcher, matches in found.items()
-        },
+        matches=found,
         default_matcher=plan.default_matcher,
         provenance={
             "karat": __version__,
@@ -165,7 +162,7 @@ def _carry_out(
             **fields,
             **{k: v for m in found.values() for k, v in m.provenance.items()},
         },
-        facts={query: _plain(facts[query]) for query in queries if query in facts},
+        facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
         notices=in_order((*read, *seen, *matched)),
         labelled_by=gold.labellers(),
         own_k=own_k,
