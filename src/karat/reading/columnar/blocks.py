@@ -149,8 +149,8 @@ class Block:
         )
 
     def copy(self, groups: Bools) -> "Block":
-        """Some groups, in memory of their own."""
-        some = self.only(np.repeat(groups, self.size))
+        """Some groups in memory of their own: one for each query, by its number."""
+        some = join_blocks([self.only(np.repeat(groups, self.size))])
         return replace(some, documents=some.documents.copy())
 
     def split(self) -> tuple["Block", "Block"]:
@@ -163,19 +163,12 @@ class Block:
         # Sorted, not by `np.unique`, which loads NumPy's masked arrays.
         queries = np.sort(self.query[labelled])
         if (queries[1:] == queries[:-1]).any():
-            # One group for each query: there may be as many groups as rows.
-            return self.part(0, 0), join_blocks([self.copy(labelled)])
+            return self.part(0, 0), self.copy(labelled)
         inner = self.part(1, max(len(self.query) - 1, 1))
         if not labelled[1:-1].all():
             inner = inner.only(np.repeat(inner.query >= 0, inner.size))
         labelled[1:-1] = False
         return inner, self.copy(labelled)
-
-    def pieces(self, rows: int) -> list["Block"]:
-        """The block cut between groups into parts of about so many rows."""
-        cuts = np.searchsorted(self.start, np.arange(0, len(self.documents), rows))
-        bounds = [*dict.fromkeys(cuts.tolist()), len(self.query)]
-        return [self.part(*pair) for pair in pairwise(bounds) if pair[0] < pair[1]]
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
@@ -194,6 +187,25 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         join_columns([block.documents for block in blocks]).view(rows),
         np.concatenate(values)[rows] if values else None,
     )
+
+
+def cut_blocks(blocks: Sequence[Block], rows: int) -> Iterator[list[Block]]:
+    """The rows of all blocks, about so many at a time, those of a query together.
+
+    Args:
+        blocks: copies, so that their groups are in the order of queries.
+        rows: how many.
+    """
+    blocks = [block for block in blocks if len(block.query)]
+    queries = max((int(block.query[-1]) + 1 for block in blocks), default=0)
+    count = np.zeros(queries, np.int64)
+    for block in blocks:
+        count[block.query] += block.size
+    cuts = starts(np.cumsum(count) // rows)
+    for bounds in pairwise([*cuts.tolist(), queries]):
+        parts = [b.part(*np.searchsorted(b.query, bounds).tolist()) for b in blocks]
+        if parts := [part for part in parts if len(part.query)]:
+            yield parts
 
 
 def ranges(begin: Ints, end: Ints) -> tuple[Ints, Ints]:

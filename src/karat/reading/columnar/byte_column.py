@@ -266,14 +266,18 @@ def join_columns(parts: Sequence[Column]) -> Column:
     numbers = [part.values for part in parts if isinstance(part, NumberColumn)]
     if len(numbers) == len(parts) > 0 and len({n.dtype for n in numbers}) == 1:
         return NumberColumn(np.concatenate(numbers))
-    texts = [part.texts() for part in parts] or [ByteColumn.of([])]
-    sizes = np.array([len(text.data) for text in texts])
-    shifts = np.cumsum(sizes) - sizes
-    return ByteColumn(
-        np.concatenate([text.data for text in texts]),
-        np.concatenate([t.start + s for t, s in zip(texts, shifts, strict=True)]),
-        np.concatenate([text.length for text in texts]),
-    )
+    texts = [part.texts() for part in parts if len(part)]
+    if not texts:
+        return ByteColumn.of([])
+    data, start, end = [], [], 0
+    for text in texts:
+        first = int(text.start.min())
+        last = int((text.start + text.length).max()) + _WORD
+        data.append(text.data[first:last])
+        start.append(text.start + (end - first))
+        end += last - first
+    length = np.concatenate([text.length for text in texts])
+    return ByteColumn(np.concatenate(data), np.concatenate(start), length)
 
 
 def _encoded(text: str) -> bytes:

@@ -21,6 +21,7 @@ from karat.reading.columnar.blocks import (
     Field,
     Piece,
     RunSource,
+    cut_blocks,
     join_blocks,
 )
 from karat.reading.columnar.byte_column import distinct, starts
@@ -39,7 +40,6 @@ __all__ = ["ColumnarRun"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_BLOCK_ROWS = 1 << 16
 _MOST_ROWS = 1 << 18
 _EXAMPLES = 3
 _THREADS = min(os.cpu_count() or 1, 8)
@@ -214,8 +214,9 @@ class ColumnarRun(Run):
             collect = partial(_collect, numbers=index.numbers, wanted=scattered)
             rest += chain.from_iterable(_in_order(collect, self._pieces()))
         if rest:
-            blocks = join_blocks(rest).pieces(_BLOCK_ROWS)
-            matches = join_matches([matches, *_in_order(join, blocks)])
+            blocks = cut_blocks(rest, _MOST_ROWS)
+            later = _in_order(lambda some: join(join_blocks(some)), blocks)
+            matches = join_matches([matches, *later])
         return matches, scan
 
     def _pieces(self) -> Iterable[Piece]:
