@@ -9,8 +9,10 @@ with the major version. Every other module may change at any time.
   and lays out `Hits` itself.
 - A format derives from `Format` and reads a `Source` into a `Dataset`.
 - A report is a function of the type `Report`.
-- A judge is a generator that yields a `Prompt`, receives a `Reply` and returns what
-  came of it: a `Conversation`. A `JudgeSession` asks a model for many of them at once.
+- `Claims` is the matcher that asks a model; `ChatClient` and `FunctionClient` make one
+  of what you bring, `Settings` and `Prices` say how it is asked and for how much.
+- A judge of your own is a generator that yields a `Prompt`, receives a `Reply` and
+  returns what came of it: a `Conversation`. A `JudgeSession` runs many at once.
 - Errors derive from `karat.KaratError`, and say what, where and what to do about it.
 
 Installed packages add theirs through the entry points `karat.metrics`,
@@ -65,7 +67,17 @@ if TYPE_CHECKING:
         UnknownNameError,
         UsageError,
     )
-    from karat.judging import ChatClient, DryRun, JudgeSession
+    from karat.judging import (
+        ChatClient,
+        Claims,
+        DryRun,
+        FunctionClient,
+        JudgeSession,
+        Prices,
+        grade_pool,
+        probe_claims,
+        probe_grader,
+    )
     from karat.judging.prompts import (
         DATA as TEXTS_ARE_DATA,
         JSON as ANSWER_IN_JSON,
@@ -100,6 +112,7 @@ __all__ = [
     "Bools",
     "CallError",
     "ChatClient",
+    "Claims",
     "Client",
     "Conversation",
     "Credits",
@@ -113,6 +126,7 @@ __all__ = [
     "Floats",
     "Format",
     "FormatError",
+    "FunctionClient",
     "Fuzzy",
     "Hits",
     "IncompleteError",
@@ -136,6 +150,7 @@ __all__ = [
     "ParameterError",
     "Policies",
     "Precision",
+    "Prices",
     "Prompt",
     "Query",
     "Reply",
@@ -154,12 +169,15 @@ __all__ = [
     "decode_yaml",
     "fenced",
     "fold",
+    "grade_pool",
     "is_blank",
     "make_metric",
     "object_schema",
     "open_binary",
     "place_by",
     "policies_for",
+    "probe_claims",
+    "probe_grader",
     "ratio",
     "read_matcher",
     "read_metric",
@@ -182,7 +200,8 @@ _HOMES = {
     "karat.errors": "CallError DataError FormatError IncompleteError InvalidReply "
     "MismatchError MissingExtraError OfflineMissError ParameterError UnknownNameError "
     "UsageError",
-    "karat.judging": "ChatClient DryRun JudgeSession",
+    "karat.judging": "ChatClient Claims DryRun FunctionClient JudgeSession Prices "
+    "grade_pool probe_claims probe_grader",
     "karat.judging.prompts": "TEXTS_ARE_DATA=DATA ANSWER_IN_JSON=JSON fenced "
     "object_schema repair",
     "karat.judging.replies": "COPIED_FORM=PARROTED is_blank read_object",

@@ -22,6 +22,7 @@ from karat.extend import (
     Bools,
     CallError,
     ChatClient,
+    Claims,
     Client,
     Conversation,
     Credits,
@@ -35,6 +36,7 @@ from karat.extend import (
     Floats,
     Format,
     FormatError,
+    FunctionClient,
     Fuzzy,
     Hits,
     IncompleteError,
@@ -58,6 +60,7 @@ from karat.extend import (
     ParameterError,
     Policies,
     Precision,
+    Prices,
     Prompt,
     Query,
     Reply,
@@ -76,12 +79,15 @@ from karat.extend import (
     decode_yaml,
     fenced,
     fold,
+    grade_pool,
     is_blank,
     make_metric,
     object_schema,
     open_binary,
     place_by,
     policies_for,
+    probe_claims,
+    probe_grader,
     ratio,
     read_matcher,
     read_metric,
@@ -173,13 +179,31 @@ def judge(text: str) -> Conversation[bool]:
     raise InvalidReply("the model's reply cannot be used")
 
 
-async def asked() -> list[str]:
-    """What is known of a model that is never asked here."""
+def never(prompt: str) -> str:
+    """A model that says of every passage that it answers nothing."""
+    return f'{{"reason": "read {len(prompt)} characters", "grade": 0}}'
+
+
+async def clients() -> list[str]:
+    """Models from what a user brings; they are not asked here."""
     completions = SimpleNamespace(create=print)
     chat = SimpleNamespace(chat=SimpleNamespace(completions=completions))
     client: Client = ChatClient("model", chat, {})
-    session = JudgeSession(client, Settings(concurrency=1, journal=None))
-    return [type(session).__name__, DryRun.__name__, str(JOURNAL)]
+    session = JudgeSession(client, Settings(prices=Prices(0.1, 0.4), journal=None))
+    claims: Matcher = Claims(FunctionClient(never, model="never"))
+    return [type(session).__name__, DryRun.__name__, str(JOURNAL), claims.name]
+
+
+def grades() -> int:
+    """What a model says of passages, and of some with a trick worked in."""
+    questions = {"q": "How long is the warranty?"}
+    passages = {"q": {"d": "Gloves come in three sizes."}}
+    session = JudgeSession.of(never, Settings(journal=None, concurrency=1))
+    graded = grade_pool(passages, questions, session)
+    probed = probe_grader(passages, questions, graded.gold.documents, session)
+    items = {"q": (Item("c", "The warranty is long."),)}
+    assert callable(probe_claims)
+    return len(items) + len(list(probed.tables()))
 
 
 def scores() -> dict[str, float]:
@@ -230,7 +254,7 @@ def mistakes() -> list[str]:
 def main() -> None:
     """Use them all."""
     print(karat.__version__, scores(), passages(), mistakes())
-    print(awaited(asked), REPORT([], []), next(judge("Thank you.")).name)
+    print(awaited(clients), grades(), REPORT([], []), next(judge("Thank you.")).name)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(decode_text(stream.read(3)), karat.aevaluate, karat.load, karat.Run)

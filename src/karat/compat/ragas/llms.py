@@ -35,7 +35,7 @@ def llm_factory(
     Replies of a client with a `base_url` are kept in `.karat/journal.sqlite`, so that a
     run that was stopped goes on from there. Any other client cannot be told from others
     of its class, and what it says is forgotten with this process; one that is given to
-    `karat.judging.ChatClient` with a name is known by that.
+    `karat.extend.ChatClient` with a name is known by that.
 
     Args:
         model: the model's name, such as `gpt-4o-mini`.
