@@ -1,4 +1,4 @@
-"""Ids and texts compared as they are, for fronts whose originals forgive nothing.
+"""Ids and texts compared as they are, for fronts whose originals do so.
 
 karat's own ids are text, and its text matchers leave blank texts out and count a gold
 text given twice once; the originals do none of this.

@@ -168,7 +168,7 @@ def _finish(
     result = EvaluationResult(samples, in_order)
     for name, column in result.columns.items():
         if column.failed:
-            # The original's print is a mean without them, and without a word.
+            # The original prints a mean without them, and does not say so.
             warnings.warn(
                 f"{name}: {column.failed} of {len(samples)} rows failed, and the mean "
                 "is of the others; .columns says why",

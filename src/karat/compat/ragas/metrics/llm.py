@@ -209,8 +209,8 @@ def _settle(
         if reply.cut:
             # The original gives up at once, even where the JSON happens to be whole.
             raise InvalidReply(_CUT)
-        said = read_object(reply.text, shown)
-        found = said if isinstance(said, str) else read(said)
+        answer = read_object(reply.text, shown)
+        found = answer if isinstance(answer, str) else read(answer)
         if not isinstance(found, str):
             return found
         problem = found
@@ -263,7 +263,7 @@ def _read_usefulness(
 def _read_integer(value: object, *, strict: bool) -> int | None:
     if type(value) is int:
         return value
-    # pydantic, unless told to be strict, reads true, 1.0 and "1" as the integer 1.
+    # pydantic, unless strict, reads true, 1.0 and "1" as the integer 1.
     if not strict and isinstance(value, bool | float | str):
         try:
             number = float(value)
