@@ -121,22 +121,18 @@ best = "my_package:Best"
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, text in pages().items():
+    for name, text in {**pages(), "python.md": joined(layers())}.items():
         (FOLDER / name).write_text(text, "utf-8")
 
 
 def pages() -> dict[str, str]:
     """The text of every page, by file name."""
-    parts = {
-        "metrics.md": metrics(),
-        "cli.md": commands(),
-        "formats.md": formats(),
-        "python.md": layers(),
-    }
-    return {
-        name: "\n".join([WRITTEN, *(part.strip("\n") + "\n" for part in page)])
-        for name, page in parts.items()
-    }
+    parts = {"metrics.md": metrics(), "cli.md": commands(), "formats.md": formats()}
+    return {name: joined(page) for name, page in parts.items()}
+
+
+def joined(page: Iterable[str]) -> str:
+    return "\n".join([WRITTEN, *(part.strip("\n") + "\n" for part in page)])
 
 
 def metrics() -> Iterator[str]:
