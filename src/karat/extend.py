@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         object_schema,
         repair,
     )
-    from karat.judging.replies import PARROTED as COPIED_FORM, is_blank, read_object
+    from karat.judging.replies import NOT_FILLED_IN, is_blank, read_object
     from karat.llm import JOURNAL, Client, Settings, awaited
     from karat.matching.fuzzy import Fuzzy
     from karat.matching.matcher import Matched, Matcher
@@ -104,9 +104,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANSWER_IN_JSON",
-    "COPIED_FORM",
     "JOURNAL",
     "NDCG",
+    "NOT_FILLED_IN",
     "TEXTS_ARE_DATA",
     "BinaryMetric",
     "Bools",
@@ -204,7 +204,7 @@ _HOMES = {
     "grade_pool probe_claims probe_grader",
     "karat.judging.prompts": "TEXTS_ARE_DATA=DATA ANSWER_IN_JSON=JSON fenced "
     "object_schema repair",
-    "karat.judging.replies": "COPIED_FORM=PARROTED is_blank read_object",
+    "karat.judging.replies": "NOT_FILLED_IN is_blank read_object",
     "karat.llm": "JOURNAL Client Settings awaited",
     "karat.matching.fuzzy": "Fuzzy",
     "karat.matching.matcher": "Matched Matcher",

@@ -14,9 +14,9 @@ import karat
 from karat import extend
 from karat.extend import (
     ANSWER_IN_JSON,
-    COPIED_FORM,
     JOURNAL,
     NDCG,
+    NOT_FILLED_IN,
     TEXTS_ARE_DATA,
     BinaryMetric,
     Bools,
@@ -175,7 +175,7 @@ def judge(text: str) -> Conversation[bool]:
         said = read_object(reply.text, [text])
         if not isinstance(said, str) and not is_blank(str(said.get("kind"))):
             return bool(said.get("kind"))
-        prompt = repair(prompt, said if isinstance(said, str) else COPIED_FORM)
+        prompt = repair(prompt, said if isinstance(said, str) else NOT_FILLED_IN)
     raise InvalidReply("the model's reply cannot be used")
 
 

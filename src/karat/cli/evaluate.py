@@ -125,16 +125,16 @@ def command(**options: Any) -> None:
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
         failed = _explain(inputs, gold, metrics, told)
-        admit(failed, allowed, judge.bench.failed if judge else ())
+        admit(failed, allowed, judge.session.failed if judge else ())
         return
     evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
     if judge is not None:
         _say_unasked(evaluations)
     if options["dry_run"]:
-        rehearse(judge.bench.total, options)
+        rehearse(judge.session.total, options)
         return
     report(evaluations, notes, outputs, options)
-    kinds = judge.bench.failed if judge else ()
+    kinds = judge.session.failed if judge else ()
     conclude(evaluations, failures(gates, evaluations), len(gates), allowed, kinds)
 
 

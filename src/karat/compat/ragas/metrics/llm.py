@@ -20,7 +20,7 @@ from karat.compat.ragas.metrics.scoring import (
 )
 from karat.extend import (
     ANSWER_IN_JSON,
-    COPIED_FORM,
+    NOT_FILLED_IN,
     TEXTS_ARE_DATA,
     Conversation,
     InvalidReply,
@@ -242,7 +242,7 @@ def _read_claim(entry: object, *, strict: bool) -> Verdict | str:
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
         if is_blank(entry[name]):
-            return COPIED_FORM
+            return NOT_FILLED_IN
     return Verdict(entry["statement"], entry["reason"], value)
 
 
@@ -256,7 +256,7 @@ def _read_usefulness(
     if not isinstance(reason, str):
         return f"reason must be text, got {_kind(reason)}"
     if is_blank(reason):
-        return COPIED_FORM
+        return NOT_FILLED_IN
     return Verdict(context, reason, value)
 
 
