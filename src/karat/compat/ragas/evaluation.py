@@ -19,10 +19,7 @@ from karat.compat.ragas.metrics.scoring import (
     JudgedMetric,
     MetricResult,
 )
-from karat.data.tables import counted
-from karat.errors import UnknownNameError, UsageError
-from karat.llm import run_sync
-from karat.results.scores import MetricScores
+from karat.extend import MetricScores, UnknownNameError, UsageError, run_sync
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
@@ -171,11 +168,10 @@ def _finish(
     result = EvaluationResult(samples, in_order)
     for name, column in result.columns.items():
         if column.failed:
-            # The original's print is a mean without them, and without a word.
-            rows = counted(len(samples), "row")
+            # The original prints a mean without them, and does not say so.
             warnings.warn(
-                f"{name}: {column.failed} of {rows} failed, and the mean is of the "
-                "others; .columns says why",
+                f"{name}: {column.failed} of {len(samples)} rows failed, and the mean "
+                "is of the others; .columns says why",
                 stacklevel=3,
             )
     return result
