@@ -139,7 +139,7 @@ def test_what_is_no_model_is_said() -> None:
         ContextRecall(openai.AsyncOpenAI(api_key=CANARY)).score(**ROWS[0])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="stream is no parameter"):
         llm_factory("m", client=Chat(), stream=True)
-    with pytest.raises(UsageError, match="a rehearsal asks nobody"):
+    with pytest.raises(UsageError, match="a dry run asks nobody"):
         ContextRecall(DryRun(Scripted())).score(**ROWS[0])
 
 

@@ -19,10 +19,7 @@ from karat.compat.ragas.metrics.scoring import (
     JudgedMetric,
     MetricResult,
 )
-from karat.data.evaluations import MetricScores
-from karat.data.tables import counted
-from karat.errors import UnknownNameError, UsageError
-from karat.llm import awaited
+from karat.extend import MetricScores, UnknownNameError, UsageError, awaited
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
@@ -172,10 +169,9 @@ def _finish(
     for name, column in result.columns.items():
         if column.failed:
             # The original's print is a mean without them, and without a word.
-            rows = counted(len(samples), "row")
             warnings.warn(
-                f"{name}: {column.failed} of {rows} failed, and the mean is of the "
-                "others; .columns says why",
+                f"{name}: {column.failed} of {len(samples)} rows failed, and the mean "
+                "is of the others; .columns says why",
                 stacklevel=3,
             )
     return result

@@ -3,11 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from karat.errors import UsageError
-from karat.judging import ChatClient, DryRun, JudgeSession
-from karat.llm import JOURNAL, Client, Settings
+from karat.extend import (
+    JOURNAL,
+    ChatClient,
+    Client,
+    DryRun,
+    JudgeSession,
+    Settings,
+    UsageError,
+)
 
-__all__ = ["Model", "bench_of", "llm_factory"]
+__all__ = ["Model", "llm_factory", "session_of"]
 
 Model: TypeAlias = str | Callable[[str], str | Awaitable[str]] | Client | JudgeSession
 """What `llm_factory` returns, a function, the name of a model, a client of karat."""
@@ -46,10 +52,10 @@ def llm_factory(
     return JudgeSession(chat, settings or _usual(chat))
 
 
-def bench_of(llm: Model) -> JudgeSession:
+def session_of(llm: Model) -> JudgeSession:
     """A model, however it is given, and how it is asked."""
     if isinstance(llm, DryRun):
-        raise UsageError("a rehearsal asks nobody, and here a model is asked")
+        raise UsageError("a dry run asks nobody, and here a model is asked")
     if isinstance(llm, JudgeSession):
         return llm
     client = JudgeSession.of(llm).client

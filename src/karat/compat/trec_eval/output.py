@@ -9,14 +9,19 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from karat import Gold, Run
 from karat.compat.trec_eval.columns import Column, Rules, Shown, relevance_letters
 from karat.compat.trec_eval.measures import columns_for
-from karat.data.arrays import Bools, Floats
-from karat.data.hits import Hits
-from karat.data.policies import policies_for
-from karat.data.runs import Labels, Run
-from karat.errors import MismatchError, ParameterError
-from karat.matching.labels import match_labels
+from karat.extend import (
+    Bools,
+    Floats,
+    Hits,
+    Labels,
+    MismatchError,
+    ParameterError,
+    policies_for,
+    read_matcher,
+)
 
 __all__ = ["Options", "trec_eval_lines", "trec_eval_pages"]
 
@@ -204,8 +209,8 @@ def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _She
         judged_only=options.judged_only,
         force=True,
     )
-    labels = {topic: qrels[topic] for topic in topics}
-    matched = match_labels(run, labels, judged=judged, policies=policies)
+    gold = Gold({topic: qrels[topic] for topic in topics})
+    matched = read_matcher("id").match(run, gold, judged=judged, policies=policies)
     missing = matched.missing
     if not len(matched.hits.query):
         # trec_eval prints zeros without a word; so do we, but not without a word.

@@ -1,17 +1,46 @@
-"""What the judge is asked, and what is made of its replies."""
+"""Metrics that ask a model, called with a sample: what is asked, and what it scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from karat.data.judgements import Conversation, Prompt
-from karat.errors import InvalidReply
-from karat.judging.prompts import DATA, JSON, fenced, object_schema, repair
-from karat.judging.replies import PARROTED, is_blank, read_object
+import numpy as np
 
-__all__ = ["Verdict", "judge_claims", "judge_context"]
+from karat.compat.literal import hits_of_ids
+from karat.compat.ragas.metrics.scoring import (
+    EPSILON,
+    JudgedMetric,
+    MetricResult,
+    SingleTurnCalls,
+    Verdict,
+    averaged_precision,
+    score_of,
+)
+from karat.extend import (
+    ANSWER_IN_JSON,
+    COPIED_FORM,
+    TEXTS_ARE_DATA,
+    Conversation,
+    InvalidReply,
+    Prompt,
+    fenced,
+    is_blank,
+    object_schema,
+    read_object,
+    repair,
+)
+
+__all__ = [
+    "ClaimsJudged",
+    "ContextsJudged",
+    "LLMContextPrecisionWithReference",
+    "LLMContextPrecisionWithoutReference",
+    "LLMContextRecall",
+    "judge_claims",
+    "judge_context",
+]
 
 T = TypeVar("T")
 
@@ -30,7 +59,7 @@ _CLAIMS = (
     "smallest statements that are true or false on their own, each of which can be "
     "understood without the others. For each claim decide whether the documents say so "
     "or make it certain, alone or together: attributed is 1 if they do and 0 if not. "
-    f"List every claim of the answer once, in order. {DATA} {JSON} "
+    f"List every claim of the answer once, in order. {TEXTS_ARE_DATA} {ANSWER_IN_JSON} "
     'Its form: {"classifications": [{"statement": "...", "reason": "...", '
     '"attributed": 0}]}, with the claim as the statement and one sentence as the reason'
 )
@@ -39,8 +68,8 @@ _USEFUL = (
     "You check whether a document helps to answer a question. The answer is known. "
     "Decide whether the document holds anything that is needed to get to it: verdict "
     "is 1 if it does and 0 if it does not. To be about the same subject is not enough. "
-    f'{DATA} {JSON} Its form: {{"reason": "...", "verdict": 0}}, with one sentence as '
-    "the reason"
+    f"{TEXTS_ARE_DATA} {ANSWER_IN_JSON} "
+    'Its form: {"reason": "...", "verdict": 0}, with one sentence as the reason'
 )
 
 _TEXT = {"type": "string"}
@@ -50,22 +79,94 @@ _CLASSIFIED = object_schema(classifications={"type": "array", "items": _CLAIM})
 _JUDGED = object_schema(reason=_TEXT, verdict=_FLAG)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What the judge said of one claim or context.
+class ClaimsJudged(JudgedMetric):
+    """The share of the claims of the reference answer that the contexts support."""
 
-    Attributes:
-        statement: what was judged.
-        reason: why.
-        value: 1 for supported or useful, 0 for not.
+    needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
+
+    def judge(self, *fields: Any) -> Conversation[MetricResult]:
+        """Have the reference split and every claim checked; then count."""
+        claims = yield from judge_claims(*fields, strict=self.strict)
+        value = _share_attributed([claim.value for claim in claims])
+        return _result(value, claims, "claims attributed")
+
+
+class ContextsJudged(JudgedMetric):
+    """Whether the contexts that help to answer stand on top."""
+
+    needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
+
+    def judge(self, *fields: Any) -> Conversation[MetricResult]:
+        """Have every context checked, one after the other; then count."""
+        question, contexts, answer = fields
+        verdicts = []
+        for context in contexts:
+            asked = judge_context(question, context, answer, strict=self.strict)
+            verdict = yield from asked
+            verdicts.append(verdict)
+        values = [self.weigh(verdict.value) for verdict in verdicts]
+        return _result(_verdict_precision(values), verdicts, "contexts useful")
+
+    def weigh(self, verdict: int) -> int:
+        """What a verdict counts."""
+        return verdict
+
+
+@dataclass
+class LLMContextRecall(ClaimsJudged, SingleTurnCalls):
+    """The share of the claims of the reference answer that the contexts support.
+
+    Undefined (NaN) where the judge finds no claim.
     """
 
-    statement: str
-    reason: str
-    value: int
+    name: str = "context_recall"
 
-    def __str__(self) -> str:
-        return f"[{self.value}] {self.statement}: {self.reason}"
+
+@dataclass
+class LLMContextPrecisionWithReference(ContextsJudged, SingleTurnCalls):
+    """Whether the contexts that help to arrive at the reference answer stand on top."""
+
+    name: str = "llm_context_precision_with_reference"
+
+    def weigh(self, verdict: int) -> int:
+        """1 for any verdict but 0, as _context_precision.py has it."""
+        return int(verdict != 0)
+
+
+@dataclass
+class LLMContextPrecisionWithoutReference(LLMContextPrecisionWithReference):
+    """Whether the contexts that help to arrive at the response stand on top."""
+
+    needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "response")
+
+    name: str = "llm_context_precision_without_reference"
+
+
+def _result(value: float, verdicts: list[Verdict], what: str) -> MetricResult:
+    positive = sum(verdict.value != 0 for verdict in verdicts)
+    head = f"{positive} of {len(verdicts)} {what}"
+    return MetricResult(value, "\n".join([head, *map(str, verdicts)]), tuple(verdicts))
+
+
+def _share_attributed(values: Sequence[int]) -> float:
+    """The `recall` of karat over claims, those attributed being found."""
+    found = [claim for claim, value in enumerate(values) if value]
+    return score_of("recall", hits_of_ids([range(len(values))], [found]))
+
+
+def _verdict_precision(values: Sequence[int]) -> float:
+    """The averaged precision of contexts of which the judge found some useful."""
+    if not set(values) <= {0, 1}:
+        return _unchecked(values)
+    # Every useful context matches the answer, the only thing there is to find.
+    return averaged_precision(hits_of_ids([[1]], [values]))
+
+
+def _unchecked(values: Sequence[int]) -> float:
+    # collections/context_precision/metric.py lets any integer weigh: 2 scores 1.99.
+    weights = np.array(values, np.float64)
+    precision = weights.cumsum() / np.arange(1, len(values) + 1)
+    return float(weights @ precision / (weights.sum() + EPSILON))
 
 
 def judge_claims(
@@ -141,7 +242,7 @@ def _read_claim(entry: object, *, strict: bool) -> Verdict | str:
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
         if is_blank(entry[name]):
-            return PARROTED
+            return COPIED_FORM
     return Verdict(entry["statement"], entry["reason"], value)
 
 
@@ -155,7 +256,7 @@ def _read_usefulness(
     if not isinstance(reason, str):
         return f"reason must be text, got {_kind(reason)}"
     if is_blank(reason):
-        return PARROTED
+        return COPIED_FORM
     return Verdict(context, reason, value)
 
 

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from math import nan
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
-from karat.compat.literal import LiteralMatcher, found_ids, found_texts
+from karat.compat.literal import hits_of_ids, hits_of_texts
 from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.metrics.numbers import averaged_precision, score_of
-from karat.compat.ragas.metrics.scoring import ComparingMetric
-from karat.data.arrays import Bools
-from karat.data.hits import Hits
-from karat.errors import DataError, ParameterError
-from karat.matching.fuzzy import Fuzzy
-from karat.metrics.precision_recall import Precision, Recall
+from karat.compat.ragas.metrics.scoring import (
+    ComparingMetric,
+    averaged_precision,
+    score_of,
+)
+from karat.extend import Bools, DataError, Fuzzy, Hits, ParameterError
 
 __all__ = [
     "DistanceMeasure",
@@ -73,38 +73,8 @@ class NonLLMStringSimilarity(ComparingMetric):
 
     def measure(self, sample: SingleTurnSample) -> float:
         """1 - RapidFuzz's normalised distance."""
-        distance = _DISTANCES[read_measure(self.distance_measure)]
+        distance = _DISTANCES[_read_measure(self.distance_measure)]
         return 1 - float(distance.normalized_distance(*self.read(sample)))
-
-
-@dataclass(frozen=True)
-class Similar(LiteralMatcher):
-    """A context satisfies a reference context when the two are similar enough.
-
-    Attributes:
-        measure: a distance of RapidFuzz, or a metric of your own.
-        threshold: the similarity that is needed.
-        strict: more than the threshold is needed.
-    """
-
-    name: ClassVar[str] = "ragas_similar"
-
-    measure: DistanceMeasure | TextMetric
-    threshold: float
-    strict: bool
-
-    def satisfied(self, documents: Sequence[str], golds: Sequence[str]) -> Bools:
-        """Whether each context is similar enough to each reference context."""
-        shape = len(documents), len(golds)
-        pairs = [(gold, document) for document in documents for gold in golds]
-        if isinstance(self.measure, DistanceMeasure):
-            fuzzy = Fuzzy(self.measure.value, self.threshold, self.strict)
-            texts = zip(*pairs, strict=True)
-            return fuzzy.satisfied(*map(list, texts)).reshape(shape)
-        samples = (SingleTurnSample(reference=d, response=g) for g, d in pairs)
-        scores = [self.measure.single_turn_score(sample) for sample in samples]
-        enough = np.greater if self.strict else np.greater_equal
-        return np.asarray(enough(scores, self.threshold), np.bool_).reshape(shape)
 
 
 @dataclass
@@ -129,9 +99,9 @@ class _ContextsCompared(ComparingMetric):
         if isinstance(measure, NonLLMStringSimilarity):
             measure = measure.distance_measure
         if isinstance(measure, DistanceMeasure | str):
-            measure = read_measure(measure)
-        matcher = Similar(measure, self.threshold, self.strict)
-        return found_texts(matcher, [references], [retrieved])
+            measure = _read_measure(measure)
+        similar = partial(_similar, measure, self.threshold, self.strict)
+        return hits_of_texts(similar, [references], [retrieved])
 
 
 @dataclass
@@ -160,7 +130,7 @@ class NonLLMContextRecall(_ContextsCompared):
         if references and not retrieved:
             # The original takes the max() of nothing.
             raise DataError("no similarity to compute: retrieved_contexts is empty")
-        return score_of(Recall(), self.found(retrieved, references))
+        return score_of("recall", self.found(retrieved, references))
 
 
 @dataclass
@@ -213,7 +183,7 @@ class IDBasedContextRecall(_IdsCompared):
     def measure(self, sample: SingleTurnSample) -> float:
         """The `recall` of karat."""
         retrieved, references = self.ids(sample)
-        return score_of(Recall(), found_ids([references], [retrieved]))
+        return score_of("recall", hits_of_ids([references], [retrieved]))
 
 
 @dataclass
@@ -231,10 +201,10 @@ class IDBasedContextPrecision(_IdsCompared):
             return nan
         if not references:
             return 0.0
-        return score_of(Precision(), found_ids([references], [retrieved]))
+        return score_of("precision", hits_of_ids([references], [retrieved]))
 
 
-def read_measure(measure: Any) -> DistanceMeasure:
+def _read_measure(measure: Any) -> DistanceMeasure:
     """The distance a name stands for."""
     try:
         return DistanceMeasure(measure)
@@ -243,3 +213,23 @@ def read_measure(measure: Any) -> DistanceMeasure:
         raise ParameterError(
             "distance_measure", "measure", f"one of {names}", measure
         ) from None
+
+
+def _similar(
+    measure: DistanceMeasure | TextMetric,
+    threshold: float,
+    strict: bool,  # noqa: FBT001
+    documents: Sequence[str],
+    golds: Sequence[str],
+) -> Bools:
+    """Whether each context is similar enough to each reference context."""
+    shape = len(documents), len(golds)
+    pairs = [(gold, document) for document in documents for gold in golds]
+    if isinstance(measure, DistanceMeasure):
+        fuzzy = Fuzzy(measure.value, threshold, strict)
+        texts = zip(*pairs, strict=True)
+        return fuzzy.satisfied(*map(list, texts)).reshape(shape)
+    samples = (SingleTurnSample(reference=d, response=g) for g, d in pairs)
+    scores = [measure.single_turn_score(sample) for sample in samples]
+    enough = np.greater if strict else np.greater_equal
+    return np.asarray(enough(scores, threshold), np.bool_).reshape(shape)
