@@ -7,7 +7,7 @@ with the major version. Every other module may change at any time.
   `Hits` into one float per query, with the array helpers.
 - A matcher derives from `TextMatcher` and compares pairs of texts, or from `Matcher`
   and lays out `Hits` itself.
-- A format derives from `Format` and reads a `Source` into a `Dataset`.
+- A format derives from `Format` and turns a `Source` into records, or a `Dataset`.
 - A report is a function of the type `Report`.
 - A judge is a generator that yields a `Prompt`, receives a `Reply` and returns what
   came of it: a `Conversation`. A `JudgeSession` asks a model for many of them at once.
@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from karat.metrics.ranking import NDCG, NDCGAny
     from karat.metrics.recall_points import InterpolatedAverage, InterpolatedPrecision
     from karat.reading.decoding import decode_text
-    from karat.reading.format import Format, Source
-    from karat.reading.streams import open_binary
+    from karat.reading.format import Format
+    from karat.reading.streams import Source, open_binary
     from karat.reading.syntax.yaml_text import decode_yaml
     from karat.reports import Report
 
@@ -197,8 +197,8 @@ _HOMES = {
     "karat.metrics.ranking": "NDCG NDCGAny",
     "karat.metrics.recall_points": "InterpolatedAverage InterpolatedPrecision",
     "karat.reading.decoding": "decode_text",
-    "karat.reading.format": "Format Source",
-    "karat.reading.streams": "open_binary",
+    "karat.reading.format": "Format",
+    "karat.reading.streams": "Source open_binary",
     "karat.reading.syntax.yaml_text": "decode_yaml",
     "karat.reports": "Report",
 }
