@@ -19,7 +19,8 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.doors import check_places, take_gold, take_run
+from karat.reading.doors import take_gold, take_run
+from karat.reading.objects import check_places
 
 __all__ = ["DEFAULT_K", "DEFAULT_METRICS", "prepare"]
 

@@ -21,14 +21,13 @@ from karat.data.identity import as_id
 from karat.data.queries import Dataset
 from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Notice
-from karat.errors import DataError
+from karat.data.tables import counted
+from karat.errors import DataError, MismatchError
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 
-__all__ = ["PLAIN", "plain_gold", "plain_run", "with_lists"]
+__all__ = ["check_places", "plain_gold", "plain_run", "with_lists"]
 
-PLAIN = "plain"
-"""The format of runs and gold that were read here."""
-
+_FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
 _SAMPLE = 256
@@ -48,7 +47,7 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
             return None
         rankings, notices = _coerce(rankings, scored=scored)
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
-    return Dataset(run, format=PLAIN, notices=notices)
+    return Dataset(run, format=_FORMAT, notices=notices)
 
 
 def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
@@ -68,7 +67,33 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
     gold = Gold(labels, name=name)
     _check_grades(gold)
-    return Dataset(gold=gold, format=PLAIN, notices=notices)
+    return Dataset(gold=gold, format=_FORMAT, notices=notices)
+
+
+def check_places(run: tuple[Any, Dataset], gold: tuple[Any, Dataset]) -> None:
+    """Lists without ids go together by position: they must be equally long.
+
+    Args:
+        run: what the caller handed over, and what was taken in.
+        gold: the same of the gold.
+    """
+    if not (_by_position(*run) and _by_position(*gold)):
+        return
+    assert run[1].run is not None  # noqa: S101
+    assert gold[1].gold is not None  # noqa: S101
+    retrieved, wanted = len(run[1].run.queries()), len(gold[1].gold.queries)
+    if retrieved != wanted:
+        raise MismatchError(
+            "run and gold have no query ids and go together by position, but the run "
+            f"has {counted(retrieved, 'query')} and the gold {wanted}",
+            hint="an empty list stands for a query without documents",
+        )
+
+
+def _by_position(source: Any, loaded: Dataset) -> bool:
+    if any(notice.kind == "numbered" for notice in loaded.notices):
+        return True
+    return not isinstance(source, Mapping) and loaded.format == _FORMAT
 
 
 def with_lists(value: Any, levels: int = 2) -> Any:
