@@ -103,19 +103,22 @@ def with_lists(value: Any, levels: int = 2) -> Any:
         >>> with_lists({"q1": (name for name in ["d2", "d1"])})
         {'q1': ['d2', 'd1']}
     """
-    if isinstance(value, Iterator) and not hasattr(value, "read"):
-        value = list(value)
-    elif hasattr(value, "tolist"):
-        value = value.tolist()
+    if _is_unlisted(type(value)) and not hasattr(value, "read"):
+        value = value.tolist() if hasattr(value, "tolist") else list(value)
     if not levels or not isinstance(value, Mapping | list | tuple):
         return value
     old = value.values() if isinstance(value, Mapping) else value
-    if {*map(type, old)} <= _SCALARS:
+    kinds = {*map(type, old)}
+    if kinds <= _SCALARS or (levels == 1 and not any(map(_is_unlisted, kinds))):
         return value
     new = [with_lists(entry, levels - 1) for entry in old]
     if all(map(is_, old, new)):
         return value
     return dict(zip(value, new, strict=True)) if isinstance(value, Mapping) else new
+
+
+def _is_unlisted(kind: type) -> bool:
+    return issubclass(kind, Iterator) or hasattr(kind, "tolist")
 
 
 def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
