@@ -308,7 +308,7 @@ def _read(
         return load(
             source, role=role, mapping=mapping, format=format, optional=optional
         )
-    if is_frame(source):
+    if not isinstance(source, dict | list) and is_frame(source):
         return load_frame(
             source, role=role, mapping=mapping, name=role, optional=optional
         )
