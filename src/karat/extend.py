@@ -7,7 +7,7 @@ with the major version. Every other module may change at any time.
   `Hits` into one float per query, with the array helpers.
 - A matcher derives from `TextMatcher` and compares pairs of texts, or from `Matcher`
   and lays out `Hits` itself.
-- A format derives from `Format` and reads a `Source` into a `Dataset`.
+- A format derives from `Format` and turns a `Source` into records, or a `Dataset`.
 - A report is a function of the type `Report`.
 - `Claims` is the matcher that asks a model; `ChatClient` and `FunctionClient` make one
   of what you bring, `Settings` and `Prices` say how it is asked and for how much.

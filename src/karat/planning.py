@@ -18,14 +18,9 @@ from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.doors import (
-    check_places,
-    load,
-    take_gold,
-    take_run,
-    with_texts,
-)
+from karat.reading.doors import load, take_gold, take_run, with_texts
 from karat.reading.meaning.mapping import renamed
+from karat.reading.objects import check_places
 from karat.results.measures import Measure, read_measure
 
 __all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "read_queries"]

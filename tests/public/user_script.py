@@ -158,6 +158,20 @@ class Note(Format):
         return Dataset(queries={"q": Query("q", text)}, format=self.name)
 
 
+def inputs() -> list[str]:
+    """Every door for files and objects."""
+    run: karat.Run = karat.read_run(RUN)
+    runs: dict[str, karat.Run] = karat.read_run(
+        [{"system": "x", "id": "q1", "retrieved": ["a"]}], by="system"
+    )
+    gold: karat.Gold = karat.read_gold(GOLD)
+    data: karat.Dataset = karat.read_samples(
+        [{"nr": "q1", "retrieved": ["a"], "relevant": ["a"]}], mapping={"id": "nr"}
+    )
+    corpus: karat.Corpus = karat.read_corpus([{"id": "a", "text": "Rye."}])
+    return [run.name, *runs, gold.name, data.format, corpus["a"]]
+
+
 def named(board: karat.Leaderboard, tables: Sequence[object]) -> str:
     """A report that only counts."""
     return f"{len(board)} evaluations, {len(tables)} tables"
@@ -254,13 +268,15 @@ def mistakes() -> list[str]:
 
 def main() -> None:
     """Use them all."""
-    print(karat.__version__, scores(), passages(), mistakes())
+    print(karat.__version__, scores(), passages(), mistakes(), inputs())
     print(
         run_sync(clients),
         grades(),
         REPORT(karat.leaderboard(RUNS, gold=GOLD), []),
         next(judge("Thank you.")).name,
     )
+    table: Any = karat.explain(RUN, "q1", gold=GOLD).tables[0]
+    print(table)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(decode_text(stream.read(3)), karat.aevaluate, karat.load, karat.Run)

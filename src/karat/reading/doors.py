@@ -13,19 +13,17 @@ from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset
 from karat.data.runs import Run
-from karat.data.tables import counted
-from karat.errors import DataError, MismatchError
+from karat.errors import DataError
 from karat.reading.columnar.frames import is_frame, load_frame, table_records
 from karat.reading.format import open_source
 from karat.reading.meaning.corpus import gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.objects import PLAIN, plain_gold, plain_run, with_lists
+from karat.reading.objects import plain_gold, plain_run, with_lists
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
 
 __all__ = [
-    "check_places",
     "gc_paused",
     "load",
     "load_by",
@@ -287,32 +285,6 @@ def take_gold(source: Any, mapping: Mapping[str, str] = _NOTHING) -> Dataset:
     return _read(source, "gold", told, None, shared_names(mapping))
 
 
-def check_places(run: tuple[Any, Dataset], gold: tuple[Any, Dataset]) -> None:
-    """Lists without ids go together by position: they must be equally long.
-
-    Args:
-        run: what the caller handed over, and what was taken in.
-        gold: the same of the gold.
-    """
-    if not (_by_position(*run) and _by_position(*gold)):
-        return
-    assert run[1].run is not None  # noqa: S101
-    assert gold[1].gold is not None  # noqa: S101
-    retrieved, wanted = len(run[1].run.queries()), len(gold[1].gold.queries)
-    if retrieved != wanted:
-        raise MismatchError(
-            "run and gold have no query ids and go together by position, but the run "
-            f"has {counted(retrieved, 'query')} and the gold {wanted}",
-            hint="an empty list stands for a query without documents",
-        )
-
-
-def _by_position(source: Any, loaded: Dataset) -> bool:
-    if any(notice.kind == "numbered" for notice in loaded.notices):
-        return True
-    return not isinstance(source, Mapping) and loaded.format == PLAIN
-
-
 def _run_of(loaded: Dataset) -> Run:
     if loaded.run is None:
         raise DataError("the input holds nothing retrieved")
@@ -337,7 +309,7 @@ def _read(
         return load(
             source, role=role, mapping=mapping, format=format, optional=optional
         )
-    if is_frame(source):
+    if not isinstance(source, dict | list) and is_frame(source):
         return load_frame(
             source, role=role, mapping=mapping, name=role, optional=optional
         )

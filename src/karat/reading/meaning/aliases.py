@@ -7,7 +7,7 @@ the role the file was given (`_NEUTRAL`). `--map ours=theirs` beats all of it.
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Final
 
@@ -15,20 +15,27 @@ from karat.errors import UnknownNameError
 
 __all__ = [
     "ALIASES",
+    "ENDS",
     "FIELDS",
     "GOLD",
     "GRADES",
     "IDS",
+    "METADATA",
     "QUESTIONS",
     "RETRIEVED",
     "SCORES",
+    "SOURCES",
+    "SPAN_SOURCES",
+    "STARTS",
     "TEXTS",
+    "WRAPPED",
     "WRAPPERS",
     "ask",
     "closest",
     "infer",
     "is_row",
     "known_as",
+    "respell",
 ]
 
 FIELDS: Final[Mapping[str, str]] = {
@@ -135,6 +142,12 @@ TEXTS: Final = tuple(ALIASES["text"].split())
 SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
 GRADES: Final = (*ALIASES["grade"].split(), "score")
 QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")
+METADATA: Final = ("metadata", "meta", "payload")
+WRAPPED: Final = ("node", "document", "doc", "_source")
+SOURCES: Final = ("source", "doc", "document", "file", "path", "url")
+SPAN_SOURCES: Final = ("doc", "document", "doc_id", "source", "corpus_id", "file")
+STARTS: Final = ("start", "start_index", "start_char", "start_offset", "begin")
+ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
 
 _MOST_FIELDS: Final = 10_000
 _MOST_KEYS: Final = 40
@@ -165,6 +178,8 @@ def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
+_EXACT: Final = frozenset((*IDS, *TEXTS, *SCORES, *GRADES, *METADATA, *WRAPPED))
+_ASKED: Final = {_plain(name): name for name in (*IDS, *TEXTS, *SCORES, *GRADES)[::-1]}
 _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     _plain(alias): (ours, order)
     for ours, aliases in ALIASES.items()
@@ -172,31 +187,33 @@ _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 
-@lru_cache(maxsize=4096)
-def _called(keys: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Those of the keys that are called one of the names, in the order of the names."""
-    return tuple(
-        dict.fromkeys(
-            key
-            for name in names
-            for key in sorted(keys, key=lambda key: key != name)
-            if _plain(str(key)) == _plain(name)
-        )
-    )
+def ask(value: object, names: Iterable[str]) -> Any:
+    """The first of these keys or attributes that is there and not None."""
+    get = value.get if isinstance(value, Mapping) else partial(getattr, value)
+    for name in names:
+        found = get(name, None)
+        if found is not None and not callable(found):
+            return found
+    return None
 
 
-def ask(value: object, names: tuple[str, ...]) -> Any:
-    """The first of these fields or attributes that is there and not None.
+def respell(value: Any) -> Any:
+    """A document or gold item with its fields spelled as `ask` asks for them.
 
     Example:
-        >>> ask({"docId": "d7", "score": 0.5}, IDS)
+        >>> ask(respell({"docId": "d7", "score": 0.5}), IDS)
         'd7'
     """
-    found: Iterable[Any] = (getattr(value, name, None) for name in names)
-    if isinstance(value, Mapping):
-        few = len(value) <= _MOST_KEYS
-        found = map(value.get, _called(tuple(value), names) if few else names)
-    return next((one for one in found if one is not None and not callable(one)), None)
+    if not isinstance(value, Mapping) or len(value) > _MOST_KEYS:
+        return value
+    other = _other_spellings(tuple(value))
+    return {**value, **{n: value[key] for key, n in other}} if other else value
+
+
+@lru_cache(maxsize=4096)
+def _other_spellings(keys: tuple[Any, ...]) -> tuple[tuple[Any, str], ...]:
+    found = ((key, _ASKED.get(_plain(str(key)))) for key in keys if key not in _EXACT)
+    return tuple((key, name) for key, name in found if name and name not in keys)
 
 
 def known_as(name: str) -> str | None:

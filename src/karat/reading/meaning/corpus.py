@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from karat.data.queries import Corpus
 from karat.errors import DataError, FormatError
-from karat.reading.meaning.aliases import IDS, TEXTS, ask
+from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.rows import Rows
@@ -77,7 +77,7 @@ def _read(record: object, source: Source) -> tuple[str, str]:
         raise FormatError(
             f"a document must be an object with id and text, got {show(record)}"
         )
-    told = source.mapping
+    record, told = respell(record), source.mapping
     name = told.get("document") or told.get("id")
     identity = ask(record, _NAMES) if name is None else value_at(record, name)
     path = told.get("text")

@@ -15,7 +15,19 @@ from typing import Any, Final, TypeGuard
 
 from karat.data.runs import Document
 from karat.errors import FormatError
-from karat.reading.meaning.aliases import IDS, QUESTIONS, SCORES, TEXTS, ask
+from karat.reading.meaning.aliases import (
+    ENDS,
+    IDS,
+    METADATA,
+    QUESTIONS,
+    SCORES,
+    SOURCES,
+    STARTS,
+    TEXTS,
+    WRAPPED,
+    ask,
+    respell,
+)
 from karat.reading.meaning.values import (
     is_list,
     looks_like_text,
@@ -35,11 +47,6 @@ __all__ = [
     "read_scored",
 ]
 
-SOURCES: Final = ("source", "doc", "document", "file", "path", "url")
-STARTS: Final = ("start", "start_index", "start_char", "start_offset", "begin")
-ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
-METADATA: Final = ("metadata", "meta", "payload")
-WRAPPED: Final = ("node", "document", "doc", "_source")
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
 
@@ -64,9 +71,10 @@ def read_document(value: object, notes: Notes) -> Document:
         return Document(id=read_id(value, "document id", notes))
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
+    value = respell(value)
     inner = ask(value, WRAPPED)
     if inner is not None and not isinstance(inner, _PLAIN):
-        document = _read_fields(inner, notes)
+        document = _read_fields(respell(inner), notes)
         identity = document.id or _identity(value, notes)
         return replace(document, id=identity, score=_score(value))
     return _read_fields(value, notes)

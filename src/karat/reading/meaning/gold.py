@@ -7,7 +7,14 @@ from typing import Any
 
 from karat.data.gold import Item, Span
 from karat.errors import FormatError
-from karat.reading.meaning.aliases import GRADES, IDS, TEXTS, ask
+from karat.reading.meaning.aliases import (
+    GRADES,
+    IDS,
+    SPAN_SOURCES,
+    TEXTS,
+    ask,
+    respell,
+)
 from karat.reading.meaning.documents import is_pair, read_offsets, read_scored
 from karat.reading.meaning.values import (
     is_list,
@@ -22,8 +29,6 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import Notes
 
 __all__ = ["Labels", "read_items", "read_relevant", "read_spans"]
-
-_SOURCES = ("doc", "document", "doc_id", "source", "corpus_id", "file")
 
 
 @dataclass(slots=True)
@@ -92,9 +97,10 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
         if not isinstance(value, Mapping):
             _label(labels, value, None, notes)
             continue
+        value = respell(value)  # noqa: PLW2901
         identity, text = ask(value, IDS), ask(value, TEXTS)
         located = (
-            read_offsets(value)[0] is not None and ask(value, _SOURCES) is not None
+            read_offsets(value)[0] is not None and ask(value, SPAN_SOURCES) is not None
         )
         if identity is not None:
             name = _label(labels, identity, ask(value, GRADES), notes)
@@ -157,6 +163,7 @@ def _read_item(
         entry = str(entry)
     if not isinstance(entry, Mapping):
         return Item(name, _said(entry, kind), group=group)
+    entry = respell(entry)
     identity, grade = ask(entry, IDS), ask(entry, GRADES)
     own_group, source = ask(entry, ("group",)), ask(entry, ("labelled_by",))
     return Item(
@@ -186,7 +193,7 @@ def read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
     spans = []
     for number, entry in enumerate(entries, 1):
         start, end = read_offsets(entry)
-        source = ask(entry, _SOURCES)
+        source = ask(entry, SPAN_SOURCES)
         if start is None or end is None or source is None:
             raise FormatError(f"a span needs doc, start and end, got {show(entry)}")
         grade, group, text = (
