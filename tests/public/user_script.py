@@ -275,7 +275,7 @@ def main() -> None:
         REPORT(karat.leaderboard(RUNS, gold=GOLD), []),
         next(judge("Thank you.")).name,
     )
-    table: Any = karat.explain(RUN, "q1", gold=GOLD).tables[0]
+    table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
     print(table)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
