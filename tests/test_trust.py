@@ -3,7 +3,7 @@
 import pytest
 
 from karat.data.gold import Gold
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
 from karat.errors import DataError
 from karat.judging.relevance import Graded
 from karat.judging.scales import is_binary, is_graded

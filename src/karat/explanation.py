@@ -9,9 +9,9 @@ from karat.data.evidence import Evidence
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
 from karat.data.judgements import Usage
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document, Run
 from karat.data.tables import DASH, Table, counted, number
 from karat.data.verdicts import Verdict

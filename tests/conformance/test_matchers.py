@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS, read_matcher

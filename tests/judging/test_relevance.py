@@ -9,8 +9,8 @@ import pytest
 import karat
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.queries import Dataset
-from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError
 from karat.judging.relevance import completed, grade_pool, pool, unlabelled

@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from karat import evaluate
 from karat.data.gold import Gold
+from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
-from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import DataError, FormatError
 from karat.explanation import explain

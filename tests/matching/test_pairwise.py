@@ -5,8 +5,8 @@ import pytest
 
 import karat
 from karat.data.gold import Gold, Item
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError, MismatchError
 from karat.matching.pairwise import _BLOCK

@@ -7,8 +7,8 @@ import pytest
 
 import karat
 from karat.data.gold import Gold
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.data.sessions import roll_up, roll_up_labels, session_of
 from karat.errors import DataError, MismatchError, ParameterError

@@ -5,8 +5,8 @@ from typing import Any
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.matching.matcher import Matched
 from karat.matching.shipped import read_matcher

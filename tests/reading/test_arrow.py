@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
 
+from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
 from karat.reading.columnar import (

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from karat import evaluate
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import CHOICES
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.columnar.trec_run import TrecRun

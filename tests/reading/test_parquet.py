@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 from pyarrow import feather, parquet
 
 from karat.data.gold import Gold, Item
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError, MissingExtraError
 from karat.reading.columnar import arrow_arrays

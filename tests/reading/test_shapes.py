@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.loading import load, load_by

@@ -35,8 +35,8 @@ from itertools import islice
 from typing import Any
 
 from karat.data.gold import Gold
+from karat.data.memory_runs import RankedRun
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import RankedRun
 from karat.errors import DataError, MismatchError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
 

@@ -14,8 +14,8 @@ import numpy as np
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document, Located, Run
 from karat.errors import DataError
 from karat.matching.layout import first_ranks_of, lay_out

@@ -17,8 +17,8 @@ import numpy as np
 
 from karat.data.gold import Gold
 from karat.data.identity import as_id
+from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
-from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Notice
 from karat.errors import DataError
 

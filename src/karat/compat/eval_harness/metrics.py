@@ -17,8 +17,8 @@ from karat.compat.eval_harness.contract import (
 )
 from karat.data.gold import Gold
 from karat.data.hits import Hits
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
 from karat.errors import UnknownNameError
 from karat.matching.shipped import read_matcher
 from karat.metrics import Metric as NativeMetric

@@ -13,12 +13,12 @@ import numpy as np
 
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
+from karat.data.score_ranks import rank_order
 from karat.errors import FormatError
 from karat.reading.columnar.trec_chunks import Chunk, Malformed, chunks
 from karat.reading.columnar.trec_lines import RUN, checked_lines, columns, nothing_in
 from karat.reading.columnar.trec_scan import Repeated, Survey, in_order, survey
 from karat.reading.columnar.words import Keys, Words, number
-from karat.reading.ordering import rank_order
 from karat.reading.streams import BLOCK, STDIN, open_binary, path_of
 
 __all__ = ["TrecRun"]

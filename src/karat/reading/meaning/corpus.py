@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.decoding import decode_json, decode_text
@@ -54,7 +54,7 @@ def with_texts(run: Run, corpus: Mapping[str, str]) -> DocumentRun:
     """The run with the texts of its documents, where it has only their ids.
 
     Example:
-        >>> from karat.data.rankings import RankedRun
+        >>> from karat.data.memory_runs import RankedRun
         >>> run = with_texts(RankedRun({"q": ["d1"]}), {"d1": "Rye is a grain."})
         >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
         ['Rye is a grain.']

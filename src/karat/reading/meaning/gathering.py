@@ -15,7 +15,7 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 from karat.data.gold import Gold, Item, Span
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
 from karat.reading.meaning.documents import IDS, TEXTS, ask, read_document, read_scored

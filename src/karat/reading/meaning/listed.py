@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
+from karat.data.score_ranks import rank_order
 from karat.errors import FormatError
-from karat.reading.ordering import rank_order
 
 __all__ = ["ListedRun", "Row", "in_score_order", "listed_again"]
 

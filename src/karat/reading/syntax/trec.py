@@ -3,9 +3,9 @@
 from typing import BinaryIO
 
 from karat.data.gold import Gold
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.rankings import RankedRun
 from karat.data.runs import Run
 from karat.reading.columnar.trec_files import (
     TrecRun,

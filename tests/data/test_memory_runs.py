@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import karat
+from karat.data.memory_runs import RankedRun, ScoredRun, ranked, scored, standing
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun, ScoredRun, ranked, scored, standing
 from karat.data.runs import Labels
 from karat.errors import DataError
 
