@@ -1,4 +1,4 @@
-"""The model that a command asks: from its options to a bench."""
+"""The model that a command asks: from its options to a session."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from karat.llm.budget import Budget
 from karat.llm.endpoint import OpenAIClient
 from karat.llm.settings import JOURNAL
 
-__all__ = ["bench_of", "judge_of", "votes_of"]
+__all__ = ["judge_of", "session_of", "votes_of"]
 
 # What Settings call what the options name.
 _SETTINGS = {
@@ -31,7 +31,7 @@ _SETTINGS = {
 }
 
 
-def bench_of(options: Mapping[str, Any]) -> JudgeSession:
+def session_of(options: Mapping[str, Any]) -> JudgeSession:
     """The model that the options name, and how it is asked."""
     if options["model"] is None:
         raise UsageError(
@@ -91,5 +91,5 @@ def votes_of(options: Mapping[str, Any]) -> int:
 
 def judge_of(options: Mapping[str, Any]) -> Claims:
     """The judge of claims that the options name."""
-    bench = bench_of(options)
-    return Claims(bench, votes=votes_of(options), texts=not options["no_text"])
+    session = session_of(options)
+    return Claims(session, votes=votes_of(options), texts=not options["no_text"])
