@@ -13,7 +13,14 @@ from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.meaning.aliases import FIELDS
 
-__all__ = ["existing", "judge_options", "mapping_option", "policy_options", "writable"]
+__all__ = [
+    "existing",
+    "gate_options",
+    "judge_options",
+    "mapping_option",
+    "policy_options",
+    "writable",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,6 +49,26 @@ def policy_options(command: F) -> F:
         metavar="PROFILE",
         help=f"Policies by name, {', '.join(_PROFILES)}; single switches beat it.",
     )(command)
+
+
+def gate_options(command: F) -> F:
+    """Add the options that decide whether a build fails."""
+    described = (
+        ("--fail-under", "Exit 1 when a mean is below the value"),
+        ("--fail-under-low", "Exit 1 when the lower limit of its interval is"),
+        ("--max-drop", "Exit 1 when a larger drop from the baseline is demonstrated"),
+    )
+    for name, text in reversed(described):
+        command = click.option(
+            name, multiple=True, metavar="METRIC=VALUE", help=f"{text}; repeatable."
+        )(command)
+    for name, text in (
+        ("--strict", "Exit 3 when a gate is inconclusive."),
+        ("--require-noninferior", "Fail --max-drop unless a smaller drop is shown."),
+        ("--gate-tags", "Check --max-drop on the queries of each tag, too."),
+    ):
+        command = click.option(name, is_flag=True, help=text)(command)
+    return command
 
 
 def _read_parameters(
