@@ -372,7 +372,7 @@ def test_notices_count_and_name_what_was_seen_and_are_remembered() -> None:
         "duplicates": 1,
         "extra": 1,
     }
-    assert seen["ties"].examples == ("q (2)",)
+    assert seen["ties"].examples == ("q",)
     assert seen["extra"].examples == ("p",)
     assert run.notices(dict(labels), Policies()) is run.notices(labels, Policies())
 

@@ -1,11 +1,13 @@
 """A run of scored rows, in which a document may stand more than once for a query."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
+from karat.data.runs import Document, Labels, Located, Run, run_notices
 from karat.data.score_ranks import rank_order
 from karat.errors import FormatError
 
@@ -54,8 +56,18 @@ class ListedRun(Run):
         """Find labelled documents in the rows, put in order."""
         if policies.duplicates == "error":
             self._refuse_repeated()
-        ranked = self._ranked(policies)
-        return ranked.locate(labels, judged=judged, policies=policies)
+        located = self._ranked(policies).locate(
+            labels, judged=judged, policies=policies
+        )
+        ties = {query: self._ties(query, wanted) for query, wanted in labels.items()}
+        tied = run_notices(policies, ties={q: n for q, n in ties.items() if n})
+        return replace(located, notices=(*tied, *located.notices))
+
+    def _ties(self, query: str, wanted: Mapping[str, float]) -> int:
+        """How many relevant documents share their score with another document."""
+        rows = {(row.document, row.number) for row in self._rows.get(query, ())}
+        documents = Counter(number for _, number in rows)
+        return len({d for d, n in rows if wanted.get(d, 0) > 0 and documents[n] > 1})
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best score first."""
@@ -65,18 +77,6 @@ class ListedRun(Run):
                 query,
                 [Document(id=row.document, score=row.number) for row in ordered],
             )
-
-    def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """Tied scores, repeated documents and queries without labels."""
-        rows = self._rows.items()
-        ties = {q: len(row) - len({r.number for r in row}) for q, row in rows}
-        copies = {q: len(row) - len({r.document for r in row}) for q, row in rows}
-        return run_notices(
-            policies,
-            ties={query: count for query, count in ties.items() if count},
-            duplicates={query: count for query, count in copies.items() if count},
-            extra=[query for query in self._rows if query not in labels],
-        )
 
     def _ranked(self, policies: Policies) -> RankedRun:
         order = {
