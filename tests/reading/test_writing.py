@@ -15,8 +15,8 @@ from karat.data.queries import Dataset, Query
 from karat.data.runs import Document
 from karat.errors import FormatError, UsageError
 from karat.reading.check import validate
-from karat.reading.format import Role, Source
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
+from karat.reading.streams import Role, Source
 from karat.reading.write import write
 
 NESTED = ["json", "jsonl", "yaml", "csv", "tsv"]

@@ -10,6 +10,7 @@ import numpy as np
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
 from karat.data.judgements import Conversation, Failure, Usage
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
@@ -22,8 +23,8 @@ from karat.judging.splitting import Split, split_references
 from karat.judging.support import BUDGET, Context, majority, support
 from karat.llm import Results, Settings, Stage
 from karat.llm.budget import tokens_of
-from karat.llm.client import as_client
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.llm.callables import as_client
+from karat.matching.matcher import Matcher
 
 __all__ = ["Claims", "contexts_of"]
 
@@ -93,7 +94,7 @@ class Claims(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Have every claim of every query judged."""
         del judged
         _require_claims(gold)
@@ -116,8 +117,10 @@ class Claims(Matcher):
         failures.update(split.failures)
         usage = self._usage(split, results, verdicts)
         index = {query: number for number, query in enumerate(queries)}
-        return Matched(
-            hits=_hits(gold, rankings, verdicts, policies),
+        hits, items = _hits(gold, rankings, verdicts, policies)
+        return Matches(
+            hits,
+            items,
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
@@ -128,22 +131,9 @@ class Claims(Matcher):
                 index[query]: failures[query] for query in queries if query in failures
             },
             verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
-            first_ranks=[
-                FirstRanks(
-                    {v.claim: v.rank for v in verdicts.get(query, ())},
-                    len(rankings.get(query, ())),
-                )
-                for query in queries
-            ],
             usage={index[query]: usage[query] for query in queries if query in usage},
             provenance={"judge": self._facts(split.models | results.models)},
         )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """The first rank that supports each claim."""
-        return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
 
     def _judge(
         self,
@@ -229,7 +219,7 @@ class Claims(Matcher):
             text, one = f"queries have {why}", f"query has {why}"
             examples = tuple(without[:3])
             notices.append(Notice("claims", len(without), text, examples, one))
-        if self.session.forgetful:
+        if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
@@ -318,11 +308,12 @@ def _hits(
     rankings: Mapping[str, Sequence[Document]],
     verdicts: Mapping[str, Sequence[Verdict]],
     policies: Policies,
-) -> Hits:
-    """A row for each rank that supports a claim, one block per query."""
+) -> tuple[Hits, list[str]]:
+    """A row for each rank that supports a claim, and the names of all claims."""
     rows: list[tuple[int, int, float, int]] = []
     grades: list[float] = []
     counts: list[int] = []
+    names: list[str] = []
     retrieved: list[int] = []
     for index, query in enumerate(gold.queries):
         ranks = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
@@ -332,6 +323,7 @@ def _hits(
             name = ("group", item.group) if item.group else ("claim", item.id)
             groups.setdefault(name, []).append(item)
         counts.append(len(groups))
+        names += [name for _, name in groups]
         for items in groups.values():
             grade = max(item.grade for item in items)
             supporting = {rank for item in items for rank in ranks.get(item.id, ())}
@@ -345,7 +337,7 @@ def _hits(
         )
     rows.sort()
     columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
-    return Hits(
+    hits = Hits(
         query=np.array(columns[0], np.int64),
         rank=np.array(columns[1], np.int64),
         grade=np.array(columns[2], np.float64),
@@ -354,3 +346,4 @@ def _hits(
         retrieved=np.array(retrieved, np.int64),
         item=np.array(columns[3], np.int64),
     )
+    return hits, names
