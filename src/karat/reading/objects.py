@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.gold import Gold
-from karat.data.identity import as_id
-from karat.data.memory_runs import RankedRun, ScoredRun
+from karat.data.memory_runs import RankedRun, ScoredRun, as_id
 from karat.data.queries import Dataset
 from karat.data.runs import Notice
 from karat.data.tables import counted
