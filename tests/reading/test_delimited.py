@@ -219,9 +219,11 @@ def test_repeated_documents_count_as_in_trec_files(
 def test_copies_and_ties_of_a_table_are_counted(save: Save) -> None:
     rows = "q,a,3\nq,b,3\nq,a,1\nr,c,1\n"
     run = load(save("a.csv", f"qid,docid,score\n{rows}"), role="run")
-    result = evaluate(run, gold={"q": ["b"]}, metrics=["rr"])
+    result = evaluate(run, gold={"q": ["b", "a"]}, metrics=["rr"])
     counts = {notice.kind: notice.count for notice in result.warnings}
-    assert counts == {"ties": 1, "duplicates": 1, "extra": 1}
+    assert counts == {"ties": 2, "duplicates": 1, "extra": 1}
+    result = evaluate(run, gold={"q": ["b"]}, metrics=["rr"])
+    assert [notice.kind for notice in result.warnings] == ["ties", "extra"]
     assert result.means == {"rr": 1.0}
     assert evaluate(run, gold={"q": ["b"]}, metrics=["rr"], ties="input").means == {
         "rr": 0.5
