@@ -67,7 +67,7 @@ def test_the_interval_of_t_equals_scipy(level: float) -> None:
         found = difference_interval(EVEN, level=level, method=method)
         assert found is not None
         assert found[:2] == pytest.approx(expected, abs=1e-9)
-        assert found[2:] == (level, "t")
+        assert (found.level, found.method) == (level, "t")
 
 
 def test_the_interval_is_chosen_by_what_the_differences_are_like() -> None:

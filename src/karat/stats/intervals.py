@@ -21,7 +21,7 @@ ranks, recalls, precisions, AP and nDCG, most of them skewed, at a nominal 95 %
 import math
 
 from karat.data.arrays import Floats, Ints
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 from karat.errors import ParameterError
 from karat.stats.clusters import Sample, sample_of
 from karat.stats.distributions import normal_quantile, t_quantile
@@ -70,8 +70,8 @@ def mean_interval(
         ParameterError: a level, a score or clusters that cannot be.
 
     >>> import numpy as np
-    >>> low, high, level, method = mean_interval(np.ones(30), binary=True)
-    >>> round(low, 3), high, method
+    >>> interval = mean_interval(np.ones(30), binary=True)
+    >>> round(interval.low, 3), interval.high, interval.method
     (0.886, 1.0, 'wilson')
     """
     _check(values, bounds, level, clusters)

@@ -80,8 +80,8 @@ def difference_interval(
 
     Example:
         >>> drop = np.repeat([0.0, -1.0, 1.0], [90, 9, 1])
-        >>> low, high, _, method = difference_interval(drop, binary=True)
-        >>> round(low, 3), round(high, 3), method
+        >>> found = difference_interval(drop, binary=True)
+        >>> round(found.low, 3), round(found.high, 3), found.method
         (-0.154, -0.023, 'score')
     """
     clustered = clusters is not None and len(np.unique(clusters)) < len(differences)
@@ -108,7 +108,7 @@ def difference_interval(
         found = _t_interval(differences, level, clusters)
     if found is None:
         return None
-    return found._replace(low=max(found.low, -widest), high=min(found.high, widest))
+    return found.clipped(-widest, widest)
 
 
 def _continuous(differences: Floats) -> bool:
