@@ -35,6 +35,7 @@ COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
     "compare": "Say whether a run is better than another, and in what way.",
     "baseline": "Pin the evaluation that drops are measured from.",
+    "fuse": "Make one run of several, and show what each adds.",
     "judge": "Have a language model label what runs retrieved.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",

@@ -56,6 +56,11 @@ class _MemoryRun(Run, Generic[R]):
         self._rankings = rankings
         self.name = name
 
+    @property
+    def by_query(self) -> Mapping[str, R]:
+        """The rankings as they were given."""
+        return self._rankings
+
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
         return list(self._rankings)
