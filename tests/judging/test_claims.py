@@ -13,12 +13,14 @@ import karat
 from karat.data.evaluations import Evaluation
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
+from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.saved import from_dict
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
 from karat.reading.loading import load
+from karat.reading.meaning.corpus import with_texts
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
 from tests.judging.models import (
@@ -117,6 +119,10 @@ def test_no_document_below_the_deepest_cutoff_is_paid_for() -> None:
     assert contexts_in(model.asked[-1]) == [1, 2, 3]
 
 
+def both(verdict: dict[str, Any]) -> str:
+    return verdicts({1: verdict, 2: verdict})
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -124,13 +130,13 @@ def test_no_document_below_the_deepest_cutoff_is_paid_for() -> None:
         ("I cannot say.", "no whole JSON object"),
         ('{"verdicts": [{"claim": 1, "alone": [1', "no whole JSON object"),
         ('{"answer": 1}', "no list of verdicts"),
-        (verdicts({1: {}}), "claim 2 has no verdict"),
+        (verdicts({}), "claim 2 has no verdict"),
         (verdicts({1: {}, 2: {}, 3: {}}), "not asked about"),
-        (verdicts({1: {}, 2: {"alone": [9]}}), "context 9, which was not shown"),
-        (verdicts({1: {}, 2: {"parts": [0]}}), "context 0, which was not shown"),
-        (verdicts({1: {}, 2: {"alone": ["first"]}}), "of another form"),
-        (verdicts({1: {}, 2: {"complete": "perhaps"}}), "of another form"),
-        (verdicts({1: {}, 2: {}})[:-2] + "," + verdicts({1: {}})[14:], "two verdicts"),
+        (both({"alone": [9]}), "context 9, which was not shown"),
+        (both({"parts": [0]}), "context 0, which was not shown"),
+        (both({"alone": ["first"]}), "of another form"),
+        (both({"complete": "perhaps"}), "of another form"),
+        (both({})[:-2] + "," + both({})[14:], "two verdicts"),
     ],
 )
 def test_a_claim_without_a_valid_verdict_is_a_failure_and_not_a_zero(
@@ -157,6 +163,62 @@ def test_a_claim_without_a_valid_verdict_is_a_failure_and_not_a_zero(
     assert from_dict(result.to_dict()).warnings == result.warnings
     assert len(model.asked) == 3
     assert result.traces[0].verdicts[0].failure is not None
+
+
+def test_a_claim_without_a_verdict_counts_neither_way_and_is_told() -> None:
+    def answer(prompt: Prompt) -> str:
+        return verdicts({n: {"alone": [2]} for n in claims_in(prompt) if n != 2})
+
+    sample = {**SAMPLE, "claims": ["One", "Two", "Three"]}
+    result = judged(Model(answer), [sample], metrics=["recall", "rr"])
+    assert result.means == {"recall": 1.0, "rr": 0.5}
+    assert result["recall"].failed == 0
+    told = next(notice for notice in result.warnings if notice.kind == "unjudged")
+    assert str(told).startswith("1 claim has no valid verdict and counts neither way")
+    assert told.examples == ("q1",)
+    assert [v.failure is None for v in result.traces[0].verdicts] == [True, False, True]
+
+
+def test_a_claim_without_a_verdict_is_asked_about_again_when_errors_are_retried(
+    tmp_path: Path,
+) -> None:
+    sample = {**SAMPLE, "claims": ["One", "Two"]}
+    forgets = Model(lambda p: verdicts({n: {} for n in claims_in(p) if n != 2}))
+    whole = Model(lambda p: verdicts({n: {"alone": [1]} for n in claims_in(p)}))
+
+    def recall(model: Model, **options: Any) -> float:
+        settings = Settings(journal=tmp_path / "j.sqlite", **options)
+        claims = Claims(JudgeSession(model, settings))
+        return karat.evaluate([sample], metrics="recall", judge=claims)["recall"].mean
+
+    assert recall(forgets) == 0.0
+    assert recall(whole) == 0.0
+    assert whole.asked == []
+    assert recall(whole, retry_errors=True) == 1.0
+    assert len(whole.asked) == 1
+
+
+def test_a_claim_that_is_stated_twice_counts_once() -> None:
+    model = Model(support({"One": [1]}))
+    sample = {**SAMPLE, "claims": ["One", "Two", "One"]}
+    result = judged(model, [sample], metrics=["recall"])
+    assert result.means == {"recall": 0.5}
+    assert claims_in(model.asked[0]) == [1, 2]
+
+
+def test_votes_tell_ties_and_failures() -> None:
+    def answer(prompt: Prompt) -> str:
+        if "assessor 2" in prompt.user:
+            return verdicts({1: {"alone": []}, 2: {"alone": [1]}})
+        return verdicts({1: {"alone": [1]}, 2: {"alone": ["?"]}})
+
+    sample = {**SAMPLE, "claims": ["One", "Two"]}
+    claims = Claims(session_of(Model(answer)), votes=2)
+    result = karat.evaluate([sample], metrics="recall", match=claims)
+    assert result["recall"].mean == 0.5
+    told = next(notice for notice in result.warnings if notice.kind == "votes")
+    assert "1 tie counts as not supported; 1 vote failed, on 1 claim" in str(told)
+    assert [v.disagreement for v in result.traces[0].verdicts] == [0.5, 0.5]
 
 
 def test_the_mean_never_takes_a_failure_for_zero_even_where_undefined_is_zero() -> None:
@@ -297,6 +359,30 @@ def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
         Claims(shared.session, settings)
 
 
+def test_ids_are_not_read_as_texts() -> None:
+    model = Model(support({"Rye": [1]}))
+    sample = {"id": "q1", "retrieved": ["doc_17", "doc_18"], "claims": ["Rye"]}
+    with pytest.raises(DataError, match=r"looks like ids, such as 'doc_17'.*--corpus"):
+        judged(model, [sample])
+    assert model.asked == []
+    assert judged(model, [sample], metrics=["recall"], force=True).means["recall"] == 1
+    run = load_records([sample]).run
+    assert run is not None
+    texts = with_texts(run, {"doc_17": "Rye is a grain."})
+    ((_, documents),) = texts.rankings(Policies())
+    assert [(d.id, d.text) for d in documents] == [
+        ("doc_17", "Rye is a grain."),
+        ("doc_18", None),
+    ]
+    with pytest.raises(DataError, match="'doc_18' has no text"):
+        karat.evaluate(
+            texts,
+            gold=Gold(claims={"q1": (Item("1", "Rye"),)}),
+            metrics="recall",
+            match=Claims(session_of(model)),
+        )
+
+
 def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
     model = Model(support({}))
     samples = {"q1": ["d1"], "q2": ["d2"]}
@@ -432,7 +518,7 @@ def test_context_precision_with_a_reference_reads_every_supporting_position() ->
 
 def test_a_query_that_the_run_lacks_scores_zero_and_one_without_gold_is_told() -> None:
     gold = Gold(claims={"a": (Item("1", "One"),), "b": (Item("1", "Two"),)})
-    run = [{"id": "b", "retrieved_contexts": ["x"]}, {"id": "c", "contexts": ["y"]}]
+    run = [{"id": "b", "retrieved_contexts": ["X."]}, {"id": "c", "contexts": ["Y."]}]
     claims = Claims(session_of(support({"Two": [1]})))
     result = karat.evaluate(run, gold=gold, metrics="recall", match=claims)
     assert result["recall"].scores.tolist() == [0.0, 1.0]

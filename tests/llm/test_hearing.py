@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Conversation, Failure, Prompt
+from karat.data.judgements import Conversation, Failure, Prompt, Reply
 from karat.errors import OfflineMissError, UsageError
 from karat.llm import (
     IncompleteError,
@@ -419,7 +419,8 @@ def test_a_reply_with_half_a_character_is_the_same_when_it_comes_back(
     how: Callable[..., Settings],
 ) -> None:
     def echo() -> Conversation[str]:
-        return (yield Prompt("", "odd \ud800")).text
+        reply: Reply = yield Prompt("", "odd \ud800")
+        return reply.text
 
     first = run_jobs_sync([echo], Scripted(lambda _: "a\ud800\x00b"), how())
     assert run_jobs_sync([echo], Scripted(), how()) == first

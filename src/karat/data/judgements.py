@@ -105,5 +105,8 @@ class Failure:
     attempts: int = 1
 
 
-Conversation: TypeAlias = Generator[Prompt, Reply, T]
-"""A judge at work: it yields prompts, receives replies and returns its verdict."""
+Conversation: TypeAlias = Generator[Prompt | list[Prompt], Any, T]
+"""A judge at work: it yields prompts, receives replies and returns its verdict.
+
+For a list of prompts, which are asked side by side, it receives a list of replies.
+"""

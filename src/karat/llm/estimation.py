@@ -136,11 +136,16 @@ class _Walk:
         judge = job()
         try:
             prompt = next(judge)
-            while (reply := self._reply(prompt)) is not None:
-                if isinstance(reply, Reply):
-                    prompt = judge.send(reply)
+            while True:
+                several = prompt if isinstance(prompt, list) else [prompt]
+                replies = [self._reply(one) for one in several]
+                if any(reply is None for reply in replies):
+                    return True
+                refused = [r for r in replies if isinstance(r, CallError)]
+                if refused:
+                    prompt = judge.throw(refused[0])
                 else:
-                    prompt = judge.throw(reply)
+                    prompt = judge.send(replies if several is prompt else replies[0])
         except (StopIteration, CallError):
             return False
         finally:

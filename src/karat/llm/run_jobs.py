@@ -119,6 +119,7 @@ class _JobRunner(Generic[T]):
         self._usage: dict[int, Usage] = {}
         self._models: set[str] = set()
         self._failed = 0
+        self._slots = asyncio.Semaphore(asking.settings.concurrency)
         self._fresh = 0
         self._began = time.monotonic()
 
@@ -168,22 +169,33 @@ class _JobRunner(Generic[T]):
         try:
             prompt = next(judge)
             while True:
+                several = prompt if isinstance(prompt, list) else [prompt]
+                before = len(replies)
                 try:
-                    key, reply = await self._asking.reply_to(prompt)
+                    await self._ask(several, asked, replies)
                 except CallError as error:
                     prompt = judge.throw(error)
                 else:
-                    asked.append((prompt, key))
-                    replies.append(reply)
-                    prompt = judge.send(reply)
+                    new = replies[before:]
+                    prompt = judge.send(new if several is prompt else new[0])
         except StopIteration as end:
             verdict: T = end.value
             return verdict
         except InvalidReply as error:
             # A repair adds to the prompt it repairs; what other prompts of this judge
             # brought stays good.
-            useless = [key for prompt, key in asked if asked[-1][0].repairs(prompt)]
+            useless = [
+                key
+                for prompt, key in asked
+                if (
+                    prompt in error.prompts
+                    if error.prompts
+                    else asked[-1][0].repairs(prompt)
+                )
+            ]
             await self._asking.mark_invalid(useless)
+            if error.result is not None:
+                return error.result  # type: ignore[return-value]
             reason = self._asking.attempts.sentence(error)
             return Failure(reason, "invalid", max(1, len(useless)))
         except CallError as error:
@@ -193,6 +205,28 @@ class _JobRunner(Generic[T]):
             judge.close()
             self._usage[row] = _taken(replies)
             self._models.update(reply.model for reply in replies if reply.model)
+
+    async def _ask(
+        self,
+        prompts: list[Prompt],
+        asked: list[tuple[Prompt, bytes]],
+        replies: list[Reply],
+    ) -> None:
+        """Ask side by side; the first that fails is raised when all have ended."""
+        answers = await asyncio.gather(
+            *map(self._reply, prompts), return_exceptions=True
+        )
+        for prompt, answer in zip(prompts, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                asked.append((prompt, answer[0]))
+                replies.append(answer[1])
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
+        async with self._slots:
+            return await self._asking.reply_to(prompt)
 
     def _count(self, failure: Failure) -> None:
         self._failed += 1

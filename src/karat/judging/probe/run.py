@@ -15,11 +15,12 @@ from karat.data.gold import Item
 from karat.data.judgements import Conversation, Failure
 from karat.data.verdicts import Verdict
 from karat.errors import DataError
+from karat.judging.contexts import Context
 from karat.judging.grading import RELEVANT, Pool, allow_failures, grade_pool
 from karat.judging.probe.prompts import ATTACKS, Goal, controls
 from karat.judging.probe.report import GRADE, Attempt, ProbeReport
 from karat.judging.session import JudgeSession
-from karat.judging.support import Context, majority, support
+from karat.judging.support import majority, support
 from karat.llm import Stage
 
 __all__ = ["PASSAGES", "probe_claims", "probe_grader"]

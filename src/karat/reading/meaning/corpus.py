@@ -3,24 +3,26 @@
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from karat.data.policies import Policies
 from karat.data.rankings import DocumentRun
-from karat.data.runs import Run
+from karat.data.runs import Document, Run
 from karat.errors import FormatError
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 
-__all__ = ["read_corpus", "with_texts"]
+__all__ = ["is_bare", "read_corpus", "with_texts"]
 
 _IDS = ("id", "_id", "doc_id", "docno", "document_id", "docid", "pid", "chunk_id")
 _TEXTS = ("text", "contents", "content", "passage", "body", "page_content", "chunk")
 _TABLES = {".csv": ",", ".tsv": "\t"}
 _PAIR = 2
+_BARE = re.compile(r"[!-~]+(?<![.!?])")
 _PACKED = (".gz", ".zst", ".bz2")
 
 
@@ -59,16 +61,35 @@ def with_texts(run: Run, corpus: Mapping[str, str]) -> DocumentRun:
         >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
         ['Rye is a grain.']
     """
-    rankings = {
-        query: [
-            document
-            if document.text is not None
-            else replace(document, text=corpus.get(document.id or ""))
-            for document in documents
-        ]
-        for query, documents in run.rankings(Policies())
-    }
-    return DocumentRun(rankings, run.name)
+    rankings = dict(run.rankings(Policies()))
+    # Where the corpus knows any of the strings that were retrieved, they are ids.
+    are_ids = any(
+        document.id is None and document.text in corpus
+        for documents in rankings.values()
+        for document in documents
+    )
+
+    def with_text(document: Document) -> Document:
+        if document.id is None and are_ids and is_bare(document.text or ""):
+            document = replace(document, id=document.text, text=None)
+        if document.text is not None:
+            return document
+        return replace(document, text=corpus.get(document.id or ""))
+
+    return DocumentRun(
+        {query: [*map(with_text, documents)] for query, documents in rankings.items()},
+        run.name,
+    )
+
+
+def is_bare(text: str) -> bool:
+    """Whether a text is one word of ASCII and no sentence, as ids are.
+
+    Example:
+        >>> is_bare("doc_17"), is_bare("Rye is a grain.")
+        (True, False)
+    """
+    return _BARE.fullmatch(text) is not None
 
 
 def _records(data: bytes, name: str) -> Iterable[tuple[int, Any]]:
