@@ -213,6 +213,11 @@ class _JobRunner(Generic[T]):
         replies: list[Reply],
     ) -> None:
         """Ask side by side; the first that fails is raised when all have ended."""
+        if len(prompts) == 1:
+            key, reply = await self._reply(prompts[0])
+            asked.append((prompts[0], key))
+            replies.append(reply)
+            return
         answers = await asyncio.gather(
             *map(self._reply, prompts), return_exceptions=True
         )
