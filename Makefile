@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs wheel bench bench-matching model soak clean
+.PHONY: help demo test check format lint types docs wheel bench bench-matching bench-statistics model soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,9 @@ bench: $(VENV)/dev ## speed side by side with the peers, as ratios
 
 bench-matching: $(VENV)/dev ## how right and how fast text matching is
 	$(BIN)/python bench/matching.py
+
+bench-statistics: $(VENV)/dev ## whether intervals and tests keep what they promise, simulated
+	$(BIN)/python bench/simulation.py
 
 model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm

@@ -25,7 +25,7 @@ from rapidfuzz.distance import Levenshtein
 import fuzzy
 import karat
 from karat.data.gold import Gold, Item
-from karat.data.rankings import DocumentRun
+from karat.data.memory_runs import DocumentRun
 from karat.data.runs import Document
 from rechunking import CHUNKERS, CORRUPTIONS, Case, make_cases, read_corpora
 from timing import Bar, Row, clock, in_process, show

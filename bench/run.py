@@ -10,6 +10,7 @@ import judging
 import lists
 import parquet
 import scaling
+import significance
 import trec_files
 from datasets import SHAPES
 from timing import show
@@ -21,6 +22,7 @@ _BENCHES: dict[str, ModuleType] = {
     "parquet": parquet,
     "scaling": scaling,
     "judging": judging,
+    "significance": significance,
 }
 _LONG = ("marco", "large")
 

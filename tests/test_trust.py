@@ -3,7 +3,7 @@
 import pytest
 
 from karat.data.gold import Gold
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
 from karat.errors import DataError
 from karat.judging.grading import GradedPool, is_binary, is_graded
 from karat.trust import changes, compare, scores

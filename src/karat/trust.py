@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.data.arrays import Floats
-from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.runs import Labels
 from karat.data.tables import Table, counted
@@ -25,6 +24,9 @@ from karat.judging.prompts import GRADES
 from karat.judging.run_order import Order, order_agreement
 
 __all__ = ["JudgeReport", "changes", "check_people", "compare", "scores"]
+
+REPORT_VERSION = 1
+"""Version of what judging reports as JSON."""
 
 _LAST = max(GRADES)
 _BY_RELEVANCE = "compared is whether a document is relevant"
@@ -275,7 +277,7 @@ class JudgeReport:
     def to_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Everything in plain values; the judge's reasons may be left out."""
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": REPORT_VERSION,
             "source": self.graded.gold.name,
             "compared": self.agreement is not None,
             "kept": self.kept,

@@ -11,9 +11,10 @@ from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
 from karat.cli.ending import conclude
-from karat.data.evaluations import Evaluation, MetricScores
 from karat.data.policies import Policies
 from karat.data.tables import DASH
+from karat.results.evaluation import Evaluation
+from karat.results.scores import MetricScores
 from tests.cli.conftest import Karat
 
 
@@ -241,7 +242,7 @@ def test_a_run_may_come_from_standard_input(
 def test_json_is_all_that_stands_on_stdout(karat: Karat) -> None:
     done = karat("evaluate", "dense.run", "-g", "gold.qrels", "--json", "-m", "rr")
     saved = json.loads(done.out)
-    assert saved["schema_version"] == 1
+    assert saved["schema_version"] == 2
     assert saved["metrics"]["rr"]["undefined"] == 1
     assert [q["id"] for q in saved["queries"]][:2] == ["q01", "q02"]
     several = karat("evaluate", "*.run", "-g", "gold.qrels", "--json", "-m", "rr")
@@ -315,7 +316,7 @@ def test_a_gate_on_a_metric_without_any_score_fails(karat: Karat, folder: Path) 
 
 
 def test_scores_that_could_not_be_computed_exit_with_3() -> None:
-    scores = MetricScores("rr", np.array([1.0, np.nan]), 1, failures={1: "no reply"})
+    scores = MetricScores("rr", np.array([1.0, np.nan]), failures={1: "no reply"})
     missing = np.zeros(2, bool)
     result = Evaluation("r", "g", ["a", "b"], {"rr": scores}, missing, Policies())
     with pytest.raises(SystemExit) as stop:

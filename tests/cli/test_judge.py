@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import karat.cli.judges
+import karat.cli.judge_options
 from karat.data.judgements import Prompt
 from tests.cli.conftest import Karat
 from tests.judging.models import Model, claims_in, support, verdicts
@@ -42,7 +42,7 @@ def teach(monkeypatch: pytest.MonkeyPatch) -> Teach:
             model.model = name
             return model
 
-        monkeypatch.setattr(karat.cli.judges, "OpenAIClient", connect)
+        monkeypatch.setattr(karat.cli.judge_options, "OpenAIClient", connect)
         return model
 
     return put
@@ -117,7 +117,7 @@ def test_reasons_are_in_the_json_unless_texts_must_stay_out(
 ) -> None:
     teach(KNOWS)
     rows = json.loads(karat("evaluate", samples, *JUDGED, "--json").out)["queries"]
-    assert rows[0]["verdicts"][0] == {
+    assert rows[0]["matches"]["claims"]["verdicts"][0] == {
         "claim": "claim-1",
         "text": "Dough rises",
         "alone": [1],

@@ -173,8 +173,8 @@ def test_an_explanation_stays_within_the_width_and_tells_claims_from_documents(
     [
         (401, "bad key", "refuses the key (401 Unauthorized); check OPENAI_API_KEY"),
         (404, "The model 'tiny' does not exist", "does not know model 'tiny'; check"),
-        (404, "Not Found", "check --base-url, which mostly ends in /v1"),
-        (405, "POST", "check --base-url, which mostly ends in /v1"),
+        (404, "Not Found", "check --base-url, which usually ends in /v1"),
+        (405, "POST", "check --base-url, which usually ends in /v1"),
         (400, "unknown parameter top_k", "does not take top_k=5 for model 'tiny'"),
     ],
 )
@@ -374,7 +374,7 @@ def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
     assert done.err.startswith(
         "karat: 6 queries could not be judged, the first 'q0', all: the reference "
         "could not be split: the reply was cut off at 4,096 tokens; --max-tokens "
-        "allows more, and asks all anew\n"
+        "allows more, and asks all again\n"
     )
     assert "6 queries have no claims" not in done.out
     assert "uncalibrated" not in done.out

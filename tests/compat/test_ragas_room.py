@@ -24,8 +24,7 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.compat.ragas.verdicts import VERSION, judge_claims, judge_context
-from karat.data.judgements import Prompt
+from karat.compat.ragas.metrics.llm import VERSION, judge_claims, judge_context
 from karat.errors import (
     CallError,
     IncompleteError,
@@ -336,9 +335,7 @@ def test_a_changed_wording_needs_a_new_version(name: str) -> None:
         judge_claims("Why?", ["B.", "C."], "A.", strict=True),
         judge_context("Why?", "B.", "A.", strict=True),
     )
-    (prompt,) = (
-        p for p in map(next, judges) if isinstance(p, Prompt) and p.name == name
-    )
+    (prompt,) = (p for p in map(next, judges) if p.name == name)
     digest = sha256(repr(prompt).encode()).hexdigest()[:12]
     assert (prompt.version, digest) == (VERSION, PINNED[name]), (
         "the wording changed: raise VERSION in verdicts.py, then pin it here"

@@ -10,19 +10,18 @@ import jsonschema
 import pytest
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.saved import from_dict
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
-from karat.reading.loading import load
-from karat.reading.meaning.corpus import with_texts
+from karat.reading.doors import load, with_texts
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
+from karat.results.evaluation import Evaluation
+from karat.results.loading import from_dict
 from tests.judging.models import (
     Model,
     contexts_in,
@@ -31,7 +30,7 @@ from tests.judging.models import (
     verdicts,
 )
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
 TEXTS = ["Bread rises in an hour.", "Ovens are hot.", "Rye is a grain."]
 SAMPLE = {
     "id": "q1",

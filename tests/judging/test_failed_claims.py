@@ -8,9 +8,9 @@ import pytest
 
 import karat
 from karat.data.judgements import Prompt
-from karat.data.saved import from_dict
 from karat.judging import Claims, JudgeSession
 from karat.llm import Settings
+from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, session_of, support, verdicts
 from tests.judging.test_claims import SAMPLE, judged
 

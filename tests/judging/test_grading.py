@@ -9,12 +9,12 @@ import pytest
 import karat
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.queries import Dataset
-from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError
 from karat.judging.grading import complete_gold, grade_pool, pool, unlabelled
-from karat.reading.loading import load
+from karat.reading.doors import load
 from karat.reading.write import write
 from tests.judging.models import Model, session_of
 

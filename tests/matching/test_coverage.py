@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 from karat.data.gold import Gold, Item, Span as GoldSpan
-from karat.data.rankings import DocumentRun
+from karat.data.memory_runs import DocumentRun
 from karat.data.runs import Document
 from karat.evaluation import evaluate
 from karat.matching.normaliser import fold

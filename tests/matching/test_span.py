@@ -10,8 +10,8 @@ import pytest
 from karat.data.coverage import Coverage
 from karat.data.gold import Gold, Item, Span as GoldSpan
 from karat.data.hits import Hits
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.errors import DataError, ParameterError, UsageError
 from karat.evaluation import evaluate

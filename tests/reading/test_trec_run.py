@@ -11,8 +11,8 @@ import pytest
 from karat.data.policies import Duplicates, Policies, Precision
 from karat.data.runs import Labels, Located
 from karat.errors import FormatError
-from karat.reading.columnar import words as trec_tokens
-from karat.reading.columnar.trec_files import TrecRun
+from karat.reading.columnar.byte_column import ByteColumn, Keys
+from karat.reading.columnar.trec_source import TrecRun
 
 ANY = Policies()
 BLOCKS = [1, 40, 1 << 20]
@@ -280,12 +280,12 @@ def test_a_pipe_is_read_once_and_may_be_asked_again(tmp_path: Path) -> None:
 def test_equal_hashes_of_different_ids_are_told_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keys = trec_tokens.Words.keys
+    keys = ByteColumn.keys
 
-    def poor(self: trec_tokens.Words) -> trec_tokens.Keys:
+    def poor(self: ByteColumn) -> Keys:
         return keys(self) % np.uint64(3)
 
-    monkeypatch.setattr(trec_tokens.Words, "keys", poor)
+    monkeypatch.setattr(ByteColumn, "keys", poor)
     names = [f"a-document-{i}" for i in range(40)]
     queries = [f"a-rather-long-query-{i}" for i in range(4)]
     text = "".join(line(q, d, -i) for q in queries for i, d in enumerate(names))

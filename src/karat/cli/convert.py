@@ -9,8 +9,8 @@ from karat.cli.options import mapping_option, writable
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.errors import FormatError, UsageError
-from karat.reading.loading import load
-from karat.reading.shipped import FORMATS
+from karat.reading.doors import load
+from karat.reading.format import FORMATS
 from karat.reading.write import write
 
 __all__ = ["command"]

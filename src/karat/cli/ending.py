@@ -1,13 +1,13 @@
 """How an evaluation ends: gates that failed, and queries that could not be judged."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import click
 
 from karat.cli.saying import say
-from karat.data.evaluations import Evaluation
 from karat.data.tables import counted
+from karat.results.evaluation import Evaluation
 
 __all__ = ["admit", "conclude"]
 
@@ -18,7 +18,7 @@ _PASSING = "transient"
 
 
 def conclude(
-    evaluations: Sequence[Evaluation],
+    evaluations: Iterable[Evaluation],
     broken: Sequence[str],
     gates: int,
     allowed: int = 0,

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from karat.cli.judges import session_of, votes_of
+from karat.cli.judge_options import open_session, read_votes
 from karat.cli.options import (
     existing,
     judge_options,
@@ -20,7 +20,6 @@ from karat.cli.options import (
 from karat.cli.outputs import rehearse
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.data.evaluations import SCHEMA_VERSION
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
@@ -42,15 +41,14 @@ from karat.judging import (
 from karat.judging.contexts import contexts_of
 from karat.judging.grading import Pool
 from karat.judging.probe import PASSAGES, ProbeReport
-from karat.reading.format import Role
-from karat.reading.loading import load
-from karat.reading.mapping import mapping_of
-from karat.reading.meaning.corpus import read_corpus, with_texts
+from karat.reading.doors import load, read_corpus, with_texts
+from karat.reading.format import FORMATS, name_format
+from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
-from karat.reading.shipped import FORMATS
-from karat.reading.write import format_named, write
+from karat.reading.streams import Role
+from karat.reading.write import write
 from karat.reports.terminal import show
-from karat.trust import JudgeReport, changes, check_people, compare
+from karat.trust import REPORT_VERSION, JudgeReport, changes, check_people, compare
 
 __all__ = ["command"]
 
@@ -130,7 +128,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     targets = _targets(options, paths)
-    session = session_of(options)
+    session = open_session(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
         failed = [_split([*loaded.values()], session, targets, options)]
@@ -194,7 +192,7 @@ def _load(path: str, options: Mapping[str, Any]) -> Dataset:
 def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
     """Refuse what a format cannot hold before a judge is paid for it."""
     for target in targets:
-        format = format_named(str(target)).name
+        format = name_format(str(target)).name
         try:
             write(Dataset(gold=gold), io.BytesIO(), format, "gold")
         except DataError as error:
@@ -221,7 +219,7 @@ def _grade(
     labels = known.documents
     todo = unlabelled(pooled, labels, people)
     questions = _questions(loaded.values(), options["queries"])
-    votes = votes_of(options)
+    votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
     graded = grade_pool(todo, questions, session, votes=votes)
@@ -352,7 +350,7 @@ def _split(
         return {}
     if options["json"]:
         facts = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": REPORT_VERSION,
             "source": session.source,
             **split.to_dict(texts=not options["no_text"]),
             "probe": None if probe is None else probe.to_dict(),
@@ -379,7 +377,7 @@ def _probe_claims(
         for query, documents in run.rankings(policies)
     }
     passages = options["probe_passages"] or PASSAGES
-    votes = votes_of(options)
+    votes = read_votes(options)
     probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
     return probe.without_texts() if options["no_text"] else probe
 

@@ -11,7 +11,7 @@ import click
 
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.reading.meaning.fields import FIELDS
+from karat.reading.meaning.aliases import FIELDS
 
 __all__ = ["existing", "judge_options", "mapping_option", "policy_options", "writable"]
 

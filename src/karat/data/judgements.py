@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Conversation", "Failure", "Prompt", "Reply", "Schema", "Usage"]
+__all__ = [
+    "Conversation",
+    "Failure",
+    "ParallelConversation",
+    "Prompt",
+    "Reply",
+    "Schema",
+    "Usage",
+]
 
 T = TypeVar("T")
 
@@ -105,8 +113,8 @@ class Failure:
     attempts: int = 1
 
 
-Conversation: TypeAlias = Generator[Prompt | list[Prompt], Any, T]
-"""A judge at work: it yields prompts, receives replies and returns its verdict.
+Conversation: TypeAlias = Generator[Prompt, Reply, T]
+"""A judge at work: it yields prompts, receives replies and returns its verdict."""
 
-For a list of prompts, which are asked side by side, it receives a list of replies.
-"""
+ParallelConversation: TypeAlias = Generator[list[Prompt], list[Reply], T]
+"""A judge that yields lists of prompts, which are asked side by side."""

@@ -25,11 +25,17 @@ __all__ = [
 ]
 
 Undefined: TypeAlias = Literal["skip", "zero", "error"]
+"""What becomes of a score without a value."""
 Missing: TypeAlias = Literal["zero", "skip", "error"]
+"""What becomes of a gold query that the run lacks."""
 Extra: TypeAlias = Literal["ignore", "error"]
+"""What becomes of a run query without gold."""
 Duplicates: TypeAlias = Literal["first", "collapse", "keep", "error"]
+"""What becomes of a document that was retrieved twice."""
 Ties: TypeAlias = Literal["trec", "input"]
+"""How documents of equal scores are ordered."""
 Precision: TypeAlias = Literal["double", "single"]
+"""How exactly scores are compared."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "undefined": get_args(Undefined),

@@ -16,8 +16,9 @@ from karat.judging.probe import probe_claims, probe_grader
 from karat.judging.session import DryRun, JudgeSession
 from karat.judging.splitting import split_references
 from karat.llm import Prices, Settings
-from karat.llm.chat import ChatClient
-from karat.llm.client import FunctionClient, OpenAIClient
+from karat.llm.callables import FunctionClient
+from karat.llm.chat_client import ChatClient
+from karat.llm.openai_client import OpenAIClient
 
 __all__ = [
     "ChatClient",

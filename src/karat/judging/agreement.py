@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
-from karat.data.evaluations import Interval
 from karat.data.runs import Labels
+from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
 from karat.judging.run_order import Order, limits, plain

@@ -1,6 +1,6 @@
 """Claims: a judge is the matcher of the claims that a reference answer makes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -9,7 +9,8 @@ import numpy as np
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
-from karat.data.judgements import Conversation, Failure, Usage
+from karat.data.judgements import Failure, Usage
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
@@ -24,8 +25,9 @@ from karat.judging.splitting import Split, split_references
 from karat.judging.support import majority, support
 from karat.llm import Results, Settings, Stage
 from karat.llm.budget import tokens_of
-from karat.llm.client import as_client
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.llm.callables import as_client
+from karat.llm.run_jobs import Job
+from karat.matching.matcher import Matcher
 from karat.matching.texts import wanted_items
 
 __all__ = ["Claims"]
@@ -96,7 +98,7 @@ class Claims(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Have every claim of every query judged."""
         del judged
         _require_claims(gold)
@@ -120,8 +122,10 @@ class Claims(Matcher):
         failures.update(split.failures)
         usage = self._usage(split, results, verdicts)
         index = {query: number for number, query in enumerate(queries)}
-        return Matched(
-            hits=_hits(gold, rankings, verdicts, failures, policies),
+        hits, items = _hits(gold, rankings, verdicts, failures, policies)
+        return Matches(
+            hits,
+            items,
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
@@ -133,22 +137,9 @@ class Claims(Matcher):
                 index[query]: failures[query] for query in queries if query in failures
             },
             verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
-            first_ranks=[
-                FirstRanks(
-                    {v.claim: v.rank for v in verdicts.get(query, ())},
-                    len(rankings.get(query, ())),
-                )
-                for query in queries
-            ],
             usage={index[query]: usage[query] for query in queries if query in usage},
             provenance={"judge": self._facts(split.models | results.models)},
         )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """The first rank that supports each claim."""
-        return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
 
     def _votes(
         self,
@@ -163,7 +154,7 @@ class Claims(Matcher):
             first = {item.text: item for item in reversed(gold.claims.get(query, ()))}
             if first:
                 claims[query] = [*reversed(first.values())]
-        jobs: list[Callable[[], Conversation[_Verdicts]]] = [
+        jobs: list[Job[_Verdicts]] = [
             partial(
                 support, items, contexts[query], budget=self.budget, assessor=assessor
             )
@@ -237,7 +228,7 @@ class Claims(Matcher):
             text, one = f"queries have {why}", f"query has {why}"
             examples = tuple(without[:3])
             notices.append(Notice("claims", len(without), text, examples, one))
-        if self.session.forgetful:
+        if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
@@ -318,27 +309,29 @@ def _hits(
     verdicts: Mapping[str, Sequence[Verdict]],
     failures: Collection[str],
     policies: Policies,
-) -> Hits:
-    """A row for each rank that supports a claim, one block per query.
+) -> tuple[Hits, list[str]]:
+    """A row for each rank that supports a claim, and the names of the claims.
 
     A claim without a verdict is neither found nor missed: it is no item.
     """
     rows: list[tuple[int, int, float, int]] = []
     grades: list[float] = []
     counts: list[int] = []
+    names: list[str] = []
     retrieved: list[int] = []
     for index, query in enumerate(gold.queries):
         by_text = {verdict.text: verdict for verdict in verdicts.get(query, ())}
-        before = len(grades)
+        before = len(names)
         for item in wanted_items(gold.claims.get(query, ())):
             judged = [by_text[text] for text in item.texts if text in by_text]
             ranks = {rank for verdict in judged for rank in verdict.ranks}
             failed = any(verdict.failure is not None for verdict in judged)
             if failed and not ranks and query not in failures:
                 continue
-            rows += [(index, rank, item.grade, len(grades)) for rank in ranks]
+            rows += [(index, rank, item.grade, len(names)) for rank in ranks]
             grades.append(item.grade)
-        counts.append(len(grades) - before)
+            names.append(item.name)
+        counts.append(len(names) - before)
         documents = rankings.get(query, ())
         collapse = policies.duplicates == "collapse"
         count = len({d.text for d in documents}) if collapse else len(documents)
@@ -347,7 +340,7 @@ def _hits(
         )
     rows.sort()
     columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
-    return Hits(
+    hits = Hits(
         query=np.array(columns[0], np.int64),
         rank=np.array(columns[1], np.int64),
         grade=np.array(columns[2], np.float64),
@@ -356,3 +349,4 @@ def _hits(
         retrieved=np.array(retrieved, np.int64),
         item=np.array(columns[3], np.int64),
     )
+    return hits, names

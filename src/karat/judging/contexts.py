@@ -9,7 +9,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Document
 from karat.errors import DataError
 from karat.llm.budget import tokens_of
-from karat.reading.meaning.corpus import is_bare
+from karat.reading.doors import looks_like_id
 
 __all__ = [
     "BUDGET",
@@ -43,7 +43,7 @@ def require_texts(
     if any(document.id is not None for document in documents):
         return
     texts = [d.text for d in documents if d.text is not None and d.text.strip()]
-    if policies.force or not texts or not all(map(is_bare, texts)):
+    if policies.force or not texts or not all(map(looks_like_id, texts)):
         return
     raise DataError(
         f"what was retrieved looks like ids, such as {texts[0]!r}, and a judge must "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 from karat.data.tables import DASH, counted, number
 from karat.errors import DataError
 from karat.stats.rank_correlation import kendall_tau, kendall_tau_interval

@@ -4,12 +4,12 @@ Long lists of texts are packed into as few questions as a budget of tokens allow
 the questions of a sample are asked side by side.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from karat.data.gold import Item
-from karat.data.judgements import Conversation, Prompt, Reply
+from karat.data.judgements import ParallelConversation, Prompt, Reply
 from karat.data.verdicts import Verdict
 from karat.errors import InvalidReply
 from karat.judging import prompts
@@ -97,7 +97,7 @@ def support(
     *,
     budget: int = BUDGET,
     assessor: int = 1,
-) -> Conversation[tuple[Verdict, ...]]:
+) -> ParallelConversation[tuple[Verdict, ...]]:
     """One verdict for each claim; one that cannot be had says why.
 
     Contexts that do not fit into one question come in several. Claims whose parts then
@@ -134,7 +134,7 @@ def support(
 
 def _ask(
     questions: Sequence[_Question],
-) -> Generator[list[Prompt], list[Reply], list[_Answered]]:
+) -> ParallelConversation[list[_Answered]]:
     """Ask all questions, and once more for the claims without a valid finding."""
     if not questions:
         return []

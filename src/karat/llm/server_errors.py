@@ -1,4 +1,4 @@
-"""What a server's complaint means, in a sentence that says what to do."""
+"""What an error of a server means, in a sentence that says what to do."""
 
 import json
 import re
@@ -11,31 +11,31 @@ from karat.errors import CallError, Refused, Transient
 
 __all__ = [
     "ADDRESS",
-    "complaint",
     "cut_off",
-    "nobody_there",
     "read_error",
     "retry_after",
+    "status_error",
     "too_long",
-    "unsupported",
+    "unsupported_parameter",
+    "wrong_address",
 ]
 
 ADDRESS = "OPENAI_BASE_URL"
-"""Where the address of a server is said, unless by an option."""
-_LONGEST_DETAIL = 300
+"""The variable that holds the address of a server."""
+_MAX_DETAIL = 300
 _OVERLOADED = 529
-_PASSING = {
+_RETRIED = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.CONFLICT,
     HTTPStatus.TOO_EARLY,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
-_NOWHERE = {
+_WRONG_ADDRESS = {
     HTTPStatus.NOT_FOUND,
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.NOT_IMPLEMENTED,
 }
-_KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
@@ -45,45 +45,48 @@ _QUOTA = {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 _QUOTA_CODES = ("insufficient_quota", "billing")
-# Complaints about a text, whatever words of it they quote.
+# Errors about a text, whatever words of it they quote.
 _ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
 _ABOUT_TEXTS |= {"content_policy_violation"}
-# What a server says first is what it has to say; the rest is quotes.
-_LONGEST_MESSAGE = 20_000
-# So many words in a row are no accident: the server quotes the prompt.
-_RUN = 3
+# The beginning says what is wrong; the rest is quotes.
+_MAX_MESSAGE = 20_000
+# With this many equal words in a row, the server quotes the prompt.
+_QUOTE_WORDS = 3
 _WORD = re.compile(r"\w+")
 _ESCAPED_BREAK = re.compile(r"\\+[nrt]")
 
 
-def complaint(
+def status_error(
     status: int,
     body: object,
     endpoint: str,
     model: str,
-    clean: Callable[[str], str] = str,
+    redact: Callable[[str], str] = str,
     wait: float | None = None,
-    where: str = ADDRESS,
+    source: str = ADDRESS,
     sent: str = "",
 ) -> CallError:
-    """The error that a status and the body with it stand for.
+    """The error for a status and the body that came with it.
 
-    Words that the server quotes from what was sent mean nothing.
+    Words that the server quotes from `sent`, the prompt, are ignored.
 
     Example:
-        >>> print(complaint(404, {"message": "no such model"}, "http://a/v1", "x"))
+        >>> print(status_error(404, {"message": "no such model"}, "http://a/v1", "x"))
         http://a/v1 does not know model 'x'; check its name: no such model
     """
-    said = message_of(body)
-    detail = clean(said)[:_LONGEST_DETAIL] or None
+    message = error_message(body)
+    detail = redact(message)[:_MAX_DETAIL] or None
     if _no_credit(status, body, sent):
-        hopeless: str | None = f"the account at {endpoint} has no credit left"
+        fatal: str | None = f"the account at {endpoint} has no credit left"
     else:
-        hopeless = _hopeless(status, _own(said, sent), endpoint, model, where)
-    if hopeless is not None:
-        # What a server says about a key may quote it, in part or whole.
-        return Refused(hopeless, detail=None if status in _KEY else detail, always=True)
-    if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        words = _without_quotes(message, sent)
+        fatal = _fatal_reason(status, words, endpoint, model, source)
+    if fatal is not None:
+        # A server's message about a key may quote it, in part or whole.
+        return Refused(
+            fatal, detail=None if status in _KEY_REFUSED else detail, always=True
+        )
+    if status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Transient(
             f"{endpoint} answered {_name(status)}",
             wait,
@@ -100,16 +103,16 @@ def complaint(
     return Refused(reason, detail=detail)
 
 
-def _hopeless(
-    status: int, words: str, endpoint: str, model: str, where: str
+def _fatal_reason(
+    status: int, words: str, endpoint: str, model: str, source: str
 ) -> str | None:
-    """Why no call at all would be answered, if that is so."""
-    if status in _KEY:
+    """Why every call would be refused, if that is so."""
+    if status in _KEY_REFUSED:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
     if status == HTTPStatus.NOT_FOUND and "model" in words:
         return f"{endpoint} does not know model {model!r}; check its name"
-    if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
-        return nobody_there(endpoint, _name(status), where)
+    if status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
+        return wrong_address(endpoint, _name(status), source)
     return None
 
 
@@ -121,33 +124,33 @@ def _no_credit(status: int, body: object, sent: str) -> bool:
     return (
         status in _QUOTA
         and "rate_limit" not in code
-        and _any(_QUOTA_WORDS, _own(message_of(body), sent))
+        and _any(_QUOTA_WORDS, _without_quotes(error_message(body), sent))
     )
 
 
-def nobody_there(endpoint: str, answer: str, where: str = ADDRESS) -> str:
-    """What to do about a server that is there, but not for prompts."""
+def wrong_address(endpoint: str, answer: str, source: str = ADDRESS) -> str:
+    """What to do about a server that responds, but does not take prompts."""
     return (
-        f"nothing takes prompts at {endpoint} ({answer}); check {where}, which "
-        "mostly ends in /v1"
+        f"nothing takes prompts at {endpoint} ({answer}); check {source}, which "
+        "usually ends in /v1"
     )
 
 
-def unsupported(
+def unsupported_parameter(
     status: int, body: object, optional: Iterable[str], sent: str = ""
 ) -> str | None:
-    """Which of the optional parts of a request the server does not know, if any.
+    """Which of the optional parts of a request the server does not take, if any.
 
     Example:
-        >>> unsupported(400, {"message": "'json_schema' is unknown"},
-        ...             ["response_format", "temperature"])
+        >>> unsupported_parameter(400, {"message": "'json_schema' is unknown"},
+        ...                       ["response_format", "temperature"])
         'response_format'
-        >>> unsupported(400, {"message": "flagged: what temperature is right"},
-        ...             ["temperature"], sent="What temperature is right for bread?")
+        >>> unsupported_parameter(400, {"message": "flagged: what temperature is it"},
+        ...                       ["temperature"], sent="What temperature is it?")
     """
     if status not in (400, 404, 415, 422, 500, 501):
         return None
-    words = _own(message_of(body), sent)
+    words = _without_quotes(error_message(body), sent)
     if _any(_LENGTH_WORDS, words):
         return None
     param = re.split(r"[.\[]", _field(body, "param"))[0].lower()
@@ -170,28 +173,29 @@ def too_long(status: int, body: object, sent: str = "") -> bool:
     """Whether the prompt, with room for the reply, exceeds what the model can read."""
     return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
         HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
-        and _any(_LENGTH_WORDS, _own(message_of(body), sent))
+        and _any(_LENGTH_WORDS, _without_quotes(error_message(body), sent))
     )
 
 
-def _own(said: str, sent: str) -> str:
-    """What a server says in its own words, without those that it quotes.
+def _without_quotes(message: str, sent: str) -> str:
+    """A server's message in lower case, without the words that it quotes.
 
     Example:
-        >>> _own("Flagged: the SEED of rye", "Mix the seed of rye.")
+        >>> _without_quotes("Flagged: the SEED of rye", "Mix the seed of rye.")
         'flagged: '
     """
-    said, sent = (_ESCAPED_BREAK.sub(" ", text.lower()) for text in (said, sent))
-    ours = _WORD.findall(sent)
-    runs = {tuple(ours[n : n + _RUN]) for n in range(len(ours) - _RUN + 1)}
-    words = list(_WORD.finditer(said))
-    parts, rest = [], 0
-    for n in range(len(words) - _RUN + 1):
-        run = words[n : n + _RUN]
-        if tuple(word.group() for word in run) in runs:
-            parts.append(said[rest : run[0].start()])
-            rest = run[-1].end()
-    return "".join([*parts, said[rest:]])
+    message = _ESCAPED_BREAK.sub(" ", message.lower())
+    sent_words = _WORD.findall(_ESCAPED_BREAK.sub(" ", sent.lower()))
+    starts = range(len(sent_words) - _QUOTE_WORDS + 1)
+    quotes = {tuple(sent_words[n : n + _QUOTE_WORDS]) for n in starts}
+    words = list(_WORD.finditer(message))
+    parts, end = [], 0
+    for n in range(len(words) - _QUOTE_WORDS + 1):
+        run = words[n : n + _QUOTE_WORDS]
+        if tuple(word.group() for word in run) in quotes:
+            parts.append(message[end : run[0].start()])
+            end = run[-1].end()
+    return "".join([*parts, message[end:]])
 
 
 def cut_off(tokens: int, when: str = "") -> str:
@@ -200,16 +204,16 @@ def cut_off(tokens: int, when: str = "") -> str:
     Example:
         >>> cut_off(4096)
         'the reply was cut off at 4,096 tokens; --max-tokens allows more, and asks \
-all anew'
+all again'
     """
     at = f" at {tokens:,} tokens" if tokens else ""
     return (
-        f"the reply was cut off{at}{when}; --max-tokens allows more, and asks all anew"
+        f"the reply was cut off{at}{when}; --max-tokens allows more, and asks all again"
     )
 
 
 def read_error(content: bytes) -> object:
-    """What came with a complaint: its fields, or else its text."""
+    """The body of an error: its fields, or else its text."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -218,8 +222,8 @@ def read_error(content: bytes) -> object:
     return inner if isinstance(inner, Mapping | str) else body
 
 
-def message_of(body: object) -> str:
-    """What a server said, wherever it put it."""
+def error_message(body: object) -> str:
+    """The message in the body of an error, in whichever field it is."""
     if isinstance(body, bytes):
         body = body.decode("utf-8", "replace")
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
@@ -227,14 +231,14 @@ def message_of(body: object) -> str:
     if isinstance(body, Mapping):
         parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
         body = " ".join(part for part in parts if part)
-    words = body[:_LONGEST_MESSAGE].split() if isinstance(body, str) else []
+    words = body[:_MAX_MESSAGE].split() if isinstance(body, str) else []
     text = " ".join(words)
     # A web page is no help to anyone.
     return "" if text.startswith("<") else text
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as the server asks for in any of three ways.
+    """Seconds to wait, in any of the three ways a server may ask for it.
 
     Example:
         >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"})

@@ -7,8 +7,8 @@ and w the window's. That costs milliseconds for texts of 500 characters, and mos
 have nothing in common. Whether a threshold t is reached takes far less, exactly:
 
 - A text that lies in the other scores 1.
-- A ratio of t needs L >= t m / (2 - t), also within any stretch that holds the window.
-  Stretches of 2 m characters, m apart, hold every window.
+- A ratio of t needs L >= t m / (2 - t), also within any section that holds the window.
+  Sections of 2 m characters, m apart, hold every window.
 - Moving a window by d characters changes L by d at most, and making it smaller never
   adds to L, so one window that misses t rules out many others.
 """
@@ -161,7 +161,7 @@ def compare(
 
 
 class _Pair(NamedTuple):
-    """A row with the shorter text and the longer one, or a stretch of it."""
+    """A row with the shorter text and the longer one, or a section of it."""
 
     row: int
     needle: str
@@ -207,9 +207,9 @@ def reach_partially(
 def _possible(pairs: Iterable[_Pair], threshold: float) -> set[int]:
     """Rows whose common subsequences leave the threshold within reach."""
     share = threshold / (2 - threshold)
-    stretches = (s for pair in pairs for s in _stretches(pair, share))
+    sections = (s for pair in pairs for s in _sections(pair, share))
     found: set[int] = set()
-    while block := list(islice(stretches, _BLOCK)):
+    while block := list(islice(sections, _BLOCK)):
         rows, needles, hays = zip(*block, strict=True)
         common = compare("subsequence_length", needles, hays)
         least = np.fromiter(map(len, needles), np.float64) * share - _SLACK
@@ -217,7 +217,7 @@ def _possible(pairs: Iterable[_Pair], threshold: float) -> set[int]:
     return found
 
 
-def _stretches(pair: _Pair, share: float) -> Iterator[_Pair]:
+def _sections(pair: _Pair, share: float) -> Iterator[_Pair]:
     """Parts of the longer text that together hold every window."""
     row, needle, hay = pair
     size = len(needle)

@@ -50,7 +50,7 @@ _NEGATION: Final = (
     r"|[\u4e0d\u6ca1\u6c92\u65e0\u7121\u672a\u52ff]$|\u0e44\u0e21\u0e48$"
 )
 _JSON: Final = ('{"', '[{"', '["', '"')
-_SAID: Final = ("content", "text", "messages", "turns", "dialogue", "value")
+_CONTENT: Final = ("content", "text", "messages", "turns", "dialogue", "value")
 # A chunk of this many letters and digits may begin or end inside a word, as those of a
 # fixed size do; a shorter one would find itself in words it has nothing to do with.
 _LONG = 50
@@ -172,14 +172,14 @@ def _unescaped(text: str) -> tuple[str, ...]:
     """What a text says that may be JSON, or a part of it."""
     bare = text.strip()
     if bare.startswith(_JSON):
-        said = "\n".join(_strings(_read_json(bare)))
-        if said:
-            return (said,)
+        content = "\n".join(_strings(_read_json(bare)))
+        if content:
+            return (content,)
     elif "\\" in bare:
-        said = _read_json(f'"{bare}"')
+        content = _read_json(f'"{bare}"')
         # A path such as C:\new reads as escaped, too: either reading will do.
-        if isinstance(said, str):
-            return (text, said)
+        if isinstance(content, str):
+            return (text, content)
     return (text,)
 
 
@@ -195,8 +195,8 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        said = [value[name] for name in _SAID if name in value]
-        for inner in said or value.values():
+        content = [value[name] for name in _CONTENT if name in value]
+        for inner in content or value.values():
             yield from _strings(inner)
     elif isinstance(value, list):
         for inner in value:

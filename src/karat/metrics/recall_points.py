@@ -130,11 +130,15 @@ class InterpolatedPrecision(Metric):
         if not 0 <= self.recall <= 1:
             raise ParameterError(self.name, "recall", "from 0 to 1", self.recall)
 
+    def needed(self, hits: Hits) -> Ints:
+        """How many items of each query must be found to reach this recall."""
+        relevant = hits.credits(self.threshold).relevant
+        return items_needed(self.recall, relevant, self.rounding)
+
     def score(self, hits: Hits) -> Floats:
         """The highest precision from there on."""
         credits = hits.credits(self.threshold)
-        needed = items_needed(self.recall, credits.relevant, self.rounding)
-        rows = credits.order >= needed[credits.query]
+        rows = credits.order >= self.needed(hits)[credits.query]
         best = np.where(credits.relevant > 0, 0.0, np.nan)
         precision = credits.order[rows] / credits.slot[rows]
         np.maximum.at(best, credits.query[rows], precision)
@@ -143,7 +147,7 @@ class InterpolatedPrecision(Metric):
     def workings(self, hits: Hits) -> str:
         """How many items must be found, and what is found from there on."""
         credits = hits.credits(self.threshold)
-        needed = items_needed(self.recall, credits.relevant, self.rounding)[0]
+        needed = self.needed(hits)[0]
         rows = credits.order >= needed
         pairs = zip(credits.order[rows], credits.slot[rows], strict=True)
         terms = ", ".join(f"{order}/{slot}" for order, slot in pairs) or "nothing"

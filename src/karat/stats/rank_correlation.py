@@ -3,7 +3,7 @@
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 
 __all__ = ["kendall_tau", "kendall_tau_interval", "spearman_rho"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
 from karat.judging.probe.prompts import CONTROL
 from karat.judging.run_order import limits, plain
