@@ -283,4 +283,17 @@ class Refused(CallError):  # noqa: N818
 
 
 class InvalidReply(CallError, ValueError):  # noqa: N818
-    """A reply that a judge cannot use, raised by the judge after its repair round."""
+    """A reply that a judge cannot use, raised by the judge after its repair round.
+
+    Attributes:
+        result: what could be decided all the same, if anything.
+        prompts: those whose replies cannot be used; by default the last one, and the
+            one that it repairs.
+    """
+
+    def __init__(
+        self, reason: str, *, result: object = None, prompts: Sequence[object] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.result = result
+        self.prompts = tuple(prompts)

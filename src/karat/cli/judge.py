@@ -38,7 +38,7 @@ from karat.judging import (
     split_references,
     unlabelled,
 )
-from karat.judging.claims import contexts_of
+from karat.judging.contexts import contexts_of
 from karat.judging.grading import Pool
 from karat.judging.probe import PASSAGES, ProbeReport
 from karat.reading.doors import load, read_corpus, with_texts

@@ -1,6 +1,6 @@
 """Estimating the calls, tokens and cost of a run without making a call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,14 +132,21 @@ class _Replay:
 
     def finishes(self, job: Job[Any]) -> bool:
         """Whether a job gets every reply that it needs."""
-        conversation = job()
+        conversation: Generator[Any, Any, Any] = job()
         try:
             prompt = next(conversation)
-            while (reply := self._reply(prompt)) is not None:
-                if isinstance(reply, Reply):
-                    prompt = conversation.send(reply)
+            while True:
+                several = prompt if isinstance(prompt, list) else [prompt]
+                replies = [self._reply(one) for one in several]
+                if any(reply is None for reply in replies):
+                    return False
+                refused = [r for r in replies if isinstance(r, CallError)]
+                if refused:
+                    prompt = conversation.throw(refused[0])
                 else:
-                    prompt = conversation.throw(reply)
+                    prompt = conversation.send(
+                        replies if several is prompt else replies[0]
+                    )
         except (StopIteration, CallError):
             return True
         finally:
