@@ -81,9 +81,10 @@ def test_a_judged_command_says_what_it_paid_and_pays_once(tmp_path: Path) -> Non
             "3 calls is reached; stopped while splitting references, 3 of 6 done;",
         ),
         (
-            # A reply may have 4,096 tokens, which are held back while it is awaited.
-            ("--max-cost", "0.00414", "--prices", "0,1"),
-            "(5e-05 is spent); stopped while splitting references, 5 of 6 done",
+            # The first replies may have 20 tokens each; then 10 are known to do.
+            ("--max-cost", "0.000055", "--prices", "0,1", "--max-tokens", "20"),
+            "(5e-05 is spent, and a reply may take 10 tokens); stopped while splitting "
+            "references, 5 of 6 done",
         ),
     ],
 )
@@ -371,10 +372,9 @@ def test_a_reply_cut_off_twice_names_the_option_that_helps(run: Run) -> None:
     with FaultServer(answer=lambda _: (200, json.dumps(body))) as server:
         done = run(url=server.url)
     assert done.code == 3
-    assert done.err.startswith(
-        "karat: 6 queries could not be judged, the first 'q0', all: the reference "
-        "could not be split: the reply was cut off at 4,096 tokens; --max-tokens "
-        "allows more, and asks all again\n"
+    assert (
+        "karat: 5 replies in a row were cut off at 4,096 tokens; raise --max-tokens, "
+        "which pays again only for what was cut off; stopped while splitting" in done.err
     )
     assert "6 queries have no claims" not in done.out
     assert "uncalibrated" not in done.out

@@ -38,16 +38,20 @@ def read_reply(
     """
     choice = _first(_field(completion, "choices"))
     message, end = _field(choice, "message"), _field(choice, "finish_reason")
-    if message is None:
-        return unusable_reply(endpoint, "holds no message")
-    if text_or_none(_field(message, "refusal")) or end == "content_filter":
-        return Refused(f"model {model!r} declined to answer this prompt")
-    text = _read_text(_field(message, "content"))
     usage = _read_usage(_field(completion, "usage"))
+    counts = (usage.prompt_tokens, usage.completion_tokens)
+    tokens = counts if any(counts) else None
+    if message is None:
+        return unusable_reply(endpoint, "holds no message", tokens)
+    if text_or_none(_field(message, "refusal")) or end == "content_filter":
+        reason = f"model {model!r} declined to answer this prompt"
+        return Refused(reason, tokens=tokens)
+    text = _read_text(_field(message, "content"))
     if not text.strip():
         if end == "length":
-            return Refused(cut_off(usage.completion_tokens, " before it said anything"))
-        return unusable_reply(endpoint, "is empty")
+            reason = cut_off(usage.completion_tokens, " before it said anything")
+            return Refused(reason, cut=True, tokens=tokens)
+        return unusable_reply(endpoint, "is empty", tokens)
     return Reply(
         _mask(key, text),
         usage,
@@ -68,9 +72,12 @@ def embedded_error(completion: object) -> tuple[int, Mapping[str, Any]] | None:
     return status, {"message": _field(error, "message")}
 
 
-def unusable_reply(endpoint: str, how: str) -> Transient:
+def unusable_reply(
+    endpoint: str, how: str, tokens: tuple[int, int] | None = None
+) -> Transient:
     """The error for a reply that was billed but cannot be used; another may do."""
-    return Transient(f"the reply of {endpoint} {how}", paid=True, alive=True)
+    reason = f"the reply of {endpoint} {how}"
+    return Transient(reason, paid=True, alive=True, tokens=tokens)
 
 
 def text_or_none(value: object) -> str | None:

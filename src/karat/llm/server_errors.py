@@ -203,12 +203,13 @@ def cut_off(tokens: int, when: str = "") -> str:
 
     Example:
         >>> cut_off(4096)
-        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and asks \
-all again'
+        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and pays \
+again only for what was cut off'
     """
     at = f" at {tokens:,} tokens" if tokens else ""
     return (
-        f"the reply was cut off{at}{when}; --max-tokens allows more, and asks all again"
+        f"the reply was cut off{at}{when}; --max-tokens allows more, and pays again "
+        "only for what was cut off"
     )
 
 
