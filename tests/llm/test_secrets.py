@@ -72,7 +72,7 @@ def test_a_short_key_is_found_as_a_word_and_not_in_replies() -> None:
     assert redact("key abc12, not abc123", ["abc12"]) == "key ***, not abc123"
     assert redact("one of no kind", ["no"]) == "one of no kind"
     said = completion("none of them")
-    reply = read_reply(said, "http://a/v1", "m", "none")
+    reply = read_reply(said, "http://a/v1", "m", ["none"])
     assert isinstance(reply, Reply)
     assert reply.text == "none of them"
 
@@ -249,15 +249,14 @@ def test_a_client_that_refuses_for_good_shows_no_secret_of_the_environment(
 
 
 def test_the_classic_addresses_of_azure_get_their_header() -> None:
-    classic = "https://me.openai.azure.com/openai/deployments/judge"
-    assert request_headers(classic, "k")["api-key"] == "k"
-    assert "api-key" not in request_headers(classic, "")
-    for other in (
-        "https://me.openai.azure.com/openai/v1",
-        "https://azure.com.evil.example/openai/deployments/judge",
-        "https://evilazure.com/openai/deployments/judge",
+    for classic in (
+        "https://me.openai.azure.com/openai/deployments/judge",
+        "https://gateway.example/openai/deployments/judge",
     ):
-        assert "api-key" not in request_headers(other, "k")
+        assert request_headers(classic, "k")["api-key"] == "k"
+        assert "api-key" not in request_headers(classic, "")
+    other = "https://me.openai.azure.com/openai/v1"
+    assert "api-key" not in request_headers(other, "k")
 
 
 def test_the_given_key_goes_before_that_of_the_environment(

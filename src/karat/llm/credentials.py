@@ -18,6 +18,7 @@ from karat.version import __version__
 __all__ = [
     "ALLOWED",
     "check_endpoint",
+    "check_headers",
     "check_parameters",
     "check_secrets",
     "read_address",
@@ -32,6 +33,8 @@ _HARMLESS_QUERY = {"api-version"}
 _HOST = re.compile(r"[\w.:%-]+")
 _PORTS = {"http": 80, "https": 443}
 _VISIBLE = re.compile(r"[!-~]*")
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[ -~]*")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SECRET = re.compile(
     r"(?:key|keys|token)$|secret|password|credential|authorization|bearer",
@@ -149,28 +152,42 @@ def read_key(given: str | None) -> str:
     return _from_environment("OPENAI_API_KEY")
 
 
-def request_headers(address: str, key: str) -> dict[str, str]:
-    """The headers of every request to a server.
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that cannot be sent; values are never shown."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise UsageError(
+                f"header {replace_surrogates(name)!r} cannot be sent: a name has no "
+                "spaces, and a value is one line of ASCII"
+            )
+
+
+def request_headers(
+    address: str, key: str, headers: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The headers of every request to a server; given ones come before others.
 
     Example:
-        >>> headers = request_headers("https://me.openai.azure.com/deployments/m", "k")
+        >>> headers = request_headers("https://a.example/openai/deployments/m", "k")
         >>> headers["api-key"], headers["Authorization"]
         ('k', 'Bearer k')
-        >>> "api-key" in request_headers("https://me.openai.azure.com/openai/v1", "k")
+        >>> "api-key" in request_headers("https://a.example/openai/v1", "k")
         False
     """
-    headers = {
+    given = dict(headers or {})
+    defaults = {
         "User-Agent": f"karat/{__version__}",
         "OpenAI-Organization": _from_environment("OPENAI_ORG_ID"),
         "OpenAI-Project": _from_environment("OPENAI_PROJECT_ID"),
     }
     if key:
-        headers["Authorization"] = f"Bearer {key}"
-        parts = urlsplit(address)
-        azure = (parts.hostname or "").endswith(".azure.com")
-        if azure and "/deployments/" in parts.path:
-            headers["api-key"] = key
-    return {name: value for name, value in headers.items() if value}
+        defaults["Authorization"] = f"Bearer {key}"
+        # The classic addresses of Azure, also behind a gateway.
+        if "/deployments/" in urlsplit(address).path:
+            defaults["api-key"] = key
+    names = {name.lower() for name in given}
+    defaults = {k: v for k, v in defaults.items() if v and k.lower() not in names}
+    return defaults | given
 
 
 def _from_environment(variable: str) -> str:

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
-from karat.llm.credentials import request_headers
 
 __all__ = ["Connection", "Response", "connection_error", "load_httpx"]
 
@@ -46,13 +45,14 @@ class Connection:
     Args:
         address: the base URL of the server, without a query.
         query: sent with every request, such as the version of the interface.
-        key: the API key, or an empty text.
+        headers: sent with every request.
     """
 
-    def __init__(self, address: str, query: Mapping[str, str], key: str) -> None:
+    def __init__(
+        self, address: str, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> None:
         httpx = load_httpx()
         _check_proxies()
-        headers = request_headers(address, key)
         try:
             self._url = httpx.URL(f"{address}/chat/completions", params=query)
         except (httpx.InvalidURL, UnicodeError):
