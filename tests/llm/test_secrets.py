@@ -1,5 +1,6 @@
 """Keys and other secrets: read once, and nowhere to be seen."""
 
+import base64
 import json
 import sqlite3
 import traceback
@@ -55,6 +56,24 @@ def test_a_secret_is_found_however_it_is_written(
     assert "***" in shown
     # Quotes and escapes around a secret are no part of it.
     assert len(shown) <= len("Bearer u0020***u000A, indeed") + 4
+
+
+@pytest.mark.parametrize("before", ["", "u", "user:", "Bearer "])
+def test_a_secret_in_base64_is_found(before: str) -> None:
+    encoded = base64.b64encode(f"{before}{CANARY}".encode()).decode()
+    shown = redact(f"Authorization: Basic {encoded}!", [CANARY])
+    assert "***" in shown
+    assert base64.b64encode(CANARY.encode()).decode()[4:20] not in shown
+    assert len(shown) < len(f"Authorization: Basic {encoded}!") - 15
+
+
+def test_a_part_of_a_given_secret_is_found() -> None:
+    text = "Incorrect API key provided: sk-canary-01...; keys begin with sk-c"
+    found = redact(text, [CANARY])
+    assert found == "Incorrect API key provided: ***...; keys begin with sk-c"
+    assert redact(f"x{CANARY[3:14]}y", [CANARY]) == "x***y"
+    # Values of the environment may be paths and words.
+    assert mask(text, [CANARY]) == text
 
 
 AROUND = st.text(alphabet="xyz \n\\%'")

@@ -19,6 +19,7 @@ __all__ = ["Attempts", "Stopped"]
 
 log = logging.getLogger("karat")
 _MAX_RETRY_AFTER = 600
+_LONG_WAIT = 60
 # Seconds between two checks whether the budget allows another call.
 _POLL_SECONDS = 0.05
 # No reply has this many tokens; SQLite could not store much more.
@@ -237,8 +238,12 @@ class Attempts:
         if wait is not None and wait > _MAX_RETRY_AFTER:
             reason = f"{self._client.endpoint} asks to come back in {wait / 60:.0f} min"
             self.stop(IncompleteError(reason))
-        elif wait is not None:
-            self._rate.pause(wait)
+        elif wait is not None and self._rate.pause(wait) and wait >= _LONG_WAIT:
+            log.warning(
+                "%s asks to wait for %.0f min; nothing is asked until then",
+                self._client.endpoint,
+                wait / 60,
+            )
         if self._breaker.broken:
             self.stop(
                 IncompleteError(

@@ -8,8 +8,16 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import (
+    SplitResult,
+    parse_qsl,
+    unquote,
+    urlencode,
+    urlsplit,
+    urlunsplit,
+)
 
 from karat.errors import UsageError
 from karat.llm.redaction import mask, redact
@@ -21,6 +29,7 @@ __all__ = [
     "check_headers",
     "check_parameters",
     "check_secrets",
+    "may_use_proxy",
     "read_address",
     "read_key",
     "replace_surrogates",
@@ -93,7 +102,9 @@ def check_endpoint(endpoint: str, environment: Mapping[str, str] = os.environ) -
 
     The variable holds hosts (`models.example`, `127.0.0.1:8080`, `*.example`), or URLs
     that begin the endpoint's, separated by commas. A Python function as the client
-    needs the word `python` there, since nobody knows where it sends its texts.
+    needs the word `python` there, since nobody knows where it sends its texts. A host
+    means https, unless it is this machine. The word `proxy` allows the proxies that the
+    environment names; without it, allowed endpoints are reached directly.
 
     Example:
         >>> check_endpoint("https://evil.example/v1", {ALLOWED: "models.example"})
@@ -113,27 +124,54 @@ KARAT_ALLOWED_ENDPOINTS allows only models.example
             f"models.example,127.0.0.1:8080; got {value!r}"
         ) from None
     if not any(matches):
+        by_http = "; for http, name the URL" if endpoint.startswith("http:") else ""
         raise UsageError(
             f"texts may not be sent to {endpoint}: {ALLOWED} allows only "
-            f"{', '.join(allowed) or 'nothing'}"
+            f"{', '.join(allowed) or 'nothing'}{by_http}"
         )
+
+
+def may_use_proxy(endpoint: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether an endpoint may be reached through a proxy of the environment.
+
+    Example:
+        >>> may_use_proxy("http://127.0.0.1:8080/v1"), may_use_proxy("http://a.example")
+        (False, True)
+    """
+    if _is_loopback(urlsplit(endpoint).hostname or ""):
+        return False
+    allowed = environment.get(ALLOWED)
+    return allowed is None or "proxy" in [entry.strip() for entry in allowed.split(",")]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _allows(entry: str, endpoint: str) -> bool:
-    if endpoint.startswith("python:"):
-        return entry == "python"
+    if endpoint.startswith("python:") or entry in {"python", "proxy"}:
+        return endpoint.startswith("python:") and entry == "python"
     target = urlsplit(endpoint)
+    # As the server may read it: encoded twice, dots are dots for some.
+    path = unquote(unquote(target.path))
+    if not {".", ".."}.isdisjoint(re.split(r"[/\\]", path)):
+        return False
+    host = (target.hostname or "").rstrip(".")
     if "://" in entry:
         allowed = urlsplit(entry)
-        path = allowed.path.rstrip("/")
-        return (
-            (allowed.scheme, allowed.hostname, _port(allowed))
-            == (target.scheme, target.hostname, _port(target))
-            and f"{target.path}/".startswith(f"{path}/")
-            and ".." not in target.path.split("/")
-        )
+        prefix = allowed.path.rstrip("/")
+        return (allowed.scheme, allowed.hostname, _port(allowed)) == (
+            target.scheme,
+            host,
+            _port(target),
+        ) and f"{target.path}/".startswith(f"{prefix}/")
+    if target.scheme != "https" and not _is_loopback(host):
+        return False
     allowed = urlsplit(f"//{entry}")
-    host, allowed_host = target.hostname or "", allowed.hostname or ""
+    allowed_host = allowed.hostname or ""
     if allowed_host.startswith("*."):
         same = host.endswith(allowed_host[1:]) and host != allowed_host[1:]
     else:

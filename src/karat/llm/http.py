@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
+from karat.llm.credentials import may_use_proxy
 
 __all__ = ["Connection", "Response", "connection_error", "load_httpx"]
 
@@ -52,7 +53,9 @@ class Connection:
         self, address: str, query: Mapping[str, str], headers: Mapping[str, str]
     ) -> None:
         httpx = load_httpx()
-        _check_proxies()
+        proxied = may_use_proxy(address)
+        if proxied:
+            _check_proxies()
         try:
             self._url = httpx.URL(f"{address}/chat/completions", params=query)
         except (httpx.InvalidURL, UnicodeError):
@@ -60,11 +63,14 @@ class Connection:
         try:
             # Retries, the time limit of a call and the number of calls at once are up
             # to the caller. A redirect could lead texts to where they may not go.
+            limits = httpx.Limits()
             self._client = httpx.AsyncClient(
                 headers=headers,
                 follow_redirects=False,
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
-                limits=httpx.Limits(),
+                limits=limits,
+                # A transport of its own uses no proxy of the environment.
+                transport=None if proxied else httpx.AsyncHTTPTransport(limits=limits),
             )
         except ImportError:
             raise UsageError(

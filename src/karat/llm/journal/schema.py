@@ -80,7 +80,7 @@ def make_private(path: Path) -> None:
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True)
         (folder / ".gitignore").write_text("*\n", "utf-8")
-    elif folder.name == ".karat":
+    elif folder.name == ".karat" and not folder.is_symlink():
         with suppress(PermissionError):
             folder.chmod(0o700)
         if not (folder / ".gitignore").exists():
