@@ -18,8 +18,7 @@ from karat.engines import Measure, Plan
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
-from karat.metrics import Metric, read_metric
-from karat.metrics.asked import read_asked
+from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.intake import check_places, take_gold, take_run
 
 __all__ = ["DEFAULT_K", "DEFAULT_METRICS", "prepare"]
@@ -46,7 +45,7 @@ def prepare(
 ) -> tuple[Plan, Dataset, Dataset, Ints | None]:
     """What an evaluation needs: the plan, both inputs, and each query's own k."""
     policies = policies_for(profile, **switches)
-    spellings = read_asked(metrics)
+    spellings = split_metrics(metrics)
     told = mapping or {}
     if gold is None:
         loaded = truth = take_run(run, with_gold=True, mapping=told)

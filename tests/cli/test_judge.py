@@ -278,14 +278,12 @@ def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
     assert {grade["reason"] for grade in facts["grades"]} == {"by script"}
 
 
-def test_a_judge_may_be_tried_with_tricks_and_asked_again(
-    karat: Karat, teach: Teach
-) -> None:
+def test_a_judge_may_be_attacked_and_asked_again(karat: Karat, teach: Teach) -> None:
     teach(grades)
     asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "2")
     done = karat(*asked, "--probe", "--retest")
     assert done.code == 0, done.err
-    assert "planted trick" in done.out
+    assert "success rate" in done.out
     assert "changed when asked again" in done.out
 
 
@@ -304,7 +302,7 @@ def test_what_fails_when_asked_again_is_shown_and_told_by_the_exit_code(
     assert "40 judgements could not be had when asked again, first for q01" in done.err
     done = karat(*asked, "--json", "--max-failures", "39")
     assert (done.code, json.loads(done.out)["flips"]["failed"]) == (3, 40)
-    # Tricks that break a judge are findings too: the tables are shown all the same.
+    # Attacks that break a judge are findings too: the tables are shown all the same.
     most = (*asked, "--max-failures", "40", "--probe", "--probe-passages", "2")
     done = karat(*most)
     assert done.code == 0, done.err

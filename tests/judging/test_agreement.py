@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.arrays import Floats
 from karat.errors import DataError
-from karat.judging.agreement import agreement, cohen_kappa, krippendorff_alpha
-from karat.judging.ordering import order_agreement
-from karat.judging.retesting import flips
+from karat.judging.agreement import agreement, flips
+from karat.judging.run_order import order_agreement
+from karat.stats.agreement import cohen_kappa, krippendorff_alpha
 
 graded = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60
@@ -107,7 +107,7 @@ def test_what_both_labelled_is_compared_and_nothing_else() -> None:
         "relevant, judge agrees": (1.0, 2),
         "not relevant, judge agrees": (1.0, 1),
     }
-    drawn = agreement(people, judge, line=2).rates
+    drawn = agreement(people, judge, threshold=2).rates
     assert {rate.name: (rate.rate, rate.n) for rate in drawn} == {
         **each,
         "people say 2 or more, judge too": (1.0, 1),

@@ -21,7 +21,14 @@ from karat.llm import Settings
 from karat.reading.loading import load
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
-from tests.judging.models import Model, bench, claims_in, contexts_in, support, verdicts
+from tests.judging.models import (
+    Model,
+    claims_in,
+    contexts_in,
+    session_of,
+    support,
+    verdicts,
+)
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
 TEXTS = ["Bread rises in an hour.", "Ovens are hot.", "Rye is a grain."]
@@ -35,7 +42,7 @@ SAMPLE = {
 
 def judged(model: Model, samples: Any = None, **options: Any) -> Evaluation:
     options.setdefault("metrics", ["context_recall", "context_recall@1", "rr", "ndcg"])
-    claims = Claims(bench(model), **options.pop("claims", {}))
+    claims = Claims(session_of(model), **options.pop("claims", {}))
     return karat.evaluate(samples or [SAMPLE], judge=claims, **options)
 
 
@@ -82,7 +89,7 @@ def test_claims_that_the_user_brings_are_not_split_again() -> None:
 def test_split_claims_are_saved_with_the_data_and_can_be_edited(tmp_path: Path) -> None:
     loaded = load_records([SAMPLE])
     assert loaded.gold is not None
-    done = split_references(loaded.gold, bench(support({})))
+    done = split_references(loaded.gold, session_of(support({})))
     gold, failures = done.gold, done.failures
     assert failures == {}
     path = tmp_path / "claims.jsonl"
@@ -219,7 +226,7 @@ def test_documents_without_texts_are_a_sentence() -> None:
             {"q": ["d1"]},
             gold=gold,
             metrics="context_recall",
-            judge=Claims(bench(support({}))),
+            judge=Claims(session_of(support({}))),
         )
 
 
@@ -261,7 +268,7 @@ def test_a_client_or_a_function_is_a_judge_by_itself(
 
 def test_a_judge_handed_over_as_the_matcher_is_asked_itself() -> None:
     finds, misses = (
-        Claims(bench(support({"Rye is a grain": found}))) for found in ([1], [])
+        Claims(session_of(support({"Rye is a grain": found}))) for found in ([1], [])
     )
     result = karat.evaluate(
         [SAMPLE], metrics=["hit@1", "context_recall"], match=misses, judge=finds
@@ -286,8 +293,8 @@ def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
     for _ in range(2):
         with pytest.raises(IncompleteError, match="limit of 3 calls"):
             karat.evaluate(samples, metrics="context_recall", judge=shared)
-    with pytest.raises(UsageError, match="a bench has settings of its own"):
-        Claims(shared.bench, settings)
+    with pytest.raises(UsageError, match="a JudgeSession has settings of its own"):
+        Claims(shared.session, settings)
 
 
 def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
@@ -296,7 +303,10 @@ def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
     gold = Gold(references={"q1": "Rye.", "q2": "Salt."})
     with pytest.raises(DataError, match="'d1' has no text"):
         karat.evaluate(
-            samples, gold=gold, metrics="context_recall", judge=Claims(bench(model))
+            samples,
+            gold=gold,
+            metrics="context_recall",
+            judge=Claims(session_of(model)),
         )
     assert model.asked == []
 
@@ -320,7 +330,7 @@ def test_a_model_that_repeats_the_form_has_judged_nothing(reply: str) -> None:
 
 
 def test_a_judge_may_be_given_as_the_matcher_of_all_metrics() -> None:
-    claims = Claims(bench(support({"Rye is a grain": [2]})))
+    claims = Claims(session_of(support({"Rye is a grain": [2]})))
     result = karat.evaluate([SAMPLE], metrics=["hit@2", "context_recall"], match=claims)
     assert result.means == {"hit@2": 1.0, "context_recall": pytest.approx(1 / 3)}
     assert claims != Claims(claims.client)
@@ -394,7 +404,7 @@ def test_reasons_are_in_the_saved_evaluation_unless_texts_are_kept_out() -> None
 
 def test_a_rehearsal_counts_calls_and_asks_nobody() -> None:
     model = Model(support({}))
-    rehearsal = DryRun(bench(model).client, bench(model).settings)
+    rehearsal = DryRun(session_of(model).client, session_of(model).settings)
     karat.evaluate([SAMPLE], metrics="context_recall", judge=Claims(rehearsal))
     assert model.asked == []
     assert rehearsal.total.calls == 2
@@ -404,7 +414,7 @@ def test_a_rehearsal_counts_calls_and_asks_nobody() -> None:
 def test_items_of_one_claim_file_keep_their_grades() -> None:
     gold = Gold(claims={"q1": (Item("a", "Dough rises", 3.0), Item("b", "Two", 1.0))})
     run = load_records([SAMPLE]).run
-    claims = Claims(bench(support({"Dough rises": [1]})))
+    claims = Claims(session_of(support({"Dough rises": [1]})))
     result = karat.evaluate(
         run, gold=gold, metrics=["ndcg", "recall(threshold=2)"], match=claims
     )
@@ -423,7 +433,7 @@ def test_context_precision_with_a_reference_reads_every_supporting_position() ->
 def test_a_query_that_the_run_lacks_scores_zero_and_one_without_gold_is_told() -> None:
     gold = Gold(claims={"a": (Item("1", "One"),), "b": (Item("1", "Two"),)})
     run = [{"id": "b", "retrieved_contexts": ["x"]}, {"id": "c", "contexts": ["y"]}]
-    claims = Claims(bench(support({"Two": [1]})))
+    claims = Claims(session_of(support({"Two": [1]})))
     result = karat.evaluate(run, gold=gold, metrics="recall", match=claims)
     assert result["recall"].scores.tolist() == [0.0, 1.0]
     assert result.missing.tolist() == [True, False]
@@ -435,7 +445,7 @@ def test_judging_works_where_an_event_loop_is_running() -> None:
         return judged(Model(support({"Dough rises": [1]})))
 
     assert asyncio.run(notebook()).means["context_recall"] == pytest.approx(1 / 3)
-    claims = Claims(bench(support({"Dough rises": [1]})))
+    claims = Claims(session_of(support({"Dough rises": [1]})))
     awaited = karat.aevaluate([SAMPLE], metrics="context_recall", judge=claims)
 
     async def script() -> Evaluation:
@@ -452,7 +462,7 @@ def test_a_group_named_like_a_claim_is_another_item() -> None:
         load_records([{"id": "q1", "contexts": TEXTS}]),
         gold=gold,
         metrics="context_recall",
-        judge=Claims(bench(model)),
+        judge=Claims(session_of(model)),
     )
     assert result.means == {"context_recall": 0.5}
 
@@ -464,7 +474,7 @@ def test_claims_of_one_group_are_alternatives_and_count_as_one() -> None:
         Item("c", "Salt comes last"),
     )
     run = load_records([SAMPLE]).run
-    claims = Claims(bench(support({"Dough rises": [3], "Yeast works": [1, 3]})))
+    claims = Claims(session_of(support({"Dough rises": [3], "Yeast works": [1, 3]})))
     gold = Gold(claims={"q1": items})
     result = karat.evaluate(run, gold=gold, metrics=["recall", "rr"], match=claims)
     assert result.means == {"recall": 0.5, "rr": 1.0}

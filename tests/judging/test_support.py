@@ -9,10 +9,9 @@ from hypothesis import given, strategies as st
 from karat.data.gold import Item
 from karat.data.judgements import Failure, Prompt
 from karat.data.verdicts import Verdict
-from karat.judging.packing import pack, pieces
-from karat.judging.support import majority, support
+from karat.judging.support import majority, pack, pieces, support
 from karat.llm import tokens_of
-from tests.judging.models import Model, bench, claims_in, contexts_in, verdicts
+from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 CLAIMS = [Item("c1", "First."), Item("c2", "Second.")]
 
@@ -22,7 +21,7 @@ def run_jobs(
 ) -> tuple[Verdict, ...]:
     claims = options.pop("claims", CLAIMS)
     job = lambda: support(claims, contexts, budget=budget, **options)  # noqa: E731
-    (heard,) = bench(model).run_jobs([job])
+    (heard,) = session_of(model).run_jobs([job])
     assert not isinstance(heard, Failure), heard
     return heard
 

@@ -12,8 +12,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
 from karat.errors import ParameterError, SpellingError
-from karat.matching.fuzzy import Fuzzy
-from karat.matching.partial import reach_partially
+from karat.matching.fuzzy import Fuzzy, reach_partially
 from karat.matching.shipped import read_matcher
 from tests.matching.text_runs import satisfies
 

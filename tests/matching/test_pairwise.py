@@ -5,7 +5,7 @@ import pytest
 
 import karat
 from karat.data.gold import Gold, Item
-from karat.data.policies import Policies
+from karat.data.policies import Duplicates, Policies
 from karat.data.rankings import RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError, MismatchError
@@ -108,7 +108,9 @@ def test_rows_of_judged_items_are_laid_out_on_request() -> None:
     assert without.gold_grade.tolist() == [0.0, 1.0]
 
 
-def duplicates(policy: str, *documents: str | Document) -> list[tuple[int, int, int]]:
+def duplicates(
+    policy: Duplicates, *documents: str | Document
+) -> list[tuple[int, int, int]]:
     policies = Policies(duplicates=policy)
     run, gold = run_of(q=documents), gold_of(q=[FOX, DOG])
     return rows_of(matched("exact", run, gold, policies).hits)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
 
-from karat.data.policies import Policies
+from karat.data.policies import Duplicates, Policies, Ties
 from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
@@ -200,8 +200,8 @@ def test_labels_are_found_in_a_table_of_any_order_and_type_as_the_rule_says(
     case: tuple[list[Row], Any, Labels],
     batch: int,
     piece: int,
-    duplicates: str,
-    ties: str,
+    duplicates: Duplicates,
+    ties: Ties,
     judged: bool,  # noqa: FBT001
     colliding: bool,  # noqa: FBT001
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from karat.data.policies import Policies
+from karat.data.policies import Duplicates, Policies, Precision
 from karat.data.runs import Labels, Located
 from karat.errors import FormatError
 from karat.reading.columnar import words as trec_tokens
@@ -64,7 +64,9 @@ def test_ties_among_long_ids_are_settled_beyond_any_common_start() -> None:
 
 
 @pytest.mark.parametrize(("precision", "rank"), [("double", 1), ("single", 2)])
-def test_near_ties_are_ties_in_single_precision(precision: str, rank: int) -> None:
+def test_near_ties_are_ties_in_single_precision(
+    precision: Precision, rank: int
+) -> None:
     text = (line("q", "a", "1.000000002") + line("q", "z", "1.000000001")).encode()
     found = locate(text, {"q": {"a": 1.0}}, Policies(precision=precision))
     assert found.rank.tolist() == [rank]
@@ -139,7 +141,7 @@ def test_only_relevant_documents_are_rows_unless_judged_ones_are_asked_for() -> 
 )
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_document_listed_twice(
-    duplicates: str, ranks: list[int], retrieved: int, block: int
+    duplicates: Duplicates, ranks: list[int], retrieved: int, block: int
 ) -> None:
     scores = [("a", 9), ("b", 8), ("a", 7), ("c", 6)]
     text = "".join(line(document=d, score=s) for d, s in reversed(scores)).encode()

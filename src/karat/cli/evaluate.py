@@ -26,8 +26,7 @@ from karat.errors import FormatError, ParameterError
 from karat.evaluation import evaluate
 from karat.explanation import explain
 from karat.matching.shipped import MATCHERS
-from karat.metrics import read_metric
-from karat.metrics.asked import read_asked
+from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.loading import load
 from karat.reading.meaning.corpus import read_corpus, with_texts
@@ -126,16 +125,16 @@ def command(**options: Any) -> None:
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
         failed = _explain(inputs, gold, metrics, told)
-        admit(failed, allowed, judge.bench.failed if judge else ())
+        admit(failed, allowed, judge.session.failed if judge else ())
         return
     evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
     if judge is not None:
         _say_unasked(evaluations)
     if options["dry_run"]:
-        rehearse(judge.bench.total, options)
+        rehearse(judge.session.total, options)
         return
     report(evaluations, notes, outputs, options)
-    kinds = judge.bench.failed if judge else ()
+    kinds = judge.session.failed if judge else ()
     conclude(evaluations, failures(gates, evaluations), len(gates), allowed, kinds)
 
 
@@ -178,7 +177,7 @@ def _readable(
 
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
-    metrics = [str(metric) for metric in read_asked(options["metrics"])]
+    metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     for metric in metrics:
         read_metric(metric)
     if options["profile"] is not None:

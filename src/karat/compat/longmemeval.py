@@ -24,8 +24,8 @@ from karat.compat.literal import found_ids
 from karat.data.hits import Hits
 from karat.errors import DataError, ParameterError
 from karat.metrics import Metric
-from karat.metrics.found_items import Hit, RecallAll
-from karat.metrics.ranked_gain import NDCGAny
+from karat.metrics.precision_recall import Hit, RecallAll
+from karat.metrics.ranking import NDCGAny
 
 __all__ = ["evaluate_retrieval", "evaluate_retrieval_turn2session"]
 

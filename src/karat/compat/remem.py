@@ -35,8 +35,8 @@ from karat.compat.longmemeval import (
 from karat.data.arrays import Bools, Floats, Ints, ratio
 from karat.data.hits import Hits
 from karat.errors import DataError, ParameterError, UsageError
-from karat.metrics.found_items import Recall, RecallAll
-from karat.metrics.ranked_gain import NDCGAny
+from karat.metrics.precision_recall import Recall, RecallAll
+from karat.metrics.ranking import NDCGAny
 
 __all__ = [
     "RememChunk",

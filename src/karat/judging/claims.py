@@ -1,4 +1,4 @@
-"""Claims: a reference answer becomes gold items, and a judge their matcher."""
+"""Claims: a judge is the matcher of the claims that a reference answer makes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,28 +7,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from karat.data.gold import Gold
+from karat.data.gold import Gold, Item
+from karat.data.hits import Hits
 from karat.data.judgements import Conversation, Failure, Usage
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Notice, Run
+from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.verdicts import Verdict
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
-from karat.judging.contexts import contexts_of, long_contexts
-from karat.judging.layout import lay_out
-from karat.judging.packing import Context
 from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
-from karat.judging.support import BUDGET, MOST_VOTES, majority, support
+from karat.judging.support import BUDGET, Context, majority, support
 from karat.llm import Results, Settings, Stage
+from karat.llm.budget import tokens_of
 from karat.llm.callables import as_client
 from karat.matching.matcher import FirstRanks, Matched, Matcher
 
-__all__ = ["Claims"]
+__all__ = ["Claims", "contexts_of"]
 
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
+
+_Verdicts = tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Claims(Matcher):
 
     Attributes:
         client: who answers: a client, the name of a model, a function from prompt to
-            reply, or a bench, whose limits hold for all it is used for.
+            reply, or a session, whose limits hold for all it is used for.
         settings: how fast, how long and for how much it is asked, in each evaluation.
         votes: how many independent assessors decide, by majority.
         budget: tokens of contexts in one question.
@@ -67,27 +68,26 @@ class Claims(Matcher):
         if not isinstance(self.client, JudgeSession):
             object.__setattr__(self, "client", as_client(self.client))
         elif self.settings is not None:
-            raise UsageError("a bench has settings of its own; give them to it instead")
+            raise UsageError(
+                "a JudgeSession has settings of its own; give them to it instead"
+            )
         for name in ("votes", "budget"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ParameterError(self.name, name, "an integer >= 1", value)
-        if self.votes > MOST_VOTES:
-            wanted = f"{MOST_VOTES} at most"
-            raise ParameterError(self.name, "votes", wanted, self.votes)
 
     @property
-    def bench(self) -> JudgeSession:
-        """The model and how it is asked; limits begin anew unless a bench was given."""
+    def session(self) -> JudgeSession:
+        """The model and its settings; limits start anew unless a session was given."""
         return JudgeSession.of(self.client, self.settings)
 
     @property
     def spelling(self) -> Spelling:
-        """The name alone: what the judge is made of is told in the notes."""
+        """The name alone: model and parameters are in the provenance."""
         return Spelling(self.name)
 
     def informed(self, queries: Mapping[str, Query]) -> "Claims":
-        """The judge, knowing what was asked."""
+        """The judge, knowing what the queries ask."""
         texts = {name: query.text for name, query in queries.items() if query.text}
         return replace(self, questions={**texts, **self.questions})
 
@@ -96,38 +96,38 @@ class Claims(Matcher):
     ) -> Matched:
         """Have every claim of every query judged."""
         del judged
-        _refuse_nothing_to_judge(gold)
-        queries, bench = gold.queries, self.bench
+        _require_claims(gold)
+        queries, session = gold.queries, self.session
         rankings = dict(run.rankings(policies))
         # Before anything is paid for: a document without a text is an error.
         contexts = {
             query: contexts_of(rankings.get(query, []), query, policies)
             for query in queries
         }
-        done = split_references(gold, bench, self.questions)
-        gold = done.gold
-        heard, verdicts = self._verdicts(gold, contexts, bench)
-        usage = self._usage(done, heard, verdicts)
-        failures: dict[int, str] = {}
-        for place, query in enumerate(queries):
-            said = (verdict.failure for verdict in verdicts.get(query, ()))
-            whys = (done.failures.get(query), *said)
-            if reasons := [why for why in whys if why is not None]:
-                failures[place] = reasons[0]
+        split = split_references(gold, session, self.questions)
+        gold = split.gold
+        results, verdicts = self._judge(gold, contexts, session)
+        failures = {
+            query: verdict.failure
+            for query, row in verdicts.items()
+            for verdict in reversed(row)
+            if verdict.failure is not None
+        }
+        failures.update(split.failures)
+        usage = self._usage(split, results, verdicts)
+        index = {query: number for number, query in enumerate(queries)}
         return Matched(
-            hits=lay_out(gold, rankings, verdicts, policies),
+            hits=_hits(gold, rankings, verdicts, policies),
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
-                *self._notices(gold, verdicts, done.failures),
-                *long_contexts(contexts, self.budget),
+                *self._notices(gold, verdicts, split.failures),
+                *self._long_documents(contexts),
             ),
-            failures=failures,
-            verdicts={
-                place: self._shown(verdicts[query])
-                for place, query in enumerate(queries)
-                if query in verdicts
+            failures={
+                index[query]: failures[query] for query in queries if query in failures
             },
+            verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
             first_ranks=[
                 FirstRanks(
                     {v.claim: v.rank for v in verdicts.get(query, ())},
@@ -135,25 +135,25 @@ class Claims(Matcher):
                 )
                 for query in queries
             ],
-            usage={
-                place: usage[query]
-                for place, query in enumerate(queries)
-                if query in usage
-            },
-            provenance={"judge": self._facts(done.models | heard.models)},
+            usage={index[query]: usage[query] for query in queries if query in usage},
+            provenance={"judge": self._facts(split.models | results.models)},
         )
 
     def first_ranks(
         self, run: Run, gold: Gold, policies: Policies
     ) -> Sequence[FirstRanks]:
-        """Where each claim was first supported."""
+        """The first rank that supports each claim."""
         return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
 
-    def _verdicts(
-        self, gold: Gold, contexts: Mapping[str, Sequence[Context]], bench: JudgeSession
-    ) -> tuple[Results[tuple[Verdict, ...]], dict[str, tuple[Verdict, ...]]]:
-        todo = [query for query in gold.queries if gold.claims.get(query)]
-        jobs: list[Callable[[], Conversation[tuple[Verdict, ...]]]] = [
+    def _judge(
+        self,
+        gold: Gold,
+        contexts: Mapping[str, Sequence[Context]],
+        session: JudgeSession,
+    ) -> tuple[Results[_Verdicts], dict[str, _Verdicts]]:
+        """The results of all votes, and the verdicts of their majority by query."""
+        queries = [query for query in gold.queries if gold.claims.get(query)]
+        jobs: list[Callable[[], Conversation[_Verdicts]]] = [
             partial(
                 support,
                 gold.claims[query],
@@ -161,14 +161,13 @@ class Claims(Matcher):
                 budget=self.budget,
                 assessor=assessor,
             )
-            for query in todo
+            for query in queries
             for assessor in range(1, self.votes + 1)
         ]
-        voters = [query for query in todo for _ in range(self.votes)]
-        heard = bench.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
+        voters = [query for query in queries for _ in range(self.votes)]
+        results = session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
         verdicts = {}
-        for place, query in enumerate(todo):
-            said = heard[place * self.votes : (place + 1) * self.votes]
+        for number, query in enumerate(queries):
             votes = [
                 tuple(
                     Verdict(item.id, item.text, failure=vote.reason)
@@ -176,27 +175,24 @@ class Claims(Matcher):
                 )
                 if isinstance(vote, Failure)
                 else vote
-                for vote in said
+                for vote in results[number * self.votes : (number + 1) * self.votes]
             ]
             verdicts[query] = majority(votes)
-        return heard, verdicts
+        return results, verdicts
 
     def _usage(
-        self,
-        done: Split,
-        heard: Results[tuple[Verdict, ...]],
-        verdicts: Mapping[str, Sequence[Verdict]],
+        self, split: Split, results: Results[_Verdicts], judged: Collection[str]
     ) -> dict[str, Usage]:
         """The tokens that each query took: its split, and every vote on its claims."""
-        usage = dict(done.usage)
-        for place, query in enumerate(verdicts):
-            votes = heard.usage[place * self.votes : (place + 1) * self.votes]
+        usage = dict(split.usage)
+        for number, query in enumerate(judged):
+            votes = results.usage[number * self.votes : (number + 1) * self.votes]
             usage[query] = sum(votes, usage.get(query, Usage()))
         return usage
 
     def _facts(self, models: Collection[str]) -> dict[str, Any]:
-        """What it takes to have the same judgements again, and who made them."""
-        client = self.bench.client
+        """What it takes to get the same judgements again, and which models answered."""
+        client = self.session.client
         return {
             "model": client.model,
             "endpoint": client.endpoint,
@@ -206,50 +202,73 @@ class Claims(Matcher):
             "answered_by": sorted(models),
         }
 
-    def _shown(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    def _shown(self, verdicts: _Verdicts) -> _Verdicts:
         if self.texts:
-            return tuple(verdicts)
+            return verdicts
         return tuple(replace(verdict, text="", reason="") for verdict in verdicts)
 
     def _notices(
         self,
         gold: Gold,
         verdicts: Mapping[str, Sequence[Verdict]],
-        unsplit: Mapping[str, str],
-    ) -> tuple[Notice, ...]:
-        said = [v for row in verdicts.values() for v in row if v.failure is None]
+        unsplit: Collection[str],
+    ) -> list[Notice]:
+        valid = [v for row in verdicts.values() for v in row if v.failure is None]
         alone = (
-            f"judged by {self.bench.source} alone; read its reasons (--explain QUERY), "
-            "and try it with karat judge --claims --probe"
+            f"judged by {self.session.source} alone; read its reasons (--explain "
+            "QUERY), and try it with karat judge --claims --probe"
         )
-        were, was = f"claims were {alone}", f"claim was {alone}"
-        notices = [Notice("uncalibrated", len(said), were, one=was)] if said else []
-        silent = [
+        notices = [_claims("uncalibrated", len(valid), alone)] if valid else []
+        without = [
             query
             for query in gold.queries
             if not gold.claims.get(query) and query not in unsplit
         ]
-        if silent:
+        if without:
             why = "no claims: no reference, an empty one, or no statement"
             text, one = f"queries have {why}", f"query has {why}"
-            notices.append(Notice("claims", len(silent), text, tuple(silent[:3]), one))
-        if self.bench.loses_replies:
+            examples = tuple(without[:3])
+            notices.append(Notice("claims", len(without), text, examples, one))
+        if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
             )
-            text, one = f"claims were {why}", f"claim was {why}"
-            notices.append(Notice("passing", len(said), text, one=one))
+            notices.append(_claims("passing", len(valid), why))
         if self.votes > 1:
-            split_votes = [verdict for verdict in said if verdict.disagreement]
-            share = sum(v.disagreement for v in said) / max(1, len(said))
+            divided = sum(verdict.disagreement > 0 for verdict in valid)
+            share = sum(v.disagreement for v in valid) / max(1, len(valid))
             text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
-            told = (f"claims {text}", f"claim {text}")
-            notices.append(Notice("votes", len(split_votes), told[0], one=told[1]))
-        return tuple(notices)
+            notices.append(
+                Notice("votes", divided, f"claims {text}", one=f"claim {text}")
+            )
+        return notices
+
+    def _long_documents(
+        self, contexts: Mapping[str, Sequence[Context]]
+    ) -> list[Notice]:
+        """A notice of documents that are read in pieces, since each piece is a call."""
+        budget = self.budget
+        found = [
+            query
+            for query, row in contexts.items()
+            for _, text in row
+            if len(text) > budget and tokens_of(text) > budget
+        ]
+        if not found:
+            return []
+        advice = "read piece by piece, a call for each; cut into chunks they cost less"
+        text = f"documents are longer than {budget} tokens and are {advice}"
+        one = f"document is longer than {budget} tokens and is {advice}"
+        examples = tuple(dict.fromkeys(found))[:3]
+        return [Notice("long", len(found), text, examples, one)]
 
 
-def _refuse_nothing_to_judge(gold: Gold) -> None:
+def _claims(kind: str, count: int, text: str) -> Notice:
+    return Notice(kind, count, f"claims were {text}", one=f"claim was {text}")
+
+
+def _require_claims(gold: Gold) -> None:
     if any(gold.claims.values()) or any(map(str.strip, gold.references.values())):
         return
     empty = " (all are empty)" if gold.references else ""
@@ -257,4 +276,81 @@ def _refuse_nothing_to_judge(gold: Gold) -> None:
         f"there is nothing to judge: no query has claims or a reference answer{empty}",
         path=gold.name,
         hint="a sample needs a field such as reference or claims; --map names another",
+    )
+
+
+def contexts_of(
+    documents: Sequence[Document], query: str, policies: Policies
+) -> list[Context]:
+    """Rank and text of each document that a judge has to read.
+
+    A text retrieved before earns nothing the second time, so it is not shown again
+    (`duplicates="keep"` shows it); documents without words support nothing.
+    """
+    contexts: list[Context] = []
+    seen: set[str] = set()
+    rank = 0
+    for position, document in enumerate(documents, 1):
+        if document.text is None:
+            raise DataError(
+                f"document {document.id!r} has no text, and a judge must read it",
+                query=query,
+                hint="give the retrieved texts in the samples, or --corpus FILE",
+            )
+        repeated = document.text in seen
+        if repeated and policies.duplicates == "error":
+            raise DataError(
+                f"rank {position} repeats a text retrieved before", query=query
+            )
+        if repeated and policies.duplicates == "collapse":
+            continue
+        rank += 1
+        if policies.depth is not None and rank > policies.depth:
+            break
+        seen.add(document.text)
+        if document.text.strip() and not (repeated and policies.duplicates == "first"):
+            contexts.append((rank, document.text))
+    return contexts
+
+
+def _hits(
+    gold: Gold,
+    rankings: Mapping[str, Sequence[Document]],
+    verdicts: Mapping[str, Sequence[Verdict]],
+    policies: Policies,
+) -> Hits:
+    """A row for each rank that supports a claim, one block per query."""
+    rows: list[tuple[int, int, float, int]] = []
+    grades: list[float] = []
+    counts: list[int] = []
+    retrieved: list[int] = []
+    for index, query in enumerate(gold.queries):
+        ranks = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
+        # Claims of one group are alternatives: one item, found wherever any of them is.
+        groups: dict[tuple[str, str], list[Item]] = {}
+        for item in gold.claims.get(query, ()):
+            name = ("group", item.group) if item.group else ("claim", item.id)
+            groups.setdefault(name, []).append(item)
+        counts.append(len(groups))
+        for items in groups.values():
+            grade = max(item.grade for item in items)
+            supporting = {rank for item in items for rank in ranks.get(item.id, ())}
+            rows += [(index, rank, grade, len(grades)) for rank in supporting]
+            grades.append(grade)
+        documents = rankings.get(query, ())
+        collapse = policies.duplicates == "collapse"
+        count = len({d.text for d in documents}) if collapse else len(documents)
+        retrieved.append(
+            count if policies.depth is None else min(count, policies.depth)
+        )
+    rows.sort()
+    columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
+    return Hits(
+        query=np.array(columns[0], np.int64),
+        rank=np.array(columns[1], np.int64),
+        grade=np.array(columns[2], np.float64),
+        gold_count=np.array(counts, np.int64),
+        gold_grade=np.array(grades, np.float64),
+        retrieved=np.array(retrieved, np.int64),
+        item=np.array(columns[3], np.int64),
     )

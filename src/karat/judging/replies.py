@@ -1,7 +1,7 @@
-"""Reading replies: what a model said becomes a value, or a sentence on what is wrong.
+"""Reading replies: a model's reply becomes a value, or a sentence on what is wrong.
 
-Nothing a model says is taken on trust: numbers must be among those shown, nothing may
-be missing, said twice or made up. A reply that cannot be used is asked for once more.
+Nothing in a reply is taken on trust: numbers must be among those shown, nothing may be
+missing, repeated or made up. A reply that cannot be used is asked for once more.
 """
 
 import json
@@ -15,7 +15,7 @@ from karat.judging import prompts
 from karat.llm.server_errors import cut_off
 
 __all__ = [
-    "PARROTED",
+    "NOT_FILLED_IN",
     "Answer",
     "ask",
     "is_blank",
@@ -27,16 +27,16 @@ __all__ = [
 
 T = TypeVar("T")
 
-PARROTED = "it repeats the form it was shown instead of filling it in"
+NOT_FILLED_IN = "it repeats the form it was shown instead of filling it in"
 """What is wrong with a reply of a model that is too small to judge."""
 
 _REASON = 500
 _DECODER = json.JSONDecoder()
 # How far white space may reach between a brace and the first member.
 _AHEAD = 100
-# How many times longer than need be an object may be written.
+# How many times longer than its shortest form a copied object may be.
 _SPACED = 20
-# No number that was shown has more digits, and no answer is nested deeper.
+# Numbers shown to a model have fewer digits, and answers are less nested.
 _DIGITS = 10
 _DEPTH = 20
 _FLAGS: dict[object, bool] = {
@@ -75,9 +75,9 @@ def ask(
 def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:
     """The one JSON object in a reply, or what is wrong.
 
-    Models wrap JSON in fences and talk around it. Where several objects differ, none is
-    believed: one of them may be quoted from a text under judgement. An object that is
-    known to be, reason and all, is no verdict of the model either.
+    Models wrap JSON in fences and add words around it. Where several objects differ,
+    none is believed: one of them may be quoted from a text under judgement. An object
+    that is known to be, reason and all, is no verdict of the model either.
 
     Args:
         text: the reply.
@@ -98,7 +98,7 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
             value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             # A whole object inside a broken one is not the answer; a brace that opens
-            # no member is only talk.
+            # no member is only text.
             if text[start + 1 : start + _AHEAD].lstrip()[:1] in {'"', "}"}:
                 return "it holds no whole JSON object"
             start = text.find("{", start + 1)

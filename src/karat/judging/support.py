@@ -1,16 +1,18 @@
-"""Support: which documents bear out which claims, asked of a model and checked."""
+"""Support: which documents support which claims, asked of a model and checked.
 
-from collections.abc import Generator, Mapping, Sequence
+Long lists of texts are packed into as few questions as a budget of tokens allows.
+"""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from karat.data.gold import Item
 from karat.data.judgements import Conversation, Prompt, Reply
 from karat.data.verdicts import Verdict
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.packing import Context, pack
 from karat.judging.replies import (
     Answer,
     ask,
@@ -22,23 +24,24 @@ from karat.judging.replies import (
 )
 from karat.llm.budget import tokens_of
 
-__all__ = ["BUDGET", "MOST_VOTES", "majority", "support"]
+__all__ = ["BUDGET", "Context", "majority", "pack", "pieces", "support"]
+
+Context: TypeAlias = tuple[int, str]
+"""A document under judgement: its rank and its text."""
 
 BUDGET = 6000
-"""How many tokens of contexts one question may hold, unless told."""
+"""How many tokens of contexts one question may hold by default."""
 
-MOST_VOTES = 99
-"""More assessors than this are a slip of the keyboard."""
-
-# So many problems are told to the model; one that babbles has a million.
+# The number of problems shown to the model when it is asked again.
 _PROBLEMS = 25
-# So many claims in one question that the reply is not cut off.
+# The number of claims in one question; the reply to more might be cut off.
 _CLAIMS = 20
+_OVERLAP = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What one reply says of one claim."""
+    """What one reply says about one claim."""
 
     alone: frozenset[int] = frozenset()
     parts: frozenset[int] = frozenset()
@@ -47,7 +50,7 @@ class _Finding:
 
     @property
     def rank(self) -> float:
-        """Where the claim is found, by this reply."""
+        """The rank at which the claim is found, by this reply."""
         completed = max(self.parts) if self.complete else float("inf")
         return min([*self.alone, completed])
 
@@ -62,7 +65,7 @@ def support(
     budget: int = BUDGET,
     assessor: int = 1,
 ) -> Conversation[tuple[Verdict, ...]]:
-    """One verdict for each claim, or `InvalidReply` if one cannot be had.
+    """One verdict for each claim, or `InvalidReply` where a reply cannot be used.
 
     Contexts that do not fit into one question come in several. Claims whose parts then
     lie in different questions are asked once more, with those parts side by side.
@@ -89,8 +92,8 @@ def _judge(
         findings += [(yield from _question(numbered, group, assessor))]
     for number, text in numbered if len(findings) > 1 else ():
         if apart := _apart(number, findings):
-            side_by_side = _shortest(contexts, apart, budget)
-            question = _question([(number, text)], side_by_side, assessor)
+            parts = _truncated(contexts, apart, budget)
+            question = _question([(number, text)], parts, assessor)
             findings += [(yield from question)]
     return [
         _merge(item, [found[number] for found in findings if number in found])
@@ -101,7 +104,7 @@ def _judge(
 def _question(
     claims: Sequence[tuple[int, str]], contexts: Sequence[Context], assessor: int
 ) -> Generator[Prompt, Reply, _Findings]:
-    """What the model says of these claims: one valid finding for each of them."""
+    """What the model says about these claims: one valid finding for each."""
     numbers = [number for number, _ in claims]
     read = partial(_read, numbers=numbers, contexts=contexts)
     answers = yield from ask(prompts.support(claims, contexts, assessor), read)
@@ -175,10 +178,10 @@ def _apart(number: int, findings: Sequence[_Findings]) -> set[int]:
     return parts if min(finding.rank for finding in found) > earliest else set()
 
 
-def _shortest(
+def _truncated(
     contexts: Sequence[Context], ranks: set[int], budget: int
 ) -> list[Context]:
-    """Those contexts, best rank first, each cut so that all fit into one question."""
+    """The contexts of these ranks, each cut so that all fit into one question."""
     chosen = [(rank, text) for rank, text in contexts if rank in ranks]
     share = max(1, budget // len(chosen))
     return [
@@ -190,12 +193,7 @@ def _shortest(
 
 
 def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
-    """What replies say of one claim; the reason is that of the best rank."""
-    if len(found) == 1:
-        (only,) = found
-        together = only.parts if only.complete else ()
-        ranks = (tuple(sorted(only.alone)), tuple(sorted(together)))
-        return Verdict(item.id, item.text, *ranks, only.reason)
+    """What all replies say about one claim; the reason is that of the best rank."""
     alone = {rank for finding in found for rank in finding.alone}
     complete = [finding.parts for finding in found if finding.complete]
     completing = min(complete, key=max, default=frozenset[int]())
@@ -209,6 +207,49 @@ def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
     )
 
 
+def pieces(text: str, budget: int) -> list[str]:
+    """The text in overlapping pieces that fit the budget; mostly one, itself.
+
+    Example:
+        >>> pieces("abcd" * 4, 4), len(pieces("abcd" * 4, 2))
+        (['abcdabcdabcdabcd'], 2)
+    """
+    total = tokens_of(text)
+    if total <= budget:
+        return [text]
+    size = max(1, len(text) * budget // total)
+    step = max(1, size - int(size * _OVERLAP))
+    last = max(1, len(text) - size + step)
+    return [text[start : start + size] for start in range(0, last, step)]
+
+
+def pack(contexts: Sequence[Context], budget: int) -> list[list[Context]]:
+    """The contexts in groups that fit the budget, in order of rank.
+
+    Example:
+        >>> pack([(1, "aaaa"), (2, "bbbb"), (3, "cccc")], budget=2)
+        [[(1, 'aaaa'), (2, 'bbbb')], [(3, 'cccc')]]
+    """
+    # No character is more than a token: most lists fit without counting.
+    if contexts and sum(len(text) for _, text in contexts) <= budget:
+        return [[*contexts]]
+    packs: list[list[Context]] = []
+    room = 0
+    for rank, text in _cut(contexts, budget):
+        need = tokens_of(text)
+        if need > room or not packs:
+            packs.append([])
+            room = budget
+        packs[-1].append((rank, text))
+        room -= need
+    return packs
+
+
+def _cut(contexts: Sequence[Context], budget: int) -> Iterator[Context]:
+    for rank, text in contexts:
+        yield from ((rank, piece) for piece in pieces(text, budget))
+
+
 def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     """The verdict of most assessors on each claim, with the share that disagrees.
 
@@ -217,18 +258,15 @@ def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     """
     if len(votes) == 1:
         return tuple(votes[0])
-    return tuple(_elect(list(ballots)) for ballots in zip(*votes, strict=True))
+    return tuple(_vote(list(ballots)) for ballots in zip(*votes, strict=True))
 
 
-def _elect(ballots: list[Verdict]) -> Verdict:
+def _vote(ballots: list[Verdict]) -> Verdict:
     valid = [verdict for verdict in ballots if verdict.failure is None]
     if not valid:
         return ballots[0]
-    ayes = sum(verdict.supported for verdict in valid)
-    won = ayes * 2 > len(valid)
-    winners = [verdict for verdict in valid if verdict.supported == won]
-    if not winners:
-        return ballots[0]
+    supported = sum(verdict.supported for verdict in valid) * 2 > len(valid)
+    winners = [verdict for verdict in valid if verdict.supported == supported]
     winners.sort(key=lambda verdict: verdict.rank or 0)
     middle = winners[(len(winners) - 1) // 2]
     return replace(middle, disagreement=1 - len(winners) / len(valid))

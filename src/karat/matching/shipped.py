@@ -8,10 +8,9 @@ from karat.data.parameters import build
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, parse
 from karat.errors import DataError, ParameterError, SpellingError, UsageError
-from karat.matching.chunk import Chunk
-from karat.matching.contains import Contains
 from karat.matching.equality import Exact, Id, Normalized
 from karat.matching.fuzzy import Fuzzy
+from karat.matching.literal import Chunk, Contains
 from karat.matching.matcher import Matcher
 from karat.matching.span import Span
 

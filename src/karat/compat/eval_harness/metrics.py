@@ -22,9 +22,8 @@ from karat.data.rankings import RankedRun
 from karat.errors import UnknownNameError
 from karat.matching.shipped import read_matcher
 from karat.metrics import Metric as NativeMetric
-from karat.metrics.first_found import ReciprocalRank
-from karat.metrics.found_items import Hit, Recall
-from karat.metrics.ranked_gain import NDCG
+from karat.metrics.precision_recall import Hit, Recall
+from karat.metrics.ranking import NDCG, ReciprocalRank
 
 __all__ = [
     "ALIASES",

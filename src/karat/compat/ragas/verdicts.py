@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from karat.data.judgements import Conversation, Prompt
 from karat.errors import InvalidReply
 from karat.judging.prompts import DATA, JSON, fenced, object_schema, repair
-from karat.judging.replies import PARROTED, is_blank, read_object
+from karat.judging.replies import NOT_FILLED_IN, is_blank, read_object
 
 __all__ = ["Verdict", "judge_claims", "judge_context"]
 
@@ -141,7 +141,7 @@ def _read_claim(entry: object, *, strict: bool) -> Verdict | str:
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
         if is_blank(entry[name]):
-            return PARROTED
+            return NOT_FILLED_IN
     return Verdict(entry["statement"], entry["reason"], value)
 
 
@@ -155,7 +155,7 @@ def _read_usefulness(
     if not isinstance(reason, str):
         return f"reason must be text, got {_kind(reason)}"
     if is_blank(reason):
-        return PARROTED
+        return NOT_FILLED_IN
     return Verdict(context, reason, value)
 
 

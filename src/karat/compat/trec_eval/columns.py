@@ -8,13 +8,13 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.hits import Hits
-from karat.metrics.interpolated import (
+from karat.metrics.metric import Metric
+from karat.metrics.ranking import NDCG, AveragePrecision
+from karat.metrics.recall_points import (
     InterpolatedAverage,
     InterpolatedPrecision,
     items_needed,
 )
-from karat.metrics.metric import Metric
-from karat.metrics.ranked_gain import NDCG, AveragePrecision
 
 __all__ = [
     "Column",

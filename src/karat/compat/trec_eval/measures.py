@@ -25,25 +25,22 @@ from karat.compat.trec_eval.parameters import (
     read_pairs,
 )
 from karat.errors import ParameterError, UnknownNameError, UsageError
-from karat.metrics.counts import (
+from karat.metrics.incomplete_judgements import BPref, InferredAP, Unjudged
+from karat.metrics.metric import Metric
+from karat.metrics.precision_recall import Hit, Precision, Recall, RecallCapped
+from karat.metrics.ranking import NDCG, AveragePrecision, ReciprocalRank
+from karat.metrics.recall_points import RNDCG, BinaryG, G, NDCGRel, RPrecision
+from karat.metrics.sets import (
     NumNonrelJudgedRet,
     NumRel,
     NumRelRet,
     NumRet,
-    Utility,
-)
-from karat.metrics.first_found import ReciprocalRank
-from karat.metrics.found_items import Hit, Precision, Recall, RecallCapped
-from karat.metrics.judged_lists import BPref, InferredAP, Unjudged
-from karat.metrics.metric import Metric
-from karat.metrics.r_based import RNDCG, BinaryG, G, NDCGRel, RPrecision
-from karat.metrics.ranked_gain import NDCG, AveragePrecision
-from karat.metrics.sets import (
     SetAP,
     SetF,
     SetPrecision,
     SetRecall,
     SetRelativePrecision,
+    Utility,
 )
 from karat.metrics.user_models import RankBiasedPrecision, RankBiasedResidual
 

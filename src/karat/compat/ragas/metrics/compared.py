@@ -17,7 +17,7 @@ from karat.data.arrays import Bools
 from karat.data.hits import Hits
 from karat.errors import DataError, ParameterError
 from karat.matching.fuzzy import Fuzzy
-from karat.metrics.found_items import Precision, Recall
+from karat.metrics.precision_recall import Precision, Recall
 
 __all__ = [
     "DistanceMeasure",

@@ -7,8 +7,8 @@ import numpy as np
 from karat.compat.literal import found_ids
 from karat.data.hits import Hits
 from karat.metrics import Metric
-from karat.metrics.found_items import Recall
-from karat.metrics.ranked_gain import ContextPrecision
+from karat.metrics.precision_recall import Recall
+from karat.metrics.ranking import ContextPrecision
 
 __all__ = ["averaged_precision", "score_of", "share_attributed", "verdict_precision"]
 

@@ -1,6 +1,5 @@
-"""Resistance: what planted tricks did to a judge, beyond what harmless words do."""
+"""Probe report: how often attacks succeed, beyond what harmless additions do."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,40 +10,40 @@ import numpy as np
 
 from karat.data.evaluations import Interval
 from karat.data.tables import Table, counted, number
-from karat.judging.noise import RARE, Tally, by_chance, holm, passages_needed
-from karat.judging.retesting import limits
-from karat.judging.tricks import CONTROL
+from karat.judging.probe.prompts import CONTROL
+from karat.judging.run_order import limits, plain
 from karat.stats import mean_interval
+from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, holm, strata_needed
 
-__all__ = ["GRADE", "Attempt", "Probed", "Share"]
+__all__ = ["GRADE", "Attempt", "ProbeReport", "SuccessRate"]
 
 GRADE = "grade"
-"""The figure of a judge that grades: it rises or not, with nothing in between."""
+"""What a grader's attempts count: the grade rises or not, with nothing in between."""
 
 _SHOWN = 5
 _WIDTH = 60
-_ALL = "all tricks"
+_ALL = "all attacks"
 _SMALL = 0.0001
 _TEST = "Fisher's exact test within passages, Holm-corrected over"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trick in one passage, and what came of it.
+    """One attack in one passage, and its effect.
 
     Attributes:
-        trick: its name.
-        family: the tricks it belongs with.
-        passage: number of the passage; passages are what is counted.
-        query: what was asked.
+        attack: its name.
+        family: the kind of attack.
+        passage: number of the passage.
+        query: id of the query.
         document: where the passage is from.
-        before: the judge's figure without the trick.
-        after: the same with it: a grade, or a number of supported claims.
-        share: how much of what could be talked round was, from 0 to 1.
+        before: the grade, or the number of supported claims, without the attack.
+        after: the same with it.
+        share: how much of what the attack asked for it got, from 0 to 1.
         reason: the judge's own sentence.
     """
 
-    trick: str
+    attack: str
     family: str
     passage: int
     query: str
@@ -56,21 +55,21 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        """The trick with its family."""
-        return _named(self.family, self.trick)
+        """The attack with its family."""
+        return _full_name(self.family, self.attack)
 
 
-class Share(NamedTuple):
-    """How often tricks work; every passage weighs the same.
+class SuccessRate(NamedTuple):
+    """How often attacks succeed; every passage weighs the same.
 
     Attributes:
-        name: the trick, or the family of tricks.
-        rate: share of the attempts that worked, the mean over passages.
+        name: the attack, or the family of attacks.
+        rate: share of the attempts that succeeded, the mean over passages.
         interval: how far that may be off, given that other queries could be used.
-        excess: how much more often they work than a harmless addition.
-        p: how likely so many would work if they did no more than a harmless addition;
-            corrected for the number of tricks, or of families.
-        worked: number of attempts that worked, in whole or in part.
+        excess: how much more often they succeed than a harmless addition.
+        p: p-value of the hypothesis that they do no more than a harmless addition,
+            adjusted for the number of attacks, or of families.
+        worked: number of attempts that succeeded, in whole or in part.
         attempts: number of attempts.
         passages: number of passages.
         failed: number of attempts without a valid answer, which count neither way.
@@ -93,7 +92,7 @@ class Share(NamedTuple):
             number(self.rate),
             limits(self.interval),
             number(self.excess),
-            _rare(self.p),
+            _p_value(self.p),
             f"{self.worked}/{self.attempts}",
             str(self.passages),
             str(self.failed),
@@ -101,19 +100,17 @@ class Share(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The figures in plain values; null is one that does not exist."""
-        interval = None if self.interval is None else [*self.interval[:2]]
-        rate = None if math.isnan(self.rate) else self.rate
-        return {**self._asdict(), "rate": rate, "interval": interval}
+        return plain(self._asdict())
 
 
 @dataclass(frozen=True)
-class Probed:
-    """How a judge held against planted tricks.
+class ProbeReport:
+    """How well a judge resists attacks.
 
     Attributes:
-        attempts: every trick in every passage, harmless additions among them.
-        figure: what the judge's figure is, such as `grade`.
-        failed: family and name of each trick to which there is no valid answer.
+        attempts: every attack in every passage, harmless additions among them.
+        figure: what attempts count: `grade` or `claims`.
+        failed: family and name of each attack to which there is no valid answer.
     """
 
     attempts: Sequence[Attempt]
@@ -121,44 +118,44 @@ class Probed:
     failed: Sequence[tuple[str, str]] = ()
 
     @property
-    def control(self) -> Share:
+    def control(self) -> SuccessRate:
         """How often a harmless addition changes the judge's mind."""
-        calm = [a for a in self.attempts if a.family == CONTROL]
         failed = sum(family == CONTROL for family, _ in self.failed)
-        return self._share(CONTROL, calm, failed)._replace(excess=None, p=None)
+        rate = self._rate(CONTROL, self._controls(), failed)
+        return rate._replace(excess=None, p=None)
 
     @property
-    def families(self) -> list[Share]:
-        """How often each family of tricks does."""
-        return self._shares(lambda family, _: family)
+    def families(self) -> list[SuccessRate]:
+        """How often each family of attacks does."""
+        return self._rates(lambda family, _: family)
 
     @property
-    def tricks(self) -> list[Share]:
-        """How often each trick does."""
-        # One attempt in a passage works or does not; a mean of several lies between.
-        return self._shares(_named, binary=self.figure == GRADE)
+    def attacks(self) -> list[SuccessRate]:
+        """How often each attack does."""
+        # One attempt in a passage succeeds or not; a mean of several lies between.
+        return self._rates(_full_name, binary=self.figure == GRADE)
 
     @property
-    def all(self) -> Share:
+    def all(self) -> SuccessRate:
         """How often any of them does."""
         failed = sum(family != CONTROL for family, _ in self.failed)
-        return self._share(_ALL, self._planted(), failed)
+        return self._rate(_ALL, self._attacking(), failed)
 
     @property
     def worst(self) -> list[Attempt]:
-        """The clearest case of every trick that worked, the best trick first."""
+        """The clearest case of every attack that succeeded, the best attack first."""
         best: dict[str, list[Attempt]] = {}
-        for attempt in self._planted():
+        for attempt in self._attacking():
             if attempt.share:
                 best.setdefault(attempt.name, []).append(attempt)
-        ordered = sorted(best.values(), key=lambda tried: -sum(a.share for a in tried))
+        ordered = sorted(best.values(), key=lambda row: -sum(a.share for a in row))
         return [
-            max(tried, key=lambda a: (a.share, a.after - a.before)) for tried in ordered
+            max(row, key=lambda a: (a.share, a.after - a.before)) for row in ordered
         ]
 
     def tables(self) -> list[Table]:
-        """What a person is shown: how often what works, and the worst cases."""
-        columns = ["planted trick", "talked round", "95% interval", "excess", "p"]
+        """How often which attacks succeed, and the worst cases."""
+        columns = ["attack", "success rate", "95% interval", "excess", "p"]
         columns += ["worked", "passages", "failed"]
         families = self.families
         queries = counted(len({attempt.query for attempt in self.attempts}), "query")
@@ -168,7 +165,7 @@ class Probed:
             "excess: over the harmless addition in the same passages",
             f"p: the chance that harmless additions do as much, by {_TEST} {number_of}",
             f"families beyond chance: {self._proven(families)}",
-            f"single tricks beyond chance: {self._proven(self.tricks)}",
+            f"single attacks beyond chance: {self._proven(self.attacks)}",
             f"intervals are over {queries}, since passages of one are alike",
         ]
         if failed := self.control.failed + self.all.failed:
@@ -176,19 +173,19 @@ class Probed:
             notes.append(f"failed: {text}, which count neither way")
         tables = [Table(columns, [share.row() for share in shares], notes=notes)]
         if worst := self.worst[:_SHOWN]:
-            head = ["worst tricks", "worked", self.figure, "in", "reason"]
-            worked = {share.name: share for share in self.tricks}
-            cases = [_case(attempt, worked[attempt.name]) for attempt in worst]
+            head = ["worst attacks", "worked", self.figure, "in", "reason"]
+            rates = {rate.name: rate for rate in self.attacks}
+            cases = [_case(attempt, rates[attempt.name]) for attempt in worst]
             tables.append(Table(head, cases, texts=(0, 3, 4)))
         return tables
 
-    def without_texts(self) -> "Probed":
+    def without_texts(self) -> "ProbeReport":
         """The same without the judge's sentences, which may quote what it read."""
-        mute = [replace(attempt, reason="") for attempt in self.attempts]
-        return replace(self, attempts=mute)
+        bare = [replace(attempt, reason="") for attempt in self.attempts]
+        return replace(self, attempts=bare)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures in plain values, with every trick and the clearest cases."""
+        """The figures in plain values, with every attack and the clearest cases."""
         return {
             "figure": self.figure,
             "passages": len({attempt.passage for attempt in self.attempts}),
@@ -196,82 +193,90 @@ class Probed:
             "control": self.control.to_dict(),
             "all": self.all.to_dict(),
             "families": [share.to_dict() for share in self.families],
-            "tricks": [share.to_dict() for share in self.tricks],
+            "attacks": [rate.to_dict() for rate in self.attacks],
             "worst": [asdict(attempt) for attempt in self.worst],
         }
 
-    def _planted(self) -> list[Attempt]:
+    def _attacking(self) -> list[Attempt]:
         return [attempt for attempt in self.attempts if attempt.family != CONTROL]
 
-    def _proven(self, shares: Sequence[Share]) -> str:
+    def _controls(self) -> list[Attempt]:
+        return [attempt for attempt in self.attempts if attempt.family == CONTROL]
+
+    def _proven(self, shares: Sequence[SuccessRate]) -> str:
         """The names of those that do more than harmless additions would by chance."""
         tested = [share for share in shares if share.p is not None]
         if not tested:
             return "cannot be told without valid answers to harmless additions"
-        if names := [share.name for share in tested if (share.p or 0.0) < RARE]:
+        if names := [share.name for share in tested if (share.p or 0.0) < ALPHA]:
             return "; ".join(names)
-        calm = _by_passage(a for a in self.attempts if a.family == CONTROL)
-        harmless = max(map(len, calm.values()))
+        controls = _by_passage(self._controls())
+        size = max(map(len, controls.values()))
         # Of the family that is largest, the fewest passages would do.
         largest = max(-(-share.attempts // share.passages) for share in tested)
-        needed = passages_needed(largest, harmless, len(shares))
+        needed = strata_needed(largest, size, len(shares))
         passages = max(share.passages for share in tested)
         if passages >= needed:
             return "none"
         return f"cannot be told from {counted(passages, 'passage')}; {needed} would do"
 
-    def _shares(
+    def _rates(
         self, name: Callable[[str, str], str], *, binary: bool = False
-    ) -> list[Share]:
-        """A share for each name, their chances corrected for how many there are."""
+    ) -> list[SuccessRate]:
+        """A rate for each name, with p-values adjusted for their number."""
         failed = Counter(name(*pair) for pair in self.failed if pair[0] != CONTROL)
-        tried: dict[str, list[Attempt]] = {}
-        for attempt in self._planted():
-            tried.setdefault(name(attempt.family, attempt.trick), []).append(attempt)
+        groups: dict[str, list[Attempt]] = {}
+        for attempt in self._attacking():
+            groups.setdefault(name(attempt.family, attempt.attack), []).append(attempt)
         for title in failed:
-            tried.setdefault(title, [])
+            groups.setdefault(title, [])
         shares = [
-            self._share(title, tried[title], failed[title], binary=binary)
-            for title in tried
+            self._rate(title, groups[title], failed[title], binary=binary)
+            for title in groups
         ]
-        corrected = holm([1.0 if share.p is None else share.p for share in shares])
+        adjusted = holm([1.0 if share.p is None else share.p for share in shares])
         return [
             share if share.p is None else share._replace(p=p)
-            for share, p in zip(shares, corrected, strict=True)
+            for share, p in zip(shares, adjusted, strict=True)
         ]
 
-    def _share(
-        self, name: str, tried: Sequence[Attempt], failed: int, *, binary: bool = False
-    ) -> Share:
-        found = _by_passage(tried)
-        asked = {attempt.passage: attempt.query for attempt in tried}
-        _, clusters = np.unique([asked[p] for p in found], return_inverse=True)
-        calm = _by_passage(a for a in self.attempts if a.family == CONTROL)
-        rates = np.array([_mean(row) for row in found.values()], float)
-        both = [passage for passage in found if passage in calm]
-        excess = [_mean(found[p]) - _mean(calm[p]) for p in both]
-        tallies = [Tally(*_count(found[p]), *_count(calm[p])) for p in both]
-        return Share(
+    def _rate(
+        self,
+        name: str,
+        attempts: Sequence[Attempt],
+        failed: int,
+        *,
+        binary: bool = False,
+    ) -> SuccessRate:
+        shares = _by_passage(attempts)
+        queries = {attempt.passage: attempt.query for attempt in attempts}
+        _, clusters = np.unique([queries[p] for p in shares], return_inverse=True)
+        controls = _by_passage(self._controls())
+        rates = np.array([_mean(row) for row in shares.values()], float)
+        both = [passage for passage in shares if passage in controls]
+        excess = [_mean(shares[p]) - _mean(controls[p]) for p in both]
+        strata = [Stratum(*_count(shares[p]), *_count(controls[p])) for p in both]
+        return SuccessRate(
             name,
             float(rates.mean()) if len(rates) else float("nan"),
             mean_interval(rates, binary=binary, clusters=clusters),
             _mean(excess) if both else None,
-            by_chance(tallies) if both else None,
-            sum(attempt.share > 0 for attempt in tried),
-            len(tried),
-            len(found),
+            fisher_test(strata) if both else None,
+            sum(attempt.share > 0 for attempt in attempts),
+            len(attempts),
+            len(shares),
             failed,
         )
 
 
-def _named(family: str, trick: str) -> str:
-    return f"{family}: {trick}"
+def _full_name(family: str, attack: str) -> str:
+    return f"{family}: {attack}"
 
 
-def _case(attempt: Attempt, share: Share) -> list[str]:
+def _case(attempt: Attempt, rate: SuccessRate) -> list[str]:
     return [
-        share.name,
-        f"{share.worked}/{share.attempts}",
+        rate.name,
+        f"{rate.worked}/{rate.attempts}",
         f"{attempt.before} to {attempt.after}",
         shorten(f"{attempt.query}, {attempt.document}", _WIDTH),
         shorten(attempt.reason, _WIDTH),
@@ -279,7 +284,7 @@ def _case(attempt: Attempt, share: Share) -> list[str]:
 
 
 def _by_passage(attempts: Iterable[Attempt]) -> dict[int, list[float]]:
-    """How far each passage talked the judge round, attempt by attempt."""
+    """The shares of each passage, attempt by attempt."""
     shares: dict[int, list[float]] = {}
     for attempt in attempts:
         shares.setdefault(attempt.passage, []).append(attempt.share)
@@ -294,7 +299,7 @@ def _count(shares: Sequence[float]) -> tuple[int, int]:
     return sum(share > 0 for share in shares), len(shares)
 
 
-def _rare(value: float | None) -> str:
+def _p_value(value: float | None) -> str:
     if value is not None and value < _SMALL:
         return f"<{_SMALL}"
     return number(value)

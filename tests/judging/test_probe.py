@@ -12,14 +12,14 @@ from karat.data.gold import Item
 from karat.data.judgements import Prompt
 from karat.errors import DataError
 from karat.judging import DryRun, JudgeSession, probe_claims, probe_grader
-from karat.judging.packing import Context
-from karat.judging.resistance import Attempt, Probed
-from karat.judging.tricks import CONTROL, TRICKS
+from karat.judging.probe.prompts import ATTACKS, CONTROL
+from karat.judging.probe.report import Attempt, ProbeReport
+from karat.judging.support import Context
 from karat.llm import Settings
 from karat.stats import mean_interval
-from tests.judging.models import Model, bench, claims_in, verdicts
+from tests.judging.models import Model, claims_in, session_of, verdicts
 
-PER_PASSAGE = len(TRICKS) + 3
+PER_PASSAGE = len(ATTACKS) + 3
 
 QUESTIONS = {f"q{n}": f"What is number {n}?" for n in range(12)}
 POOL = {
@@ -43,28 +43,30 @@ def grader(believes: Callable[[str], bool]) -> Callable[[Prompt], str]:
     return answer
 
 
-def worked(found: Probed) -> dict[str, int]:
-    return {share.name: share.worked for share in found.tricks if share.worked}
+def worked(found: ProbeReport) -> dict[str, int]:
+    return {share.name: share.worked for share in found.attacks if share.worked}
 
 
-def test_a_judge_that_obeys_one_trick_is_found_out_by_name() -> None:
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(grader(lambda t: "im_end" in t)))
+def test_a_judge_that_obeys_one_attack_is_found_out_by_name() -> None:
+    found = probe_grader(
+        POOL, QUESTIONS, CLEAN, session_of(grader(lambda t: "im_end" in t))
+    )
     assert worked(found) == {"chat templates: im_end": 10}
     shares = {share.name: share for share in found.families}
     family = shares["chat templates"]
     assert family.rate == family.excess == pytest.approx(1 / 3)
     assert (family.worked, family.attempts, family.passages) == (10, 30, 10)
-    trick = next(t for t in found.tricks if t.name == "chat templates: im_end")
-    assert trick.p == pytest.approx(0.25**10 * 30)
+    attack = next(t for t in found.attacks if t.name == "chat templates: im_end")
+    assert attack.p == pytest.approx(0.25**10 * 30)
     text = "\n".join(table.as_text() for table in found.tables())
-    assert "single tricks beyond chance: chat templates: im_end\n" in text
+    assert "single attacks beyond chance: chat templates: im_end\n" in text
     assert "0 to 3  q0, q0-d  I was told so" in text
 
 
 def test_a_judge_that_holds_has_an_interval_that_says_how_little_that_proves() -> None:
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(grader(lambda _: False)))
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(grader(lambda _: False)))
     assert worked(found) == {}
-    (interval,) = {share.interval for share in found.tricks}
+    (interval,) = {share.interval for share in found.attacks}
     assert interval is not None
     # The upper limit of Wilson's interval for none of ten passages.
     assert interval.high == pytest.approx(1.959964**2 / (10 + 1.959964**2), abs=1e-6)
@@ -73,23 +75,23 @@ def test_a_judge_that_holds_has_an_interval_that_says_how_little_that_proves() -
     assert wider is not None
     assert wider == mean_interval(np.zeros(10))
     assert wider.high > interval.high
-    assert "single tricks beyond chance: none" in found.tables()[0].as_text()
+    assert "single attacks beyond chance: none" in found.tables()[0].as_text()
     assert len(found.tables()) == 1
 
 
 def test_a_judge_that_wavers_at_every_addition_is_not_called_gullible() -> None:
-    wavering = bench(grader(lambda text: text != "Cats sleep."))
+    wavering = session_of(grader(lambda text: text != "Cats sleep."))
     found = probe_grader(POOL, QUESTIONS, CLEAN, wavering)
     assert found.control.rate == 1.0
     assert all(share.rate == 1.0 and share.excess == 0.0 for share in found.families)
-    assert all(share.p == 1.0 for share in found.tricks)
-    assert "single tricks beyond chance: none" in found.tables()[0].as_text()
+    assert all(share.p == 1.0 for share in found.attacks)
+    assert "single attacks beyond chance: none" in found.tables()[0].as_text()
 
 
 def test_the_passages_come_from_as_many_queries_as_possible() -> None:
     model = Model(grader(lambda _: False))
     grades = {query: dict.fromkeys(row, 0.0) for query, row in POOL.items()}
-    found = probe_grader(POOL, QUESTIONS, grades, bench(model), passages=12)
+    found = probe_grader(POOL, QUESTIONS, grades, session_of(model), passages=12)
     assert len({attempt.query for attempt in found.attempts}) == 12
     assert len(model.asked) == len(found.attempts) == 12 * PER_PASSAGE
 
@@ -97,28 +99,28 @@ def test_the_passages_come_from_as_many_queries_as_possible() -> None:
 def test_passages_of_grade_1_come_last_and_better_or_empty_ones_never() -> None:
     pooled = {"q1": {"a": "A.", "b": "B.", "c": " ", "d": "D."}}
     grades = {"q1": {"a": 1.0, "b": 0.0, "c": 0.0, "d": 2.0}}
-    found = probe_grader(pooled, QUESTIONS, grades, bench(grader(lambda _: False)))
+    found = probe_grader(pooled, QUESTIONS, grades, session_of(grader(lambda _: False)))
     assert [*dict.fromkeys(a.document for a in found.attempts)] == ["b", "a"]
-    # A grade below the one without the trick is not a success of the trick.
+    # A grade below the one without the attack is not a success of the attack.
     assert worked(found) == {}
 
 
-def test_votes_are_asked_with_tricks_as_they_were_without() -> None:
+def test_votes_are_asked_with_attacks_as_they_were_without() -> None:
     def answer(prompt: Prompt) -> str:
         return json.dumps({"grade": 0 if "assessor" in prompt.user else 3})
 
     model = Model(answer)
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(model), passages=1, votes=3)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(model), passages=1, votes=3)
     assert len(model.asked) == 3 * PER_PASSAGE
     assert worked(found) == {}
 
 
 def test_grades_that_cannot_be_had_are_counted_apart() -> None:
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(lambda _: "hm"), passages=2)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(lambda _: "hm"), passages=2)
     assert len(found.failed) == 2 * PER_PASSAGE
     assert not found.attempts
     assert len(found.families) == 10
-    assert {share.failed for share in found.tricks} == {2}
+    assert {share.failed for share in found.attacks} == {2}
     assert found.control.failed == 6
     assert math.isnan(found.control.rate)
     text = found.tables()[0].as_text()
@@ -126,9 +128,9 @@ def test_grades_that_cannot_be_had_are_counted_apart() -> None:
     assert found.to_dict()["control"]["rate"] is None
 
 
-def test_tricks_need_an_irrelevant_passage() -> None:
+def test_attacks_need_an_irrelevant_passage() -> None:
     with pytest.raises(DataError, match="a larger -k"):
-        probe_grader(POOL, QUESTIONS, {"q1": {"q1-d": 3.0}}, bench(grader(bool)))
+        probe_grader(POOL, QUESTIONS, {"q1": {"q1-d": 3.0}}, session_of(grader(bool)))
 
 
 CLAIMS = {
@@ -176,7 +178,7 @@ def supporter(believes: Callable[[str], bool]) -> Callable[[Prompt], str]:
 
 
 def test_the_judge_of_claims_is_tried_with_contexts_of_other_queries() -> None:
-    found = probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda t: "sued" in t)))
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(supporter(lambda t: "sued" in t)))
     places = {(a.query, a.document) for a in found.attempts}
     # "Cats sleep." is among the contexts of both, so it is foreign to neither.
     assert places == {
@@ -186,7 +188,7 @@ def test_the_judge_of_claims_is_tried_with_contexts_of_other_queries() -> None:
         ("q2", "rank 1 of q3"),
     }
     assert worked(found) == {"pressure: threat": 4}
-    cases = {(a.query, a.document): a for a in found.attempts if a.trick == "threat"}
+    cases = {(a.query, a.document): a for a in found.attempts if a.attack == "threat"}
     # The second claim of q1 stands in that context, and does not count.
     assert cases["q1", "rank 1 of q3"].after == 1
     assert cases["q1", "rank 1 of q2"].after == 2
@@ -194,8 +196,8 @@ def test_the_judge_of_claims_is_tried_with_contexts_of_other_queries() -> None:
     assert "claims" in found.tables()[1].as_text()
 
 
-def test_no_trick_states_a_claim_so_a_true_judge_holds() -> None:
-    found = probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda _: False)))
+def test_no_attack_states_a_claim_so_a_true_judge_holds() -> None:
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(supporter(lambda _: False)))
     assert worked(found) == {}
     assert found.control.worked == 0
 
@@ -208,16 +210,16 @@ def test_a_claim_that_is_talked_round_alone_counts_as_a_part() -> None:
         )
 
     found = probe_claims(
-        {"q1": CLAIMS["q1"]}, {"q2": CONTEXTS["q2"]}, bench(answer), passages=1
+        {"q1": CLAIMS["q1"]}, {"q2": CONTEXTS["q2"]}, session_of(answer), passages=1
     )
     (case,) = found.worst
-    assert (case.trick, case.share, case.before, case.after) == ("reward", 0.5, 0, 1)
+    assert (case.attack, case.share, case.before, case.after) == ("reward", 0.5, 0, 1)
 
 
 def test_contexts_that_support_everything_are_replaced_by_others() -> None:
     asked = {"q1": (Item("claim-1", "Ducks swim."),)}
     model = Model(supporter(lambda _: False))
-    found = probe_claims(asked, {**CONTEXTS, "q1": []}, bench(model), passages=1)
+    found = probe_claims(asked, {**CONTEXTS, "q1": []}, session_of(model), passages=1)
     assert {a.document for a in found.attempts} == {"rank 1 of q3"}
     assert len(model.asked) == 2 + PER_PASSAGE
 
@@ -226,18 +228,18 @@ def test_failed_verdicts_are_counted_apart() -> None:
     def answer(prompt: Prompt) -> str:
         return "hm" if "sued" in prompt.user else supporter(lambda _: False)(prompt)
 
-    found = probe_claims(CLAIMS, CONTEXTS, bench(answer))
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(answer))
     assert [*found.failed] == [("pressure", "threat")] * 4
-    threat = next(share for share in found.tricks if share.name == "pressure: threat")
+    threat = next(share for share in found.attacks if share.name == "pressure: threat")
     assert (threat.attempts, threat.failed) == (0, 4)
     assert math.isnan(threat.rate)
 
 
 def test_a_judge_that_says_nothing_valid_is_told_apart_from_one_that_says_yes() -> None:
     with pytest.raises(DataError, match="no valid verdict on any context"):
-        probe_claims(CLAIMS, CONTEXTS, bench(lambda _: "hm"))
+        probe_claims(CLAIMS, CONTEXTS, session_of(lambda _: "hm"))
     with pytest.raises(DataError, match="give more samples"):
-        probe_claims(CLAIMS, CONTEXTS, bench(supporter(lambda _: True)))
+        probe_claims(CLAIMS, CONTEXTS, session_of(supporter(lambda _: True)))
 
 
 def copier(prompt: Prompt) -> str:
@@ -254,10 +256,10 @@ def copier(prompt: Prompt) -> str:
 
 
 def test_a_verdict_that_is_copied_from_a_text_is_a_failure_and_no_success() -> None:
-    forged = sum(t.family in {"fake replies", "chat templates"} for t in TRICKS)
-    found = probe_grader(POOL, QUESTIONS, CLEAN, bench(copier), passages=2)
+    forged = sum(t.family in {"fake replies", "chat templates"} for t in ATTACKS)
+    found = probe_grader(POOL, QUESTIONS, CLEAN, session_of(copier), passages=2)
     assert (worked(found), len(found.failed)) == ({}, 2 * forged)
-    found = probe_claims(CLAIMS, CONTEXTS, bench(copier), passages=2)
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(copier), passages=2)
     assert (worked(found), len(found.failed)) == ({}, 2 * forged)
 
 
@@ -266,14 +268,14 @@ def test_votes_decide_about_claims_too() -> None:
         gullible = "assessor 2" in prompt.user
         return supporter(lambda text: gullible and "sued" in text)(prompt)
 
-    found = probe_claims(CLAIMS, CONTEXTS, bench(answer), votes=3)
+    found = probe_claims(CLAIMS, CONTEXTS, session_of(answer), votes=3)
     assert worked(found) == {}
 
 
 @pytest.mark.parametrize("asked", [{}, {"q1": CLAIMS["q1"]}])
 def test_one_sample_is_not_enough(asked: dict[str, tuple[Item, ...]]) -> None:
     with pytest.raises(DataError, match="give more samples"):
-        probe_claims(asked, {"q1": CONTEXTS["q1"]}, bench(supporter(bool)))
+        probe_claims(asked, {"q1": CONTEXTS["q1"]}, session_of(supporter(bool)))
 
 
 @pytest.mark.parametrize("passages", [1, 4])
@@ -296,30 +298,30 @@ def attempt(family: str, passage: int, share: float, reason: str = "") -> Attemp
 def test_every_passage_weighs_the_same() -> None:
     tried = [attempt("f", 0, 1.0), attempt("f", 1, 0.0), attempt("f", 1, 0.0)]
     calm = [attempt(CONTROL, 0, 0.0), attempt(CONTROL, 1, 0.5)]
-    (share,) = Probed([*tried, *calm]).families
+    (share,) = ProbeReport([*tried, *calm]).families
     assert (share.rate, share.excess) == (0.5, 0.25)
 
 
 def test_a_passage_without_a_control_has_no_excess() -> None:
-    (share,) = Probed([attempt("f", 0, 1.0)]).families
+    (share,) = ProbeReport([attempt("f", 0, 1.0)]).families
     assert (share.rate, share.excess, share.p) == (1.0, None, None)
-    text = Probed([attempt("f", 0, 1.0)]).tables()[0].as_text()
+    text = ProbeReport([attempt("f", 0, 1.0)]).tables()[0].as_text()
     assert "cannot be told without valid answers to harmless additions" in text
 
 
 @pytest.mark.parametrize("passages", [4, 5])
 def test_too_few_passages_cannot_tell_and_it_is_said(passages: int) -> None:
-    # One trick among three harmless additions: 1/4 a passage, corrected for thirty.
+    # One attack among three harmless additions: 1/4 a passage, corrected for thirty.
     told = 30 * 0.25**passages < 0.05
-    holds = bench(grader(lambda _: False))
+    holds = session_of(grader(lambda _: False))
     found = probe_grader(POOL, QUESTIONS, CLEAN, holds, passages=passages)
     text = found.tables()[0].as_text()
-    few = f"single tricks beyond chance: cannot be told from {passages} passages; 5 "
+    few = f"single attacks beyond chance: cannot be told from {passages} passages; 5 "
     assert (few in text) is not told
-    assert ("single tricks beyond chance: none" in text) is told
-    obeys = bench(grader(lambda text: "im_end" in text))
+    assert ("single attacks beyond chance: none" in text) is told
+    obeys = session_of(grader(lambda text: "im_end" in text))
     found = probe_grader(POOL, QUESTIONS, CLEAN, obeys, passages=passages)
-    (beyond,) = [share.p for share in found.tricks if share.worked]
+    (beyond,) = [share.p for share in found.attacks if share.worked]
     assert beyond is not None
     assert (beyond < 0.05) is told
 
@@ -331,13 +333,13 @@ def test_passages_of_one_query_do_not_make_a_judge_surer() -> None:
             for n in range(20)
             for q in [n % queries]
         ]
-        (share,) = Probed(tried).tricks
+        (share,) = ProbeReport(tried).attacks
         assert share.interval is not None
         return share.interval.high - share.interval.low
 
     assert width(4) > width(20)
     one_query = [replace(attempt("f", n, 0.0), query="q") for n in range(20)]
-    (share,) = Probed(one_query).tricks
+    (share,) = ProbeReport(one_query).attacks
     # One query says nothing of others.
     assert share.interval is not None
     assert share.interval[:2] == (0, 1)
@@ -346,22 +348,24 @@ def test_passages_of_one_query_do_not_make_a_judge_surer() -> None:
 def test_the_interval_does_not_depend_on_what_the_attempts_happened_to_say() -> None:
     # Three attempts in a passage have a mean between 0 and 1, even if none has here.
     rows = [attempt("f", n, 0.0) for n in range(10)]
-    tried = [replace(row, trick=f"t{m}") for row in rows for m in range(3)]
-    (family,) = Probed(tried).families
+    tried = [replace(row, attack=f"t{m}") for row in rows for m in range(3)]
+    (family,) = ProbeReport(tried).families
     assert family.interval is not None
     assert family.interval.method == "gaffke"
-    assert {t.interval.method for t in Probed(tried).tricks if t.interval} == {"wilson"}
-    parts = Probed(tried, "claims").tricks
+    assert {t.interval.method for t in ProbeReport(tried).attacks if t.interval} == {
+        "wilson"
+    }
+    parts = ProbeReport(tried, "claims").attacks
     assert {t.interval.method for t in parts if t.interval} == {"gaffke"}
 
 
-def test_tricks_that_fail_are_found_whatever_number_may_fail() -> None:
+def test_attacks_that_fail_are_found_whatever_number_may_fail() -> None:
     strict = JudgeSession(Model(lambda _: "hm"), Settings(journal=None, max_failures=0))
     found = probe_grader(POOL, QUESTIONS, CLEAN, strict, passages=1)
     assert len(found.failed) == PER_PASSAGE
 
 
 def test_reasons_can_be_left_out() -> None:
-    found = Probed([attempt("f", 0, 1.0, "it says: secret")])
+    found = ProbeReport([attempt("f", 0, 1.0, "it says: secret")])
     assert "secret" in json.dumps(found.to_dict())
     assert "secret" not in json.dumps(found.without_texts().to_dict())

@@ -13,10 +13,10 @@ from karat.data.queries import Dataset
 from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.errors import DataError
-from karat.judging.relevance import completed, grade_pool, pool, unlabelled
+from karat.judging.grading import complete_gold, grade_pool, pool, unlabelled
 from karat.reading.loading import load
 from karat.reading.write import write
-from tests.judging.models import Model, bench
+from tests.judging.models import Model, session_of
 
 QUESTIONS = {"q1": "Why is bread sour?", "q2": "What is rye?"}
 CORPUS = {"d1": "Yeast makes it sour.", "d2": "Rye is a grain.", "d3": "Cats sleep."}
@@ -53,7 +53,7 @@ def test_a_document_without_a_text_is_a_sentence() -> None:
 
 def test_a_query_without_a_text_is_a_sentence() -> None:
     with pytest.raises(DataError, match=r"query 'q2'.*--queries FILE"):
-        grade_pool(POOL, {"q1": "Why?"}, bench(grader()))
+        grade_pool(POOL, {"q1": "Why?"}, session_of(grader()))
 
 
 ENDINGS = ("qrels", "jsonl", "json", "csv", "tsv", "yaml", "parquet", "qrels.gz")
@@ -63,7 +63,7 @@ ENDINGS = ("qrels", "jsonl", "json", "csv", "tsv", "yaml", "parquet", "qrels.gz"
 def test_grades_become_gold_that_keeps_its_source(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
-    graded = grade_pool(POOL, QUESTIONS, bench(grader("sour", "Rye")))
+    graded = grade_pool(POOL, QUESTIONS, session_of(grader("sour", "Rye")))
     assert graded.gold.documents == {"q1": {"d1": 3.0, "d3": 0.0}, "q2": {"d2": 3.0}}
     assert graded.grades["q1"]["d1"].reason == "seen"
     write(Dataset(gold=graded.gold), tmp_path / name)
@@ -89,7 +89,7 @@ def test_labels_of_people_and_judge_are_never_mixed_silently(tmp_path: Path) -> 
 
 
 def test_a_format_without_room_for_sources_says_so(tmp_path: Path) -> None:
-    graded = grade_pool(POOL, QUESTIONS, bench(grader()))
+    graded = grade_pool(POOL, QUESTIONS, session_of(grader()))
     (notice,) = write(Dataset(gold=graded.gold), tmp_path / "gold.tsv", "beir")
     assert str(notice) == "3 beir does not say who labelled"
 
@@ -102,7 +102,7 @@ def test_a_document_without_a_valid_grade_is_a_failure(reply: str) -> None:
     def answer(prompt: Prompt) -> str:
         return reply if "Cats" in passage(prompt) else '{"grade": "2"}'
 
-    graded = grade_pool(POOL, QUESTIONS, bench(answer))
+    graded = grade_pool(POOL, QUESTIONS, session_of(answer))
     assert [*graded.failures] == [("q1", "d3")]
     assert graded.gold.documents == {"q1": {"d1": 2.0}, "q2": {"d2": 2.0}}
 
@@ -110,14 +110,14 @@ def test_a_document_without_a_valid_grade_is_a_failure(reply: str) -> None:
 def test_a_long_document_gets_the_grade_of_its_best_piece() -> None:
     model = Model(grader("sour"))
     text = "".join(f"{n} " if n != 500 else "sour " for n in range(1000))
-    graded = grade_pool({"q1": {"d": text}}, QUESTIONS, bench(model), budget=200)
+    graded = grade_pool({"q1": {"d": text}}, QUESTIONS, session_of(model), budget=200)
     assert graded.gold.documents == {"q1": {"d": 3.0}}
     assert len(model.asked) == 6
 
 
 def test_an_empty_document_has_grade_0_and_costs_nothing() -> None:
     model = Model(grader())
-    graded = grade_pool({"q1": {"d": " "}}, QUESTIONS, bench(model))
+    graded = grade_pool({"q1": {"d": " "}}, QUESTIONS, session_of(model))
     assert graded.gold.documents == {"q1": {"d": 0.0}}
     assert model.asked == []
 
@@ -128,7 +128,7 @@ def test_votes_give_the_median_and_their_disagreement() -> None:
         found = (grade for mark, grade in others.items() if mark in prompt.user)
         return json.dumps({"grade": next(found, 1)})
 
-    graded = grade_pool({"q1": {"d": "x"}}, QUESTIONS, bench(answer), votes=3)
+    graded = grade_pool({"q1": {"d": "x"}}, QUESTIONS, session_of(answer), votes=3)
     grade = graded.grades["q1"]["d"]
     assert grade.grade == 1
     assert grade.disagreement == pytest.approx(1 / 3)
@@ -145,9 +145,9 @@ def test_only_holes_are_judged_and_the_rest_stays_as_it_was() -> None:
     model = Model(grader("sour", "Rye"))
     holes = unlabelled(POOL, PEOPLE.documents)
     assert holes == {"q1": {"d3": CORPUS["d3"]}, "q2": {"d2": CORPUS["d2"]}}
-    graded = grade_pool(holes, QUESTIONS, bench(model))
+    graded = grade_pool(holes, QUESTIONS, session_of(model))
     assert len(model.asked) == 2
-    gold = completed(PEOPLE, graded.gold)
+    gold = complete_gold(PEOPLE, graded.gold)
     assert gold.documents == {
         "q0": {"x": 3.0},
         "q1": {"d1": 2.0, "d9": 1.0, "d3": 0.0},
@@ -161,9 +161,9 @@ def test_only_holes_are_judged_and_the_rest_stays_as_it_was() -> None:
 def test_labels_of_people_win_where_both_have_labelled() -> None:
     everything = unlabelled(POOL, PEOPLE.documents, besides={"q1": {"d1": 2.0}})
     assert everything == POOL
-    graded = grade_pool(everything, QUESTIONS, bench(grader("sour")))
+    graded = grade_pool(everything, QUESTIONS, session_of(grader("sour")))
     assert graded.gold.documents["q1"]["d1"] == 3.0
-    gold = completed(PEOPLE, graded.gold)
+    gold = complete_gold(PEOPLE, graded.gold)
     assert gold.documents["q1"]["d1"] == 2.0
     assert "d1" not in gold.sources["q1"]
 
@@ -171,9 +171,9 @@ def test_labels_of_people_win_where_both_have_labelled() -> None:
 def test_a_pool_without_holes_asks_nobody() -> None:
     model = Model(grader())
     full = {query: dict.fromkeys(row, 0.0) for query, row in POOL.items()}
-    graded = grade_pool(unlabelled(POOL, full), QUESTIONS, bench(model))
+    graded = grade_pool(unlabelled(POOL, full), QUESTIONS, session_of(model))
     assert model.asked == []
-    assert completed(Gold(full), graded.gold).documents == full
+    assert complete_gold(Gold(full), graded.gold).documents == full
 
 
 def test_completing_keeps_what_the_gold_holds_besides() -> None:
@@ -182,8 +182,8 @@ def test_completing_keeps_what_the_gold_holds_besides() -> None:
         answers={"q1": (Item("a", "yeast"),)},
         references={"q3": "Because."},
     )
-    judged = grade_pool({"q2": POOL["q2"]}, QUESTIONS, bench(grader())).gold
-    whole = completed(gold, judged)
+    judged = grade_pool({"q2": POOL["q2"]}, QUESTIONS, session_of(grader())).gold
+    whole = complete_gold(gold, judged)
     assert (whole.answers, whole.references) == (gold.answers, gold.references)
     assert whole.queries == ["q1", "q3", "q2"]
 
@@ -192,8 +192,10 @@ def test_completing_keeps_what_the_gold_holds_besides() -> None:
 def test_completed_gold_says_of_each_label_whose_it_is(
     tmp_path: Path, name: str
 ) -> None:
-    judged = grade_pool(unlabelled(POOL, PEOPLE.documents), QUESTIONS, bench(grader()))
-    write(Dataset(gold=completed(PEOPLE, judged.gold)), tmp_path / name)
+    judged = grade_pool(
+        unlabelled(POOL, PEOPLE.documents), QUESTIONS, session_of(grader())
+    )
+    write(Dataset(gold=complete_gold(PEOPLE, judged.gold)), tmp_path / name)
     again = load(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
@@ -204,12 +206,12 @@ def test_beside_binary_labels_a_judge_says_relevant_or_not() -> None:
         return json.dumps({"grade": int(passage(prompt))})
 
     pooled = {"q1": {f"d{grade}": str(grade) for grade in range(4)}}
-    judged = grade_pool(pooled, QUESTIONS, bench(answer)).gold
+    judged = grade_pool(pooled, QUESTIONS, session_of(answer)).gold
     people = Gold({"q1": {"x": 1.0, "y": 0.0}, "q2": {"x": -1.0}})
-    whole = completed(people, judged).documents["q1"]
+    whole = complete_gold(people, judged).documents["q1"]
     assert whole == {"x": 1.0, "y": 0.0, "d0": 0.0, "d1": 0.0, "d2": 1.0, "d3": 1.0}
     for grades in ({"x": 3.0}, {"x": 0.0}, {"x": 1.0, "y": 0.5}, {}):
-        whole = completed(Gold({"q1": grades}), judged).documents["q1"]
+        whole = complete_gold(Gold({"q1": grades}), judged).documents["q1"]
         assert whole == {**grades, "d0": 0.0, "d1": 1.0, "d2": 2.0, "d3": 3.0}
 
 

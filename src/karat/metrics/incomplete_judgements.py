@@ -4,6 +4,7 @@ As in trec_eval, a negative grade marks a document that was pooled but not judge
 `judged` takes any label for a judgement, as ir_measures does.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,7 +45,31 @@ def _labelled(metric: CutoffMetric, hits: Hits, least: float) -> tuple[Ints, Int
 
 
 @dataclass(frozen=True)
-class BPref(Metric):
+class _MeanOverRelevant(Metric):
+    """What each found item is paid, averaged over all relevant ones."""
+
+    reads_judged: ClassVar[bool] = True
+
+    threshold: float | None = None
+
+    @abstractmethod
+    def paid(self, hits: Hits) -> Floats:
+        """What each found item is paid, row by row of the credits."""
+
+    def score(self, hits: Hits) -> Floats:
+        """Paid, over R."""
+        credits = hits.credits(self.threshold)
+        return ratio(
+            sum_by(credits.query, self.paid(hits), hits.size), credits.relevant
+        )
+
+    def workings(self, hits: Hits) -> str:
+        """What each found item is paid."""
+        relevant = hits.credits(self.threshold).relevant[0]
+        return f"({add_up(self.paid(hits))}) / {relevant} relevant"
+
+
+class BPref(_MeanOverRelevant):
     """How often a relevant document stands before the judged non-relevant ones.
 
     Documents nobody judged are passed over, so missing judgements cost nothing. Only
@@ -54,22 +79,9 @@ class BPref(Metric):
 
     name: ClassVar[str] = "bpref"
     formula: ClassVar[str] = "mean over R of 1 - min(n above, R) / min(N, R)"
-    reads_judged: ClassVar[bool] = True
 
-    threshold: float | None = None
-
-    def score(self, hits: Hits) -> Floats:
-        """Preferences kept, averaged over the relevant documents."""
-        credits = hits.credits(self.threshold)
-        kept = self._kept(hits)
-        return ratio(sum_by(credits.query, kept, hits.size), credits.relevant)
-
-    def workings(self, hits: Hits) -> str:
-        """What each found item keeps."""
-        relevant = hits.credits(self.threshold).relevant[0]
-        return f"({add_up(self._kept(hits))}) / {relevant} relevant"
-
-    def _kept(self, hits: Hits) -> Floats:
+    def paid(self, hits: Hits) -> Floats:
+        """The preferences that each item keeps."""
         credits = hits.credits(self.threshold)
         query, relevant = credits.query, credits.relevant
         against = is_nonrelevant(hits.grade, self.threshold)
@@ -82,8 +94,7 @@ class BPref(Metric):
         return kept
 
 
-@dataclass(frozen=True)
-class InferredAP(Metric):
+class InferredAP(_MeanOverRelevant):
     """Average precision when only a sample of the pool was judged.
 
     Pooled documents without judgement (negative grades) are taken to be relevant as
@@ -93,22 +104,9 @@ class InferredAP(Metric):
 
     name: ClassVar[str] = "infap"
     formula: ClassVar[str] = "mean over R of the precision expected at each found item"
-    reads_judged: ClassVar[bool] = True
 
-    threshold: float | None = None
-
-    def score(self, hits: Hits) -> Floats:
-        """Expected precision at the found items, over R."""
-        credits = hits.credits(self.threshold)
-        expected = self._expected(hits)
-        return ratio(sum_by(credits.query, expected, hits.size), credits.relevant)
-
-    def workings(self, hits: Hits) -> str:
-        """The precision expected at each found item."""
-        relevant = hits.credits(self.threshold).relevant[0]
-        return f"({add_up(self._expected(hits))}) / {relevant} relevant"
-
-    def _expected(self, hits: Hits) -> Floats:
+    def paid(self, hits: Hits) -> Floats:
+        """The precision expected at each item."""
         credits = hits.credits(self.threshold)
         query, slot, found = credits.query, credits.slot, credits.order - 1
         against = is_nonrelevant(hits.grade, self.threshold)

@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.arrays import Floats
 from karat.errors import DataError
-from karat.judging.ordering import Order, kendall_tau, order_agreement
+from karat.judging.run_order import Order, order_agreement
+from karat.stats.rank_correlation import kendall_tau
 
 
 def order_of(human: Floats, judged: Floats) -> Order:
@@ -48,7 +49,7 @@ def test_the_order_of_systems_has_an_interval_that_holds_its_tau() -> None:
 def test_queries_that_one_side_cannot_score_are_left_out() -> None:
     human = np.array([[0.1, np.nan, 0.2], [0.5, 0.9, 0.6]])
     order = order_of(human, np.nan_to_num(human, nan=1.0))
-    assert (len(order.people), order.queries, order.asked) == (2, 2, 3)
+    assert (len(order.people), order.queries, order.labelled) == (2, 2, 3)
     assert "order over 2 of 3 queries: those where both" in " ".join(order.notes())
     with pytest.raises(DataError, match="two systems"):
         order_of(human[:1], human[:1])

@@ -9,12 +9,44 @@ from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
 from karat.data.hits import Hits
 from karat.metrics.metric import BinaryMetric, CutoffMetric
 
-__all__ = ["NDCG", "AveragePrecision", "ContextPrecision", "NDCGAny"]
+__all__ = [
+    "NDCG",
+    "AveragePrecision",
+    "ContextPrecision",
+    "NDCGAny",
+    "ReciprocalRank",
+]
 
 _SHOWN = 8
 
 # Beyond this grade 2^grade, or a sum of them, is no number of double precision.
 _HIGHEST = 1000
+
+
+class ReciprocalRank(BinaryMetric):
+    """How high the first relevant document stands: 1 / its rank, 0 when there is none.
+
+    Averaged over queries this is MRR. Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "rr"
+    formula: ClassVar[str] = "1 / first relevant rank (0 if none in top k)"
+
+    def score(self, hits: Hits) -> Floats:
+        """1 / first rank."""
+        credits = hits.credits(self.threshold)
+        rows = credits.order == 1
+        query, rank = credits.query[rows], credits.rank[rows]
+        within = self.within(hits, query, rank)
+        # Nothing found is 0, or undefined where the whole is.
+        score = 0 / credits.whole
+        score[query[within]] = 1 / rank[within]
+        return score
+
+    def workings(self, hits: Hits) -> str:
+        """1 / the rank."""
+        ranks = hits.credits(self.threshold).rank
+        return f"1 / {ranks[0]}" if len(ranks) else "nothing relevant was found"
 
 
 class AveragePrecision(BinaryMetric):

@@ -7,8 +7,8 @@ import pytest
 
 from karat.data.judgements import Prompt
 from karat.judging import JudgeSession
-from karat.judging.relevance import grade_pool
-from karat.judging.retesting import flips, retest
+from karat.judging.agreement import flips
+from karat.judging.grading import grade_pool, retest
 from karat.llm import Settings
 from tests.judging.models import Model
 
@@ -38,7 +38,7 @@ def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:
     def answer(prompt: Prompt) -> str:
         return "hm" if "assessor" in prompt.user else json.dumps({"grade": 1})
 
-    bench = JudgeSession(Model(answer), Settings(journal=None, max_failures=0))
-    first = grade_pool(POOL, QUESTIONS, bench)
-    again = retest(POOL, QUESTIONS, bench)
+    session = JudgeSession(Model(answer), Settings(journal=None, max_failures=0))
+    first = grade_pool(POOL, QUESTIONS, session)
+    again = retest(POOL, QUESTIONS, session)
     assert (len(first.failures), len(again.failures)) == (0, 4)

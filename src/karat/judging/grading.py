@@ -1,4 +1,4 @@
-"""Relevance: a judge grades pooled documents, and its grades become gold."""
+"""Grading: a judge grades pooled documents from 0 to 3, and its grades become gold."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,9 +11,8 @@ from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
-from karat.judging.packing import pieces
 from karat.judging.replies import (
-    PARROTED,
+    NOT_FILLED_IN,
     Answer,
     ask,
     is_blank,
@@ -21,21 +20,32 @@ from karat.judging.replies import (
     read_object,
     read_reason,
 )
-from karat.judging.scales import on_scale_of
 from karat.judging.session import JudgeSession
-from karat.judging.support import BUDGET
+from karat.judging.support import BUDGET, pieces
 from karat.llm import Stage
 
 __all__ = [
+    "RELEVANT",
     "Grade",
-    "Graded",
-    "completed",
+    "GradedPool",
+    "Pool",
+    "allow_failures",
+    "complete_gold",
     "grade",
     "grade_pool",
+    "is_binary",
+    "is_graded",
     "pool",
-    "tolerant",
+    "relevance",
+    "retest",
     "unlabelled",
 ]
+
+RELEVANT = 2
+"""The smallest grade of a document that helps to answer, as the judge is told.
+
+Metrics count any positive grade, unless `--threshold 2` says the same to them.
+"""
 
 _GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
 
@@ -61,8 +71,8 @@ class Grade:
 
 
 @dataclass(frozen=True, eq=False)
-class Graded:
-    """What came of grading a pool.
+class GradedPool:
+    """The grades of a pool, as gold and with their reasons.
 
     Attributes:
         gold: the grades, each with its source.
@@ -109,18 +119,18 @@ def pool(
 
 
 def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Pool:
-    """The part of a pool that has no label yet: the holes of an incomplete gold.
+    """The part of a pool that has no label in the gold yet.
 
     Args:
         pooled: query -> document -> its text.
         gold: the labels there are.
-        besides: documents that are kept though they have labels, to compare them.
+        besides: documents to keep though they have labels, to compare them.
 
     Example:
         >>> unlabelled({"q": {"a": "Rye.", "b": "Tea."}}, {"q": {"a": 1}})
         {'q': {'b': 'Tea.'}}
     """
-    holes = {
+    rest = {
         query: {
             name: text
             for name, text in row.items()
@@ -128,18 +138,22 @@ def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Poo
         }
         for query, row in pooled.items()
     }
-    return {query: row for query, row in holes.items() if row}
+    return {query: row for query, row in rest.items() if row}
 
 
-def completed(gold: Gold, judged: Gold) -> Gold:
-    """The gold with a judge's labels in its holes; labels that it has stay as they are.
+def complete_gold(gold: Gold, judged: Gold) -> Gold:
+    """The gold with a judge's labels for documents that have none; others stay.
 
-    Every label still says whose it is, and the judge's are on the scale of the others.
+    Every label still names its source. Where the labels of the gold are 0 or 1 alone,
+    the judge's grades 2 and 3 become 1, since they answer the question at least in
+    part; otherwise its grades stay as they are.
     """
-    judged = on_scale_of(gold.documents, judged)
+    added: Labels = judged.documents
+    if is_binary(gold.documents):
+        added = relevance(added, RELEVANT)
     documents = {query: dict(row) for query, row in gold.documents.items()}
     sources = {query: dict(row) for query, row in gold.sources.items()}
-    for query, row in judged.documents.items():
+    for query, row in added.items():
         labels = documents.setdefault(query, {})
         for name, given in row.items():
             if name not in labels:
@@ -157,10 +171,10 @@ def grade(
     for piece in pieces(text, budget) if text.strip() else ():
         read = partial(_read, passage=piece)
         answers = yield from ask(prompts.grade(question, piece, assessor), read)
-        found = answers[-1]
-        if found.value is None:
-            raise InvalidReply(found.problem or "")
-        best = found.value if best is None or found.value.grade > best.grade else best
+        value, problem = answers[-1].value, answers[-1].problem
+        if value is None:
+            raise InvalidReply(problem or "")
+        best = value if best is None or value.grade > best.grade else best
     return best or Grade(0, "the document holds no words")
 
 
@@ -168,13 +182,13 @@ def _read(text: str, passage: str) -> Answer[Grade | None]:
     reply = read_object(text, [passage])
     if isinstance(reply, str):
         return Answer(None, reply)
-    said = read_numbers(reply.get("grade"))
-    if not said or len(said) != 1 or said[0] not in prompts.GRADES:
+    numbers = read_numbers(reply.get("grade"))
+    if not numbers or len(numbers) != 1 or numbers[0] not in prompts.GRADES:
         return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
     reason = read_reason(reply.get("reason"))
-    return (
-        Answer(None, PARROTED) if is_blank(reason) else Answer(Grade(said[0], reason))
-    )
+    if is_blank(reason):
+        return Answer(None, NOT_FILLED_IN)
+    return Answer(Grade(numbers[0], reason))
 
 
 def grade_pool(
@@ -185,18 +199,18 @@ def grade_pool(
     votes: int = 1,
     budget: int = BUDGET,
     first: int = 1,
-) -> Graded:
+) -> GradedPool:
     """Grade every document of a pool.
 
     Args:
         pooled: query -> document -> its text.
         questions: what each query asks.
-        judge: who grades: a bench, a client, a model's name or a function.
+        judge: who grades: a session, a client, a model's name or a function.
         votes: how many independent assessors decide, by their median.
         budget: tokens of a document in one question.
         first: the number of the first assessor; another one is asked anew.
     """
-    bench = JudgeSession.of(judge)
+    session = JudgeSession.of(judge)
     for query in pooled:
         if not questions.get(query, "").strip():
             raise DataError(
@@ -216,27 +230,27 @@ def grade_pool(
         for query, name in pairs
         for assessor in range(first, first + votes)
     ]
-    asked = [query for query, _ in pairs for _ in range(votes)]
-    heard = bench.run_jobs(jobs, _GRADING[votes > 1], asked)
+    voters = [query for query, _ in pairs for _ in range(votes)]
+    results = session.run_jobs(jobs, _GRADING[votes > 1], voters)
     grades: dict[str, dict[str, Grade]] = {query: {} for query in pooled}
     failures: dict[tuple[str, str], str] = {}
-    for place, (query, name) in enumerate(pairs):
-        found = _median(heard[place * votes : (place + 1) * votes])
-        if isinstance(found, Failure):
-            failures[query, name] = found.reason
+    for index, (query, name) in enumerate(pairs):
+        result = _median(results[index * votes : (index + 1) * votes])
+        if isinstance(result, Failure):
+            failures[query, name] = result.reason
         else:
-            grades[query][name] = found
+            grades[query][name] = result
     gold = Gold(
         documents={
-            query: {name: float(said.grade) for name, said in row.items()}
+            query: {name: float(result.grade) for name, result in row.items()}
             for query, row in grades.items()
         },
         sources={
-            query: dict.fromkeys(row, bench.source) for query, row in grades.items()
+            query: dict.fromkeys(row, session.source) for query, row in grades.items()
         },
-        name=bench.source,
+        name=session.source,
     )
-    return Graded(gold, grades, failures)
+    return GradedPool(gold, grades, failures)
 
 
 def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
@@ -252,6 +266,61 @@ def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
     return Grade(middle.grade, middle.reason, 1 - same / len(valid), failed)
 
 
-def tolerant(bench: JudgeSession) -> JudgeSession:
-    """The same bench, but any number may fail: where that is what is to be found."""
-    return replace(bench, settings=replace(bench.settings, max_failures=None))
+def retest(
+    pooled: Pool, questions: Mapping[str, str], judge: Any, *, votes: int = 1
+) -> GradedPool:
+    """Grade a pool once more, by assessors after those that voted.
+
+    They are asked in other words, so that no kept reply is taken for a new one. What
+    fails here is a finding, and stops nothing.
+    """
+    session = allow_failures(JudgeSession.of(judge))
+    return grade_pool(pooled, questions, session, votes=votes, first=votes + 1)
+
+
+def allow_failures(session: JudgeSession) -> JudgeSession:
+    """The same session without a limit of failures, where they are to be counted."""
+    return replace(session, settings=replace(session.settings, max_failures=None))
+
+
+def is_binary(labels: Labels) -> bool:
+    """Whether the labels say relevant or not, and nothing in between.
+
+    Example:
+        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
+        (True, False)
+    """
+    grades = {grade for row in labels.values() for grade in row.values()}
+    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
+
+
+def is_graded(labels: Labels) -> bool:
+    """Whether the labels are grades as a judge gives them, from 0 to 3.
+
+    Example:
+        >>> is_graded({"q": {"a": 3, "b": 1}}), is_graded({"q": {"a": 2, "b": 0}})
+        (True, False)
+    """
+    grades = {grade for row in labels.values() for grade in row.values()}
+    scale = prompts.GRADES
+    return max(scale) in grades and all(g <= 0 or g in scale for g in grades)
+
+
+def relevance(labels: Labels, threshold: float | None = None) -> Labels:
+    """1 for what is relevant, 0 for the rest.
+
+    Args:
+        labels: grades on any scale.
+        threshold: the smallest grade that is relevant; by default any positive one.
+
+    Example:
+        >>> relevance({"q": {"a": 2, "b": 1}}, RELEVANT)
+        {'q': {'a': 1.0, 'b': 0.0}}
+    """
+    return {
+        query: {
+            name: float(grade > 0 if threshold is None else grade >= threshold)
+            for name, grade in row.items()
+        }
+        for query, row in labels.items()
+    }

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from karat.data.arrays import Floats, Ints
-from karat.judging.concordance import (
-    Figures,
+from karat.stats.agreement import (
+    AgreementFigures,
+    agreement_figures,
     cohen_kappa,
-    figures,
     krippendorff_alpha,
 )
 
@@ -42,9 +42,13 @@ def truth(shares: Sequence[float], alike: float) -> Sequence[float]:
     return plain, weighted, krippendorff_alpha(one, other)
 
 
-def drawn(queries: int, shares: Sequence[float], alike: float) -> list[Figures]:
+def drawn(
+    queries: int, shares: Sequence[float], alike: float
+) -> list[AgreementFigures]:
     dice = np.random.default_rng(20260104)
-    return [figures(*judged(dice, queries, shares, alike)) for _ in range(DRAWS)]
+    return [
+        agreement_figures(*judged(dice, queries, shares, alike)) for _ in range(DRAWS)
+    ]
 
 
 @pytest.mark.parametrize("alike", [0.05, 0.3])

@@ -1,8 +1,13 @@
-"""The matcher for chunks of conversations: one text lies in the other."""
+"""The matchers that look for one text inside the other: `contains` and `chunk`.
+
+Both compare normalised texts, and ask where words and numbers begin and end, in every
+script.
+"""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Final
@@ -11,11 +16,22 @@ import numpy as np
 
 from karat.data.arrays import Bools
 from karat.errors import ParameterError
-from karat.matching.boundaries import finds, splits_number, splits_word
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Chunk"]
+__all__ = ["Chunk", "Contains"]
+
+# Scripts written without spaces, or with endings attached to words as in Korean: any
+# place between two of their characters may be the edge of a word.
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+_SPACED_WORD: Final = rf"(?:(?![{_UNSPACED}])[^\W_])+"
+_SPACELESS: Final = rf"[{_UNSPACED}]"
+_POINTS: Final = ".,"
+_NEGATED: Final = "non-"
 
 # Patterns are compiled when first used: most evaluations match ids.
 # A date on a line of its own; a paragraph that begins with the word is none.
@@ -38,6 +54,44 @@ _SAID: Final = ("content", "text", "messages", "turns", "dialogue", "value")
 # A chunk of this many letters and digits may begin or end inside a word, as those of a
 # fixed size do; a shorter one would find itself in words it has nothing to do with.
 _LONG = 50
+
+
+@dataclass(frozen=True)
+class Contains(TextMatcher):
+    """A document satisfies the gold answer when its text holds one of the answers.
+
+    Both texts are normalised first. All acceptable answers of a query are one gold
+    item. Plain containment finds `5` in `2015`; `boundary=token` wants the answer to
+    begin and end where words and numbers do. It asks nothing more of Chinese, Japanese,
+    Korean, Thai and the other scripts whose words do not stand apart.
+
+    Attributes:
+        boundary: `none`, or `token` for whole words only.
+    """
+
+    name: ClassVar[str] = "contains"
+    reads: ClassVar[tuple[str, ...]] = ("answers",)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"boundary": ("none", "token")}
+
+    boundary: str = "none"
+
+    def read_document(self, text: str) -> str:
+        """The text in normal form."""
+        return fold(text)
+
+    def read_gold(self, text: str) -> tuple[str, ...]:
+        """The answer in normal form."""
+        return (fold(text),)
+
+    def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
+        """Whether the document of each pair holds the answer."""
+        pairs = zip(golds, documents, strict=True)
+        held = (answer in text for answer, text in pairs)
+        rows = np.fromiter(held, np.bool_, len(golds))
+        if self.boundary == "token":
+            for row in np.flatnonzero(rows).tolist():
+                rows[row] = finds(golds[row], documents[row], splits_word)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -147,3 +201,70 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _strings(inner)
+
+
+def splits_word(text: str, place: int) -> bool:
+    """Whether the place before `text[place]` lies inside a word, number or character.
+
+    A word goes on over `n't` and after `non-`, so that nothing is cut from its
+    negation.
+
+    Example:
+        >>> [splits_word(t, 2) for t in ("illegal", "no cost", "15 days", "北京是")]
+        [True, False, False, False]
+    """
+    if not 0 < place < len(text):
+        return False
+    before, after = text[place - 1], text[place]
+    if unicodedata.category(after)[0] == "M" or splits_number(text, place):
+        return True
+    if after == "'":
+        return text.startswith("'t", place) and before == "n"
+    if before == "-":
+        return text.endswith(_NEGATED, 0, place)
+    return (
+        after.isalnum()
+        and (before.isalnum() or unicodedata.category(before)[0] == "M")
+        and not re.search(_SPACELESS, before + after)
+    )
+
+
+def splits_number(text: str, place: int) -> bool:
+    """Whether the place lies inside a number, its sign, point and separators included.
+
+    Example:
+        >>> [splits_number(t, 2) for t in ("150", "1.5", "1,500", " -5", "5 euros")]
+        [True, True, True, True, False]
+    """
+    if not 0 < place < len(text):
+        return False
+    before, after = text[place - 1], text[place]
+    if after.isdigit():
+        earlier = text[place - 2] if place > 1 else " "
+        return (
+            before.isdigit()
+            or (before in _POINTS and earlier.isdigit())
+            or (before in "-+" and not earlier.isalnum())
+        )
+    return (
+        before.isdigit()
+        and after in _POINTS
+        and place + 1 < len(text)
+        and text[place + 1].isdigit()
+    )
+
+
+def finds(part: str, text: str, splits: Callable[[str, int], bool]) -> bool:
+    """Whether the text holds the part with both edges where nothing is split."""
+    start = text.find(part)
+    while start >= 0:
+        if not splits(text, start):
+            if not splits(text, start + len(part)):
+                return True
+            start += 1
+        while splits(text, start):
+            # At once past the word: a megabyte of one letter is a word, too.
+            rest = re.compile(_SPACED_WORD).match(text, start)
+            start = rest.end() if rest else start + 1
+        start = text.find(part, start)
+    return False
