@@ -18,7 +18,7 @@ from tests.cli.served import answering, carried_out, started, written
 from tests.judging.models import support
 from tests.llm.fault_server import FaultServer
 
-pytest.importorskip("openai")
+pytest.importorskip("httpx")
 
 Run: TypeAlias = Callable[..., Done]
 KNOWS = support({"Dough rises": [1]})
@@ -46,6 +46,22 @@ def run(folder: Path, karat: Karat, monkeypatch: pytest.MonkeyPatch) -> Run:
         return karat("evaluate", samples, *JUDGED, "--base-url", url, *arguments)
 
     return carry_out
+
+
+def test_headers_are_sent_and_shown_nowhere(
+    run: Run, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "gateway-secret-123"
+    with answering(KNOWS) as server:
+        done = run("--header", f"X-Gateway-Key: {secret}", "-v", url=server.url)
+        assert done.code == 0
+        assert f"x-gateway-key: {secret}" in server.headers[0].lower()
+        wrong = run("--header", secret, url=server.url)
+    assert wrong.code == 2
+    assert "expected NAME:VALUE" in wrong.err
+    assert secret not in f"{done.out}{done.err}{wrong.err}{caplog.text}"
+    for file in (folder / ".karat").iterdir():
+        assert secret.encode() not in file.read_bytes()
 
 
 def complaining(status: int, message: str) -> FaultServer:
