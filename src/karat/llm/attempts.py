@@ -78,9 +78,10 @@ class Attempts:
         """
         problem: Transient | None = None
         attempts, billed = 0, Usage()
+        expected = estimate_usage(prompt, self._settings.reply_tokens)
         while True:
             try:
-                probe, reserved = await self._begin(prompt)
+                probe, reserved = await self._begin(prompt.name, expected)
             except Stopped:
                 if problem is None:
                     raise
@@ -88,7 +89,7 @@ class Attempts:
                 raise Stopped(entry) from None
             attempts += 1
             try:
-                reply = await self._once(prompt, reserved)
+                reply = await self._once(prompt, expected, reserved)
             except Refused as error:
                 self._breaker.succeeded()
                 self._count_cut_off(key, error.tokens, cut=error.cut)
@@ -149,8 +150,12 @@ class Attempts:
         self._stopped.set()
         self._breaker.release_all()
 
-    async def _begin(self, prompt: Prompt) -> tuple[bool, Usage]:
+    async def _begin(self, name: str, expected: Usage) -> tuple[bool, Usage]:
         """Wait until a call may be made, and reserve its cost.
+
+        Args:
+            name: the name of the prompt.
+            expected: the tokens that a call is expected to use.
 
         Returns:
             Whether the call is a probe, and the tokens that are reserved for it.
@@ -159,12 +164,12 @@ class Attempts:
         probe = await self._breaker.admit()
         await self.wait(self._rate.reserve())
         while self.problem is None:
-            reserved = estimate_usage(prompt, self._reply_limit(prompt))
+            reserved = Usage(expected.prompt_tokens, self._reply_limit(name))
             refusal = self.budget.refusal(reserved)
             if refusal is not None and not self.budget.must_wait():
-                if prompt.name not in self._longest_replies:
+                if name not in self._longest_replies:
                     # A reply is hardly ever as long as it may be; a single one tells.
-                    reserved = estimate_usage(prompt, self._settings.reply_tokens)
+                    reserved = expected
                     refusal = self.budget.refusal(reserved)
                 if refusal is not None:
                     self.stop(IncompleteError(refusal))
@@ -174,14 +179,13 @@ class Attempts:
             await self.wait(_POLL_SECONDS)
         raise Stopped
 
-    def _reply_limit(self, prompt: Prompt) -> int:
+    def _reply_limit(self, name: str) -> int:
         """The tokens to reserve for a reply: the longest so far, or the limit."""
         if self._settings.reply_tokens is not None:
             return self._settings.reply_tokens
-        return self._longest_replies.get(prompt.name, self._max_reply_tokens)
+        return self._longest_replies.get(name, self._max_reply_tokens)
 
-    async def _once(self, prompt: Prompt, reserved: Usage) -> Reply:
-        expected = estimate_usage(prompt, self._settings.reply_tokens)
+    async def _once(self, prompt: Prompt, expected: Usage, reserved: Usage) -> Reply:
         used: Usage | None = None
         try:
             async with asyncio.timeout(self._timeout):

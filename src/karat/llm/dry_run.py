@@ -17,6 +17,9 @@ from karat.llm.settings import Settings
 
 __all__ = ["Estimate", "estimate", "unanswered"]
 
+# Models write longer replies than those assumed, and JSON has shorter tokens than prose.
+_LONGER = 1.5
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -165,4 +168,4 @@ class _Replay:
             return self._settings.reply_tokens
         if (size := self._reply_sizes.get(prompt.name)) is not None:
             return round(size)
-        return None if assumed is None else tokens_of(assumed)
+        return None if assumed is None else round(_LONGER * tokens_of(assumed))
