@@ -55,7 +55,11 @@ def test_a_saved_notice_still_knows_its_singular() -> None:
     ("text", "kind", "sentence"),
     [
         ('[{"retrieved": ["a"], "relevant": ["a"]}]', "numbered", "1 sample without"),
-        ('[["a"]]', "numbered", "1 query without an id, numbered from 0 (for example 0)"),
+        (
+            '[["a"]]',
+            "numbered",
+            "1 query without an id, numbered from 0 (for example 0)",
+        ),
         (
             '[{"id": "q", "retrieved": [7], "relevant": ["7"]}]',
             "coerced",

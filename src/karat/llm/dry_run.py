@@ -17,7 +17,7 @@ from karat.llm.settings import Settings
 
 __all__ = ["Estimate", "estimate", "unanswered"]
 
-# Models write longer replies than those assumed, and JSON has shorter tokens than prose.
+# Models write longer replies than those assumed, and JSON has shorter tokens.
 _LONGER = 1.5
 
 
