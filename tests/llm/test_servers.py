@@ -216,8 +216,8 @@ ENDINGS: dict[str, tuple[int, object, type[CallError], str]] = {
                 "error": {
                     "code": 400,
                     "status": "INVALID_ARGUMENT",
-                    "message": "The input token count (1200000) exceeds the maximum number of tokens "
-                    "allowed (1048576).",
+                    "message": "The input token count (1200000) exceeds the "
+                    "maximum number of tokens allowed (1048576).",
                 }
             }
         ],
@@ -248,8 +248,8 @@ ENDINGS: dict[str, tuple[int, object, type[CallError], str]] = {
     "TGI, too long": (
         422,
         {
-            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be "
-            "<= 4096. Given: 9000",
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must "
+            "be <= 4096. Given: 9000",
             "error_type": "validation",
         },
         Refused,
@@ -261,7 +261,8 @@ ENDINGS: dict[str, tuple[int, object, type[CallError], str]] = {
             "error": {
                 "code": 400,
                 "type": "exceed_context_size_error",
-                "message": "request (9000 tokens) exceeds the available context size (4096 tokens)",
+                "message": "request (9000 tokens) exceeds the available context "
+                "size (4096 tokens)",
             }
         },
         Refused,
@@ -273,8 +274,8 @@ ENDINGS: dict[str, tuple[int, object, type[CallError], str]] = {
             "object": "error",
             "type": "BadRequestError",
             "code": 400,
-            "message": "This model's maximum context length is 4096 tokens. However, you requested "
-            "9000 tokens",
+            "message": "This model's maximum context length is 4096 tokens. However, "
+            "you requested 9000 tokens",
         },
         Refused,
         LONG,
