@@ -6,6 +6,7 @@ is left to the loaders that read anything.
 """
 
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice, repeat
@@ -24,7 +25,7 @@ from karat.data.tables import counted
 from karat.errors import DataError, MismatchError
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 
-__all__ = ["check_places", "plain_gold", "plain_run", "with_lists"]
+__all__ = ["check_places", "is_frame", "is_of", "plain_gold", "plain_run", "with_lists"]
 
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
@@ -214,3 +215,24 @@ def _is_finite(number: Real | float) -> bool:
         return isfinite(number)
     except OverflowError:
         return False
+
+
+def is_frame(thing: object) -> bool:
+    """Whether something is a table of a DataFrame library.
+
+    Example:
+        >>> is_frame({"q1": ["d1"]})
+        False
+    """
+    return (
+        hasattr(thing, "__arrow_c_stream__")
+        or hasattr(thing, "__arrow_c_array__")
+        or is_of("pandas", "DataFrame", thing)
+        or is_of("polars", "LazyFrame", thing)
+    )
+
+
+def is_of(library: str, name: str, thing: object) -> bool:
+    """Whether it is of a class of a library, if anybody has imported that."""
+    kind = getattr(sys.modules.get(library), name, None)
+    return kind is not None and isinstance(thing, kind)
