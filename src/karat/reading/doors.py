@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, overload
 
-from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
@@ -19,7 +18,7 @@ from karat.reading.format import open_source
 from karat.reading.meaning.corpus import gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.objects import is_frame, plain_gold, plain_run, with_lists
+from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_lists
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
 
@@ -37,15 +36,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-# Most callers have no frames, and what reads them takes long to load.
-_FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
-    "frame reader",
-    {
-        "load": "karat.reading.columnar.frames:load_frame",
-        "records": "karat.reading.columnar.frames:table_records",
-    },
-)
 
 _ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -180,7 +170,7 @@ def read_corpus(
         found, where = open_source(source, Notes(), "corpus", told, format)
         return _guarded(lambda: gather_texts(found.records(where), where, ids), where)
     where = Source("corpus", "corpus", told)
-    value = _FRAMES["records"](source) if is_frame(source) else with_lists(source)
+    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return gather_texts(value, where, ids)
 
 
@@ -343,7 +333,7 @@ def _read(
             source, role=role, mapping=mapping, format=format, optional=optional
         )
     if not isinstance(source, dict | list) and is_frame(source):
-        frame: Dataset = _FRAMES["load"](
+        frame: Dataset = FRAMES["load"](
             source, role=role, mapping=mapping, name=role, optional=optional
         )
         return frame
@@ -375,7 +365,7 @@ def _read_by(
 ) -> dict[str, Dataset]:
     if isinstance(source, str | os.PathLike):
         return load_by(source, column, role=role, mapping=mapping, format=format)
-    value = _FRAMES["records"](source) if is_frame(source) else with_lists(source)
+    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return interpret_by(value, column, Source(role, role, mapping), "objects")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun, as_id
 from karat.data.queries import Dataset
@@ -25,7 +26,24 @@ from karat.data.tables import counted
 from karat.errors import DataError, MismatchError
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 
-__all__ = ["check_places", "is_frame", "is_of", "plain_gold", "plain_run", "with_lists"]
+__all__ = [
+    "FRAMES",
+    "check_places",
+    "is_frame",
+    "is_of",
+    "plain_gold",
+    "plain_run",
+    "with_lists",
+]
+
+# Most callers have no frames, and what reads them takes long to load.
+FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
+    "frame reader",
+    {
+        "load": "karat.reading.columnar.frames:load_frame",
+        "records": "karat.reading.columnar.frames:table_records",
+    },
+)
 
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
