@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Karat
 from tests.llm.fault_server import FaultServer, completion
 
-pytest.importorskip("openai")
+pytest.importorskip("httpx")
 
 RUNS = ("keyword.run", "dense.run")
 FILES = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--model", "tiny")

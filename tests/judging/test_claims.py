@@ -12,18 +12,18 @@ import pytest
 import karat
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
+from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
-from karat.reading.doors import load
+from karat.reading.doors import load, with_texts
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
 from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
 from tests.judging.models import (
     Model,
-    claims_in,
     contexts_in,
     session_of,
     support,
@@ -115,48 +115,6 @@ def test_no_document_below_the_deepest_cutoff_is_paid_for() -> None:
     assert result.means["context_recall@2"] == pytest.approx(1 / 3)
     judged(model, metrics=["context_recall@2", "rr"])
     assert contexts_in(model.asked[-1]) == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("", "it is empty"),
-        ("I cannot say.", "no whole JSON object"),
-        ('{"verdicts": [{"claim": 1, "alone": [1', "no whole JSON object"),
-        ('{"answer": 1}', "no list of verdicts"),
-        (verdicts({1: {}}), "claim 2 has no verdict"),
-        (verdicts({1: {}, 2: {}, 3: {}}), "not asked about"),
-        (verdicts({1: {}, 2: {"alone": [9]}}), "context 9, which was not shown"),
-        (verdicts({1: {}, 2: {"parts": [0]}}), "context 0, which was not shown"),
-        (verdicts({1: {}, 2: {"alone": ["first"]}}), "of another form"),
-        (verdicts({1: {}, 2: {"complete": "perhaps"}}), "of another form"),
-        (verdicts({1: {}, 2: {}})[:-2] + "," + verdicts({1: {}})[14:], "two verdicts"),
-    ],
-)
-def test_a_claim_without_a_valid_verdict_is_a_failure_and_not_a_zero(
-    reply: str, reason: str
-) -> None:
-    samples = [
-        {**SAMPLE, "claims": ["One", "Two"]},
-        {**SAMPLE, "id": "q2", "claims": ["Good"]},
-    ]
-
-    def answer(prompt: Prompt) -> str:
-        return verdicts({1: {"alone": [1]}}) if len(claims_in(prompt)) == 1 else reply
-
-    model = Model(answer)
-    result = judged(model, samples, metrics=["context_recall"])
-    column = result["context_recall"]
-    assert column.mean == 1.0
-    assert (column.n, column.undefined, column.failed) == (1, 0, 1)
-    assert reason in column.failures[0]
-    assert math.isnan(column.scores[0])
-    assert result.status("context_recall", 0) == "failed"
-    told = next(notice for notice in result.warnings if notice.kind == "failed")
-    assert told.examples == (f"q1: {column.failures[0]}",)
-    assert from_dict(result.to_dict()).warnings == result.warnings
-    assert len(model.asked) == 3
-    assert result.traces[0].verdicts[0].failure is not None
 
 
 def test_the_mean_never_takes_a_failure_for_zero_even_where_undefined_is_zero() -> None:
@@ -297,6 +255,30 @@ def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
         Claims(shared.session, settings)
 
 
+def test_ids_are_not_read_as_texts() -> None:
+    model = Model(support({"Rye": [1]}))
+    sample = {"id": "q1", "retrieved": ["doc_17", "doc_18"], "claims": ["Rye"]}
+    with pytest.raises(DataError, match=r"looks like ids, such as 'doc_17'.*--corpus"):
+        judged(model, [sample])
+    assert model.asked == []
+    assert judged(model, [sample], metrics=["recall"], force=True).means["recall"] == 1
+    run = load_records([sample]).run
+    assert run is not None
+    texts = with_texts(run, {"doc_17": "Rye is a grain."})
+    ((_, documents),) = texts.rankings(Policies())
+    assert [(d.id, d.text) for d in documents] == [
+        ("doc_17", "Rye is a grain."),
+        ("doc_18", None),
+    ]
+    with pytest.raises(DataError, match="'doc_18' has no text"):
+        karat.evaluate(
+            texts,
+            gold=Gold(claims={"q1": (Item("1", "Rye"),)}),
+            metrics="recall",
+            match=Claims(session_of(model)),
+        )
+
+
 def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
     model = Model(support({}))
     samples = {"q1": ["d1"], "q2": ["d2"]}
@@ -432,7 +414,7 @@ def test_context_precision_with_a_reference_reads_every_supporting_position() ->
 
 def test_a_query_that_the_run_lacks_scores_zero_and_one_without_gold_is_told() -> None:
     gold = Gold(claims={"a": (Item("1", "One"),), "b": (Item("1", "Two"),)})
-    run = [{"id": "b", "retrieved_contexts": ["x"]}, {"id": "c", "contexts": ["y"]}]
+    run = [{"id": "b", "retrieved_contexts": ["X."]}, {"id": "c", "contexts": ["Y."]}]
     claims = Claims(session_of(support({"Two": [1]})))
     result = karat.evaluate(run, gold=gold, metrics="recall", match=claims)
     assert result["recall"].scores.tolist() == [0.0, 1.0]

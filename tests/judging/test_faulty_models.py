@@ -85,7 +85,7 @@ def judged(model: Model, journal: Path) -> Evaluation:
 def without_usage(evaluation: Evaluation) -> dict[str, Any]:
     everything = evaluation.to_dict()
     for row in everything["queries"]:
-        del row["usage"]
+        del row["matches"]["claims"]["usage"]
     return everything
 
 

@@ -225,3 +225,12 @@ def test_a_function_grades_as_well_as_a_bench(
         lambda _: '{"reason": "It says so.", "grade": 3}',
     )
     assert graded.gold.documents == {"q": {"d": 3.0}}
+
+
+def test_ids_in_samples_are_read_by_the_corpus_and_never_as_texts() -> None:
+    run = DocumentRun({"q1": [Document(text="doc_17")]})
+    assert pool([run], 5, {"doc_17": "Rye is a grain."}) == {
+        "q1": {"doc_17": "Rye is a grain."}
+    }
+    with pytest.raises(DataError, match="looks like ids, such as 'doc_17'"):
+        pool([run], 5)

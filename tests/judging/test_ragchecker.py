@@ -9,7 +9,7 @@ import pytest
 import karat
 from karat.data.judgements import Prompt
 from karat.judging import Claims
-from karat.judging.support import BUDGET
+from karat.judging.contexts import BUDGET
 from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 

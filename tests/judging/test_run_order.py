@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from karat.data.arrays import Floats
 from karat.errors import DataError
 from karat.judging.run_order import Order, order_agreement
-from karat.stats.rank_correlation import kendall_tau
+from karat.stats.rank_correlation import kendall_tau, spearman_rho
 
 
 def order_of(human: Floats, judged: Floats) -> Order:
@@ -31,6 +31,22 @@ def test_tau_equals_scipy(pairs: list[tuple[int, int]]) -> None:
     one, other = both[:, 0], both[:, 1]
     expected = kendalltau(one, other).statistic
     assert kendall_tau(one, other) == pytest.approx(expected, nan_ok=True)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=20)
+)
+@settings(deadline=None)
+def test_rho_equals_scipy(pairs: list[tuple[int, int]]) -> None:
+    from scipy.stats import rankdata  # noqa: PLC0415
+
+    both = np.array(pairs, float)
+    ranks = [rankdata(both[:, side]) for side in (0, 1)]
+    if any(np.ptp(row) == 0 for row in ranks):
+        assert math.isnan(spearman_rho(both[:, 0], both[:, 1]))
+        return
+    expected = np.corrcoef(*ranks)[0, 1]
+    assert spearman_rho(both[:, 0], both[:, 1]) == pytest.approx(expected)
 
 
 def test_the_order_of_systems_has_an_interval_that_holds_its_tau() -> None:

@@ -15,7 +15,7 @@ from karat.llm import Progress, Refused, Settings, run_jobs_sync
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
-from tests.llm.test_client import ask, error
+from tests.llm.test_openai_client import ask, error
 
 SENTENCE = "the reply was cut off at 4,096 tokens; --max-tokens allows more"
 
@@ -151,7 +151,7 @@ def test_a_model_that_only_thought_is_not_asked_again_and_again(tmp_path: Path) 
         assert len(server.requests) == 1
     assert found == Failure(
         "the reply was cut off at 4,096 tokens before it said anything; --max-tokens "
-        "allows more, and asks all again",
+        "allows more, and pays again only for what was cut off",
         "refused",
     )
 
@@ -170,7 +170,15 @@ def test_a_reply_cut_off_twice_fails_with_what_to_do_then_and_ever_after(
         first = run_jobs_sync([lambda: split(None, "Bread rises.")], client, settings)
         again = run_jobs_sync([lambda: split(None, "Bread rises.")], client, settings)
         asked = [request["messages"][1]["content"] for request in server.requests]
-    assert first == again == [Failure(f"{SENTENCE}, and asks all again", "invalid", 2)]
+    assert (
+        first
+        == again
+        == [
+            Failure(
+                f"{SENTENCE}, and pays again only for what was cut off", "invalid", 2
+            )
+        ]
+    )
     assert len(asked) == 2
     assert "could not be used: it was cut off before its end." in asked[1]
 

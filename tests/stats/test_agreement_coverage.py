@@ -38,7 +38,9 @@ def judged(
 @cache
 def truth(shares: Sequence[float], alike: float) -> Sequence[float]:
     one, other, _ = judged(np.random.default_rng(1), 40_000, shares, alike)
-    plain, weighted = (cohen_kappa(one, other, quadratic=q) for q in (False, True))
+    plain, weighted = (
+        cohen_kappa(one, other, weights=w) for w in ("equal", "quadratic")
+    )
     return plain, weighted, krippendorff_alpha(one, other)
 
 

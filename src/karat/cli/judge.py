@@ -38,7 +38,7 @@ from karat.judging import (
     split_references,
     unlabelled,
 )
-from karat.judging.claims import contexts_of
+from karat.judging.contexts import contexts_of
 from karat.judging.grading import Pool
 from karat.judging.probe import PASSAGES, ProbeReport
 from karat.reading.doors import load, read_corpus, with_texts
@@ -370,7 +370,7 @@ def _probe_claims(
     if run is None:
         raise DataError("there are no contexts to insert attacks into")
     if options["corpus"] is not None:
-        run = with_texts(run, read_corpus(options["corpus"]))
+        run = with_texts(run, options["corpus"])
     policies = Policies(depth=options["k"])
     contexts = {
         query: contexts_of(documents, query, policies)

@@ -1,6 +1,6 @@
 """Claims: a judge is the matcher of the claims that a reference answer makes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -9,24 +9,28 @@ import numpy as np
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
-from karat.data.judgements import Conversation, Failure, Usage
+from karat.data.judgements import Failure, Usage
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
+from karat.data.tables import counted
 from karat.data.verdicts import Verdict
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
+from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
 from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
-from karat.judging.support import BUDGET, Context, majority, support
+from karat.judging.support import majority, support
 from karat.llm import Results, Settings, Stage
 from karat.llm.budget import tokens_of
 from karat.llm.callables import as_client
+from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher
+from karat.matching.texts import wanted_items
 
-__all__ = ["Claims", "contexts_of"]
+__all__ = ["Claims"]
 
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
@@ -100,6 +104,7 @@ class Claims(Matcher):
         _require_claims(gold)
         queries, session = gold.queries, self.session
         rankings = dict(run.rankings(policies))
+        require_texts(rankings, run.name, policies)
         # Before anything is paid for: a document without a text is an error.
         contexts = {
             query: contexts_of(rankings.get(query, []), query, policies)
@@ -107,24 +112,25 @@ class Claims(Matcher):
         }
         split = split_references(gold, session, self.questions)
         gold = split.gold
-        results, verdicts = self._judge(gold, contexts, session)
+        results, votes = self._votes(gold, contexts, session)
+        verdicts = {query: majority(row) for query, row in votes.items()}
         failures = {
-            query: verdict.failure
+            query: row[0].failure
             for query, row in verdicts.items()
-            for verdict in reversed(row)
-            if verdict.failure is not None
+            if row[0].failure is not None and all(v.failure is not None for v in row)
         }
         failures.update(split.failures)
         usage = self._usage(split, results, verdicts)
         index = {query: number for number, query in enumerate(queries)}
-        hits, items = _hits(gold, rankings, verdicts, policies)
+        hits, items = _hits(gold, rankings, verdicts, failures, policies)
         return Matches(
             hits,
             items,
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
-                *self._notices(gold, verdicts, split.failures),
+                *self._notices(gold, verdicts, failures),
+                *self._vote_notices(votes),
                 *self._long_documents(contexts),
             ),
             failures={
@@ -135,40 +141,37 @@ class Claims(Matcher):
             provenance={"judge": self._facts(split.models | results.models)},
         )
 
-    def _judge(
+    def _votes(
         self,
         gold: Gold,
         contexts: Mapping[str, Sequence[Context]],
         session: JudgeSession,
-    ) -> tuple[Results[_Verdicts], dict[str, _Verdicts]]:
-        """The results of all votes, and the verdicts of their majority by query."""
-        queries = [query for query in gold.queries if gold.claims.get(query)]
-        jobs: list[Callable[[], Conversation[_Verdicts]]] = [
+    ) -> tuple[Results[_Verdicts], dict[str, list[_Verdicts]]]:
+        """The results of all votes, and the verdicts of each vote by query."""
+        claims: dict[str, list[Item]] = {}
+        for query in gold.queries:
+            # A claim that is stated twice is asked about once.
+            first = {item.text: item for item in reversed(gold.claims.get(query, ()))}
+            if first:
+                claims[query] = [*reversed(first.values())]
+        jobs: list[Job[_Verdicts]] = [
             partial(
-                support,
-                gold.claims[query],
-                contexts[query],
-                budget=self.budget,
-                assessor=assessor,
+                support, items, contexts[query], budget=self.budget, assessor=assessor
             )
-            for query in queries
+            for query, items in claims.items()
             for assessor in range(1, self.votes + 1)
         ]
-        voters = [query for query in queries for _ in range(self.votes)]
+        voters = [query for query in claims for _ in range(self.votes)]
         results = session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
-        verdicts = {}
-        for number, query in enumerate(queries):
-            votes = [
-                tuple(
-                    Verdict(item.id, item.text, failure=vote.reason)
-                    for item in gold.claims[query]
-                )
+        votes = {}
+        for number, (query, items) in enumerate(claims.items()):
+            votes[query] = [
+                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in items)
                 if isinstance(vote, Failure)
                 else vote
                 for vote in results[number * self.votes : (number + 1) * self.votes]
             ]
-            verdicts[query] = majority(votes)
-        return results, verdicts
+        return results, votes
 
     def _usage(
         self, split: Split, results: Results[_Verdicts], judged: Collection[str]
@@ -201,9 +204,15 @@ class Claims(Matcher):
         self,
         gold: Gold,
         verdicts: Mapping[str, Sequence[Verdict]],
-        unsplit: Collection[str],
+        failures: Collection[str],
     ) -> list[Notice]:
         valid = [v for row in verdicts.values() for v in row if v.failure is None]
+        unknown = [
+            (query, verdict.failure)
+            for query, row in verdicts.items()
+            for verdict in row
+            if query not in failures and verdict.failure is not None
+        ]
         alone = (
             f"judged by {self.session.source} alone; read its reasons (--explain "
             "QUERY), and try it with karat judge --claims --probe"
@@ -212,7 +221,7 @@ class Claims(Matcher):
         without = [
             query
             for query in gold.queries
-            if not gold.claims.get(query) and query not in unsplit
+            if not gold.claims.get(query) and query not in failures
         ]
         if without:
             why = "no claims: no reference, an empty one, or no statement"
@@ -222,17 +231,42 @@ class Claims(Matcher):
         if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
-                "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
+                "karat.extend.FunctionClient(function, model=NAME) keeps its replies"
             )
             notices.append(_claims("passing", len(valid), why))
-        if self.votes > 1:
-            divided = sum(verdict.disagreement > 0 for verdict in valid)
-            share = sum(v.disagreement for v in valid) / max(1, len(valid))
-            text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
-            notices.append(
-                Notice("votes", divided, f"claims {text}", one=f"claim {text}")
-            )
+        if unknown:
+            why, reason = "no valid verdict and", f"neither way: {unknown[0][1]}"
+            text = f"claims have {why} count {reason}"
+            one = f"claim has {why} counts {reason}"
+            examples = tuple(dict.fromkeys(query for query, _ in unknown))[:3]
+            notices.append(Notice("unjudged", len(unknown), text, examples, one))
         return notices
+
+    def _vote_notices(self, votes: Mapping[str, Sequence[_Verdicts]]) -> list[Notice]:
+        """Where votes differ, are tied or have failed."""
+        if self.votes == 1:
+            return []
+        claims = [
+            ballots for row in votes.values() for ballots in zip(*row, strict=True)
+        ]
+        failed = [sum(v.failure is not None for v in ballots) for ballots in claims]
+        valid = self.votes * len(claims) - sum(failed)
+        divided = ties = differ = 0
+        for ballots in claims:
+            yes = sum(v.supported for v in ballots)
+            no = sum(v.failure is None for v in ballots) - yes
+            divided += min(yes, no) > 0
+            ties += yes == no > 0
+            differ += min(yes, no)
+        share = differ / max(1, valid)
+        text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
+        if ties:
+            verb = "counts" if ties == 1 else "count"
+            text += f"; {counted(ties, 'tie')} {verb} as not supported"
+        if any(failed):
+            claims_short = counted(sum(map(bool, failed)), "claim")
+            text += f"; {counted(sum(failed), 'vote')} failed, on {claims_short}"
+        return [Notice("votes", divided, f"claims {text}", one=f"claim {text}")]
 
     def _long_documents(
         self, contexts: Mapping[str, Sequence[Context]]
@@ -269,66 +303,35 @@ def _require_claims(gold: Gold) -> None:
     )
 
 
-def contexts_of(
-    documents: Sequence[Document], query: str, policies: Policies
-) -> list[Context]:
-    """Rank and text of each document that a judge has to read.
-
-    A text retrieved before earns nothing the second time, so it is not shown again
-    (`duplicates="keep"` shows it); documents without words support nothing.
-    """
-    contexts: list[Context] = []
-    seen: set[str] = set()
-    rank = 0
-    for position, document in enumerate(documents, 1):
-        if document.text is None:
-            raise DataError(
-                f"document {document.id!r} has no text, and a judge must read it",
-                query=query,
-                hint="give the retrieved texts in the samples, or --corpus FILE",
-            )
-        repeated = document.text in seen
-        if repeated and policies.duplicates == "error":
-            raise DataError(
-                f"rank {position} repeats a text retrieved before", query=query
-            )
-        if repeated and policies.duplicates == "collapse":
-            continue
-        rank += 1
-        if policies.depth is not None and rank > policies.depth:
-            break
-        seen.add(document.text)
-        if document.text.strip() and not (repeated and policies.duplicates == "first"):
-            contexts.append((rank, document.text))
-    return contexts
-
-
 def _hits(
     gold: Gold,
     rankings: Mapping[str, Sequence[Document]],
     verdicts: Mapping[str, Sequence[Verdict]],
+    failures: Collection[str],
     policies: Policies,
 ) -> tuple[Hits, list[str]]:
-    """A row for each rank that supports a claim, and the names of all claims."""
+    """A row for each rank that supports a claim, and the names of the claims.
+
+    A claim without a verdict is neither found nor missed: it is no item.
+    """
     rows: list[tuple[int, int, float, int]] = []
     grades: list[float] = []
     counts: list[int] = []
     names: list[str] = []
     retrieved: list[int] = []
     for index, query in enumerate(gold.queries):
-        ranks = {verdict.claim: verdict.ranks for verdict in verdicts.get(query, ())}
-        # Claims of one group are alternatives: one item, found wherever any of them is.
-        groups: dict[tuple[str, str], list[Item]] = {}
-        for item in gold.claims.get(query, ()):
-            name = ("group", item.group) if item.group else ("claim", item.id)
-            groups.setdefault(name, []).append(item)
-        counts.append(len(groups))
-        names += [name for _, name in groups]
-        for items in groups.values():
-            grade = max(item.grade for item in items)
-            supporting = {rank for item in items for rank in ranks.get(item.id, ())}
-            rows += [(index, rank, grade, len(grades)) for rank in supporting]
-            grades.append(grade)
+        by_text = {verdict.text: verdict for verdict in verdicts.get(query, ())}
+        before = len(names)
+        for item in wanted_items(gold.claims.get(query, ())):
+            judged = [by_text[text] for text in item.texts if text in by_text]
+            ranks = {rank for verdict in judged for rank in verdict.ranks}
+            failed = any(verdict.failure is not None for verdict in judged)
+            if failed and not ranks and query not in failures:
+                continue
+            rows += [(index, rank, item.grade, len(names)) for rank in ranks]
+            grades.append(item.grade)
+            names.append(item.name)
+        counts.append(len(names) - before)
         documents = rankings.get(query, ())
         collapse = policies.duplicates == "collapse"
         count = len({d.text for d in documents}) if collapse else len(documents)

@@ -11,6 +11,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import DataError, InvalidReply
 from karat.judging import prompts
+from karat.judging.contexts import BUDGET, pieces, require_texts
 from karat.judging.replies import (
     NOT_FILLED_IN,
     Answer,
@@ -21,8 +22,8 @@ from karat.judging.replies import (
     read_reason,
 )
 from karat.judging.session import JudgeSession
-from karat.judging.support import BUDGET, pieces
 from karat.llm import Stage
+from karat.reading.doors import with_texts
 
 __all__ = [
     "RELEVANT",
@@ -99,22 +100,24 @@ def pool(
         corpus: texts by document id, for runs that hold ids only.
         policies: how ties are ordered.
     """
-    texts = corpus or {}
     pooled: dict[str, dict[str, str]] = {}
-    for run in runs:
-        for query, documents in run.rankings(policies or Policies()):
+    policies = policies or Policies()
+    for given in runs:
+        run = given if corpus is None else with_texts(given, corpus)
+        rankings = dict(run.rankings(policies))
+        require_texts(rankings, run.name, policies)
+        for query, documents in rankings.items():
             row = pooled.setdefault(query, {})
             for document in documents[:k]:
                 name = document.id or document.text or ""
-                text = texts.get(name) if document.text is None else document.text
-                if text is None:
+                if document.text is None:
                     raise DataError(
                         f"document {name!r} has no text, and a judge must read it",
                         path=run.name,
                         query=query,
                         hint="--corpus FILE gives texts by document id",
                     )
-                row.setdefault(name, text)
+                row.setdefault(name, document.text)
     return pooled
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "read_numbers",
     "read_object",
     "read_reason",
+    "read_reply",
 ]
 
 T = TypeVar("T")
@@ -60,16 +61,30 @@ def ask(
     answers: list[Answer[T]] = []
     for left in reversed(range(attempts)):
         reply = yield prompt
-        answers.append(read(reply.text))
+        answers.append(read_reply(reply, read, last=not left))
         if (problem := answers[-1].problem) is None:
             break
-        if reply.cut:
-            tokens = reply.usage.completion_tokens
-            problem = "it was cut off before its end" if left else cut_off(tokens)
-            answers[-1] = replace(answers[-1], problem=problem)
         # Each repair adds to the last, so that no two attempts are the same prompt.
         prompt = prompts.repair(prompt, problem)
     return answers
+
+
+def read_reply(
+    reply: Reply, read: Callable[[str], Answer[T]], *, last: bool
+) -> Answer[T]:
+    """What can be read of a reply; if it was cut off, that is what is wrong with it.
+
+    Args:
+        reply: what the model answered.
+        read: reads its text.
+        last: whether it will not be asked for again, so that the user needs a cure.
+    """
+    answer = read(reply.text)
+    if answer.problem is None or not reply.cut:
+        return answer
+    tokens = reply.usage.completion_tokens
+    problem = cut_off(tokens) if last else "it was cut off before its end"
+    return replace(answer, problem=problem)
 
 
 def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
-from karat.data.judgements import Conversation, Failure, Prompt, Usage
+from karat.data.judgements import Failure, Prompt, Usage
 from karat.errors import IncompleteError, OfflineMissError
 from karat.llm import (
     Client,
@@ -24,6 +24,7 @@ from karat.llm import (
 from karat.llm.budget import Budget
 from karat.llm.callables import as_client
 from karat.llm.dry_run import unanswered
+from karat.llm.run_jobs import Job
 
 __all__ = ["DryRun", "JudgeSession"]
 
@@ -78,7 +79,7 @@ class JudgeSession:
 
     def run_jobs(
         self,
-        jobs: Sequence[Callable[[], Conversation[T]]],
+        jobs: Sequence[Job[T]],
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
@@ -93,7 +94,7 @@ class JudgeSession:
 
     async def arun_jobs(
         self,
-        jobs: Sequence[Callable[[], Conversation[T]]],
+        jobs: Sequence[Job[T]],
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
@@ -148,7 +149,7 @@ class DryRun(JudgeSession):
 
     async def arun_jobs(
         self,
-        jobs: Sequence[Callable[[], Conversation[T]]],
+        jobs: Sequence[Job[T]],
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
@@ -156,7 +157,7 @@ class DryRun(JudgeSession):
         del queries
         results: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
-        def follow(row: int) -> Conversation[None]:
+        def follow(row: int) -> Generator[Any, Any, None]:
             results[row] = yield from jobs[row]()
 
         rows = [partial(follow, row) for row in range(len(jobs))]

@@ -4,16 +4,30 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from karat.data.judgements import Conversation, Failure, Prompt, Reply, Usage
+from karat.data.judgements import (
+    Conversation,
+    Failure,
+    ParallelConversation,
+    Prompt,
+    Reply,
+    Usage,
+)
 from karat.data.tables import counted
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 from karat.llm.attempts import Stopped
 from karat.llm.cached_calls import CachedCalls
-from karat.llm.credentials import check_endpoint
+from karat.llm.endpoints import check_endpoint
 from karat.llm.journal import Journal, JournalWriter, ProcessLock, PromptKeys
 from karat.llm.progress import Progress
 from karat.llm.protocol import Client
@@ -22,7 +36,7 @@ from karat.llm.settings import Settings
 __all__ = ["Job", "Results", "run_jobs", "run_jobs_sync", "run_sync"]
 
 T = TypeVar("T")
-Job: TypeAlias = Callable[[], Conversation[T]]
+Job: TypeAlias = Callable[[], Conversation[T] | ParallelConversation[T]]
 # Rows from the journal take no time; others on the event loop must not wait for all.
 _ROWS_BETWEEN_YIELDS = 256
 
@@ -115,6 +129,8 @@ class _JobRunner(Generic[T]):
         self._failed = 0
         self._with_calls = 0
         self._started = time.monotonic()
+        # Also holds back the calls of a job that asks several prompts at once.
+        self._slots = asyncio.Semaphore(calls.settings.concurrency)
 
     async def run(self) -> Results[T]:
         rows = iter(range(len(self._jobs)))
@@ -156,27 +172,38 @@ class _JobRunner(Generic[T]):
                 await asyncio.sleep(0)
 
     async def _converse(self, row: int) -> T | Failure:
-        conversation = self._jobs[row]()
+        conversation: Generator[Any, Any, T] = self._jobs[row]()
         asked: list[tuple[Prompt, bytes]] = []
         replies: list[Reply] = []
         try:
             prompt = next(conversation)
             while True:
+                several = prompt if isinstance(prompt, list) else [prompt]
+                before = len(replies)
                 try:
-                    key, reply = await self._calls.reply(prompt)
+                    await self._ask(several, asked, replies)
                 except CallError as error:
                     prompt = conversation.throw(error)
                 else:
-                    asked.append((prompt, key))
-                    replies.append(reply)
-                    prompt = conversation.send(reply)
+                    new = replies[before:]
+                    prompt = conversation.send(new if several is prompt else new[0])
         except StopIteration as end:
             result: T = end.value
             return result
         except InvalidReply as error:
-            # Only the replies to the last prompt, and to the one that it repairs.
-            invalid = [key for prompt, key in asked if asked[-1][0].repairs(prompt)]
+            # By default the replies to the last prompt, and to the one it repairs.
+            invalid = [
+                key
+                for prompt, key in asked
+                if (
+                    prompt in error.prompts
+                    if error.prompts
+                    else asked[-1][0].repairs(prompt)
+                )
+            ]
             await self._calls.mark_invalid(invalid)
+            if error.result is not None:
+                return error.result  # type: ignore[return-value]
             reason = self._attempts.reason(error)
             return Failure(reason, "invalid", max(1, len(invalid)))
         except CallError as error:
@@ -188,6 +215,33 @@ class _JobRunner(Generic[T]):
             counts = (tokens.prompt_tokens, tokens.completion_tokens, len(replies))
             self._usage[row] = Usage(*counts)
             self._models.update(reply.model for reply in replies if reply.model)
+
+    async def _ask(
+        self,
+        prompts: list[Prompt],
+        asked: list[tuple[Prompt, bytes]],
+        replies: list[Reply],
+    ) -> None:
+        """Ask side by side; the first that fails is raised when all have ended."""
+        if len(prompts) == 1:
+            key, reply = await self._reply(prompts[0])
+            asked.append((prompts[0], key))
+            replies.append(reply)
+            return
+        answers = await asyncio.gather(
+            *map(self._reply, prompts), return_exceptions=True
+        )
+        for prompt, answer in zip(prompts, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                asked.append((prompt, answer[0]))
+                replies.append(answer[1])
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
+        async with self._slots:
+            return await self._calls.reply(prompt)
 
     def _count_failure(self, failure: Failure) -> None:
         self._failed += 1

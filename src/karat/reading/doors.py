@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset
-from karat.data.runs import Run
+from karat.data.runs import Document, Run
 from karat.errors import DataError
 from karat.reading.columnar.frames import is_frame, load_frame, table_records
 from karat.reading.format import open_source
@@ -27,6 +28,7 @@ __all__ = [
     "gc_paused",
     "load",
     "load_by",
+    "looks_like_id",
     "read_corpus",
     "read_gold",
     "read_run",
@@ -38,6 +40,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+_ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -189,18 +192,41 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     """
     rankings = dict(run.rankings(Policies()))
     if not isinstance(corpus, Mapping):
-        bare = (d.id for r in rankings.values() for d in r if d.text is None)
+        bare = (_bare_id(d) for r in rankings.values() for d in r)
         corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
+    # Where the corpus has any of the strings that were retrieved, they are ids.
+    are_ids = any(
+        d.id is None and d.text in corpus for r in rankings.values() for d in r
+    )
+
+    def with_text(d: Document) -> Document:
+        name = _bare_id(d)
+        if name is None or (d.id is None and not are_ids):
+            return d
+        return replace(d, id=name, text=corpus.get(name))
+
     return DocumentRun(
-        {
-            query: [
-                d if d.text is not None else replace(d, text=corpus.get(d.id or ""))
-                for d in documents
-            ]
-            for query, documents in rankings.items()
-        },
+        {query: [*map(with_text, documents)] for query, documents in rankings.items()},
         run.name,
     )
+
+
+def _bare_id(document: Document) -> str | None:
+    """The id of a document of which nothing else is known; None for the others."""
+    if document.text is None:
+        return document.id
+    bare = document.id is None and looks_like_id(document.text)
+    return document.text if bare else None
+
+
+def looks_like_id(text: str) -> bool:
+    """Whether a text is one word of ASCII and no sentence, as ids are.
+
+    Example:
+        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
+        (True, False)
+    """
+    return _ID.fullmatch(text) is not None
 
 
 def load(

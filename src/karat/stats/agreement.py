@@ -1,9 +1,10 @@
-"""Agreement of two raters: kappa, alpha, and their intervals over clusters."""
+"""Agreement of raters: kappa, alpha, and their intervals over clusters."""
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from itertools import combinations
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -16,11 +17,16 @@ from karat.stats.distributions import t_quantile
 __all__ = [
     "AgreementFigures",
     "Figure",
+    "Weights",
     "agreement_figures",
     "cohen_kappa",
     "krippendorff_alpha",
 ]
 
+Weights = Literal["equal", "linear", "quadratic"]
+"""How much a disagreement counts."""
+
+_POWERS: dict[Weights, int] = {"equal": 0, "linear": 1, "quadratic": 2}
 _LEVEL = 0.95
 _FEWEST = 3
 _ROUNDING = 1e-12
@@ -33,13 +39,14 @@ class Figure(NamedTuple):
     interval: Interval | None
 
 
-def cohen_kappa(one: Floats, other: Floats, *, quadratic: bool = False) -> float:
+def cohen_kappa(one: Floats, other: Floats, *, weights: Weights = "equal") -> float:
     """How much two raters agree beyond chance: 1 is always, 0 no more than chance.
 
     Args:
         one: grades of the first rater.
         other: grades of the second, for the same items.
-        quadratic: a disagreement counts by the square of its distance.
+        weights: how much a disagreement counts: all alike, by its distance (linear), or
+            by the square of its distance (quadratic).
 
     Returns:
         NaN where both raters give one and the same grade throughout.
@@ -48,30 +55,43 @@ def cohen_kappa(one: Floats, other: Floats, *, quadratic: bool = False) -> float
         >>> cohen_kappa(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
         0.5
     """
-    return float(_kappa(*_pair_counts(one, other), quadratic=quadratic))
+    return float(_kappa(*_pair_counts(one, other), weights=weights))
 
 
-def krippendorff_alpha(one: Floats, other: Floats) -> float:
-    """Agreement of two raters on grades that have an order, beyond chance.
+def krippendorff_alpha(*raters: Floats) -> float:
+    """Agreement of two or more raters on grades that have an order, beyond chance.
 
-    The distance of two grades grows with the number of labels between them, so it
-    does not matter how the grades are numbered. NaN where all labels are the same.
+    NaN stands for a grade that a rater did not give. The distance of two grades grows
+    with the number of labels between them, so it does not matter how the grades are
+    numbered. The result is NaN where all labels are the same.
 
     Example:
         >>> round(krippendorff_alpha(np.array([0, 1, 2]), np.array([0, 1, 2])), 3)
         1.0
     """
-    _, counts = _pair_counts(one, other)
-    return float(_alpha(counts))
+    ratings = np.array(raters, float)
+    if len(ratings) < 2 or not ratings.size:  # noqa: PLR2004
+        raise DataError("agreement takes two raters, and grades by both")
+    given = ~np.isnan(ratings)
+    grades = np.unique(ratings[given])
+    index = np.searchsorted(grades, np.where(given, ratings, 0))
+    raters_of = given.sum(axis=0)
+    counts = np.zeros((len(grades), len(grades)))
+    for one, other in combinations(range(len(ratings)), 2):
+        both = given[one] & given[other]
+        pairs = (index[one][both], index[other][both])
+        np.add.at(counts, pairs, 1 / (raters_of[both] - 1))
+    return float(_alpha(counts)) if counts.any() else float("nan")
 
 
 # Each figure reads one table of pairs of grades, or a stack of them: intervals are made
 # from the tables that each leave out one cluster.
 
 
-def _kappa(grades: Floats, counts: Floats, *, quadratic: bool) -> Floats:
-    distance = np.subtract.outer(grades, grades) ** 2
-    weight = distance if quadratic else (distance > 0).astype(float)
+def _kappa(grades: Floats, counts: Floats, *, weights: Weights) -> Floats:
+    distance = np.abs(np.subtract.outer(grades, grades))
+    weight = distance ** _POWERS[weights]
+    weight[distance == 0] = 0
     expected = counts.sum(-1)[..., :, None] * counts.sum(-2)[..., None, :]
     chance = (weight * expected).sum((-2, -1)) / counts.sum((-2, -1))
     return _beyond_chance(chance, (weight * counts).sum((-2, -1)))
@@ -145,8 +165,8 @@ def agreement_figures(one: Floats, other: Floats, cluster: Ints) -> AgreementFig
     equal = mean_interval(same, binary=True, clusters=cluster)
     return AgreementFigures(
         Figure(float(same.mean()), equal),
-        figure(partial(_kappa, grades, quadratic=False)),
-        figure(partial(_kappa, grades, quadratic=True)),
+        figure(partial(_kappa, grades, weights="equal")),
+        figure(partial(_kappa, grades, weights="quadratic")),
         figure(_alpha),
     )
 

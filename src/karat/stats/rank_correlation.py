@@ -5,7 +5,7 @@ import numpy as np
 from karat.data.arrays import Floats
 from karat.data.scores import Interval
 
-__all__ = ["kendall_tau", "kendall_tau_interval"]
+__all__ = ["kendall_tau", "kendall_tau_interval", "spearman_rho"]
 
 _DRAWS = 2000
 _SEED = 20240229
@@ -26,6 +26,28 @@ def kendall_tau(one: Floats, other: Floats) -> float:
     second = np.sign(np.subtract.outer(other, other))[upper]
     ordered = np.count_nonzero(first) * np.count_nonzero(second)
     return float((first * second).sum() / ordered**0.5) if ordered else float("nan")
+
+
+def spearman_rho(one: Floats, other: Floats) -> float:
+    """The correlation of the ranks that two scorings give, from -1 to 1.
+
+    Equal scores share the mean of their ranks. NaN where one scoring has no order.
+
+    Example:
+        >>> spearman_rho(np.array([0.1, 0.2, 0.3]), np.array([0.3, 0.9, 0.4]))
+        0.5
+    """
+    first, second = _mean_ranks(one), _mean_ranks(other)
+    first, second = first - first.mean(), second - second.mean()
+    spread = float((first**2).sum() * (second**2).sum()) ** 0.5
+    return float((first * second).sum() / spread) if spread else float("nan")
+
+
+def _mean_ranks(values: Floats) -> Floats:
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    ranks: Floats = (last - (counts - 1) / 2)[index]
+    return ranks
 
 
 def kendall_tau_interval(one: Floats, other: Floats) -> Interval | None:

@@ -12,15 +12,17 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from karat.data.gold import Item
-from karat.data.judgements import Conversation, Failure
+from karat.data.judgements import Failure
 from karat.data.verdicts import Verdict
 from karat.errors import DataError
+from karat.judging.contexts import Context
 from karat.judging.grading import RELEVANT, Pool, allow_failures, grade_pool
 from karat.judging.probe.prompts import ATTACKS, Goal, controls
 from karat.judging.probe.report import GRADE, Attempt, ProbeReport
 from karat.judging.session import JudgeSession
-from karat.judging.support import Context, majority, support
+from karat.judging.support import majority, support
 from karat.llm import Stage
+from karat.llm.run_jobs import Job
 
 __all__ = ["PASSAGES", "probe_claims", "probe_grader"]
 
@@ -185,7 +187,7 @@ def _judge_all(
     cases: Sequence[_Case], *, session: JudgeSession, votes: int
 ) -> list[_Verdicts | Failure]:
     """The verdicts on each text, alone beside its claims."""
-    jobs: list[Callable[[], Conversation[_Verdicts]]] = [
+    jobs: list[Job[_Verdicts]] = [
         partial(support, case.claims, [(1, case.text)], assessor=assessor)
         for case in cases
         for assessor in range(1, votes + 1)

@@ -97,7 +97,7 @@ def test_what_cannot_be_seen_is_trusted_in_this_process_only(code: str) -> None:
 
 
 def test_a_judge_that_nobody_finds_again_is_told(tmp_path: Path) -> None:
-    sample = {"id": "q", "contexts": ["a"], "claims": ["b"]}
+    sample = {"id": "q", "contexts": ["A."], "claims": ["b"]}
     reply = '{"verdicts": [{"claim": 1, "alone": [], "parts": [], "complete": false}]}'
     kept = Settings(journal=tmp_path / "journal.sqlite")
     for judge, expected in (
