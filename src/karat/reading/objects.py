@@ -7,7 +7,7 @@ is left to the loaders that read anything.
 
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from math import isfinite
