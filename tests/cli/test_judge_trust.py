@@ -146,7 +146,7 @@ def test_mistakes_are_found_before_a_call_is_paid_for(
     assert server.requests == []
 
 
-@pytest.mark.parametrize("option", ["--agreement", "--gold"])
+@pytest.mark.parametrize("option", ["--gold"])
 def test_claims_have_no_grades_to_compare(
     karat: Karat, server: FaultServer, option: str
 ) -> None:
