@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 import dicts
+import fusion
 import judging
 import lists
 import parquet
@@ -23,6 +24,7 @@ _BENCHES: dict[str, ModuleType] = {
     "scaling": scaling,
     "judging": judging,
     "significance": significance,
+    "fusion": fusion,
 }
 _LONG = ("marco", "large")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
+    from karat.fusion import complementarity, fuse, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.results.evaluation import Evaluation
@@ -34,14 +35,17 @@ __all__ = [
     "Run",
     "__version__",
     "aevaluate",
+    "complementarity",
     "evaluate",
     "explain",
+    "fuse",
     "leaderboard",
     "load",
     "read_corpus",
     "read_gold",
     "read_run",
     "read_samples",
+    "search_weights",
 ]
 
 _HOMES = {
@@ -53,14 +57,17 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
+    "complementarity": "karat.fusion",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
+    "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "search_weights": "karat.fusion",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

@@ -63,7 +63,7 @@ def evaluate(  # noqa: PLR0913
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
         judge: who says which document supports which claim, for `context_recall` and
             `recall[claims]`: the name of a model, a function from prompt to reply, a
-            client, or `karat.judging.Claims(client, ...)` to say more.
+            client, or `karat.extend.Claims(client, ...)` to say more.
         k: what the letter in `recall@k` means for samples that do not say (else 5).
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.

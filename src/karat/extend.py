@@ -190,10 +190,10 @@ __all__ = [
 
 _HOMES = {
     "karat.data.arrays": "Bools Floats Ints count_by place_by ratio running_sum sum_by",
-    "karat.results.scores": "MetricScores",
     "karat.data.gold": "Item Span",
     "karat.data.hits": "Credits Hits",
     "karat.data.judgements": "Conversation Prompt Reply",
+    "karat.data.matches": "Matches",
     "karat.data.policies": "Duplicates Extra Missing Policies Precision Ties Undefined "
     "policies_for",
     "karat.data.queries": "Dataset Query",
@@ -208,7 +208,6 @@ _HOMES = {
     "karat.judging.replies": "NOT_FILLED_IN is_blank read_object",
     "karat.llm": "JOURNAL Client Settings run_sync",
     "karat.matching.fuzzy": "Fuzzy",
-    "karat.data.matches": "Matches",
     "karat.matching.matcher": "Matcher",
     "karat.matching.normaliser": "fold",
     "karat.matching.pairwise": "TextMatcher",
@@ -222,6 +221,7 @@ _HOMES = {
     "karat.reading.streams": "Source open_binary",
     "karat.reading.syntax.yaml_text": "decode_yaml",
     "karat.reports": "Report",
+    "karat.results.scores": "MetricScores",
 }
 """Where names come from; `public=name` where they are called otherwise there."""
 

@@ -410,7 +410,7 @@ def test_judging_without_what_it_needs_is_a_sentence(
 def test_a_missing_key_is_a_sentence_that_says_what_to_set(
     karat: Karat, samples: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("openai")
+    pytest.importorskip("httpx")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     done = karat("evaluate", samples, *JUDGED)

@@ -117,14 +117,16 @@ def test_every_line_of_a_trec_file_is_checked(karat: Karat, folder: Path) -> Non
     assert "more problems after these 1" in few.err
 
 
-def test_duplicates_of_a_run_alone_are_told(karat: Karat, folder: Path) -> None:
+def test_ties_and_duplicates_of_a_run_alone_are_told(
+    karat: Karat, folder: Path
+) -> None:
     (folder / "odd.run").write_text(
         "q1 Q0 a 1 3.0 x\nq1 Q0 b 2 2.0 x\nq1 Q0 c 3 2.0 x\nq1 Q0 a 4 1.0 x\n"
     )
     done = karat("validate", "odd.run")
     assert done.code == 0
-    assert "  ties: " not in done.out
-    assert "  duplicates: 1 " in done.out
+    assert "  ties: 2 documents share their score" in done.out
+    assert "  duplicates: 1 document was retrieved" in done.out
     (folder / "odd.qrels").write_text("q1 0 c 1\n")
     done = karat("validate", "odd.run", "--gold", "odd.qrels")
     assert "  ties: 1 " in done.out

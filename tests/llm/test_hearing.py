@@ -318,6 +318,20 @@ def test_when_one_call_is_asked_to_wait_no_other_starts(
     assert len([seconds for seconds in waits if seconds >= 20]) >= 30
 
 
+def test_a_long_wait_is_announced_once(
+    how: Callable[..., Settings],
+    waits: list[float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = Scripted(failing(1, Transient("busy", 540, alive=True)))
+    assert run_jobs_sync(jobs(4), client, how()) == right(4)
+    assert max(waits) >= 540
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "http://127.0.0.1:1/v1 asks to wait for 9 min; nothing is asked until then"
+    )
+
+
 def test_a_very_long_retry_after_stops_the_hearing(
     how: Callable[..., Settings],
 ) -> None:
@@ -404,7 +418,8 @@ def test_a_full_disk_stops_and_loses_only_what_was_under_way(
     with monkeypatch.context() as small:
         small.setattr(schema, "_PRAGMAS", (*pragmas, "max_page_count=24"))
         client = Scripted()
-        with pytest.raises(IncompleteError, match="is the disk full"):
+        lost = r"is the disk full\?\); \d+ repl(y|ies) paid for could not be kept"
+        with pytest.raises(IncompleteError, match=lost):
             run_jobs_sync(jobs(2000), client, how())
     paid = client.calls.total()
     assert 10 < paid < 2000

@@ -121,6 +121,18 @@ def test_nobody_else_may_read_it_and_git_does_not_see_it(tmp_path: Path) -> None
     assert set(files.values()) == {0o600}
 
 
+def test_a_folder_behind_a_link_is_left_as_it_is(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    elsewhere.chmod(0o755)
+    (tmp_path / ".karat").symlink_to(elsewhere)
+    with Journal(tmp_path / ".karat" / "journal.sqlite"):
+        pass
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
+    assert not (elsewhere / ".gitignore").exists()
+    assert stat.S_IMODE((elsewhere / "journal.sqlite").stat().st_mode) == 0o600
+
+
 def test_without_texts_it_keeps_hashes_and_replies_only(tmp_path: Path) -> None:
     plain, secret = tmp_path / "plain.sqlite", tmp_path / "secret.sqlite"
     for path, no_text in ((plain, False), (secret, True)):
@@ -179,6 +191,14 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         ("https://a.example/team", "https://a.example/teamster/v1", False),
         ("https://a.example/team", "https://a.example/team/../other", False),
         ("https://a.example", "http://a.example/v1", False),
+        ("https://a.example/team", "https://a.example/team/%2e%2e/other", False),
+        ("https://a.example/team", "https://a.example/team/%252E%252e/other", False),
+        ("https://a.example/team", "https://a.example/team/./v1", False),
+        ("a.example", "http://a.example/v1", False),
+        ("a.example", "https://a.example./v1", True),
+        ("http://a.example", "http://a.example/v1", True),
+        ("localhost", "http://localhost:11434/v1", True),
+        ("proxy", "https://proxy/v1", False),
         ("b.example, a.example", "https://A.example:443/v1", True),
         ("", "https://a.example/v1", False),
         ("a.example", "python:module.function", False),

@@ -15,7 +15,7 @@ from karat.errors import ParameterError
 from karat.llm import Prices, Progress, Settings, Transient, run_jobs_sync
 from karat.llm.budget import estimate_usage
 from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter
-from tests.llm.judges import Scripted, jobs
+from tests.llm.judges import SCHEMA, Scripted, jobs
 
 
 @given(st.integers(1, 10_000))
@@ -132,7 +132,7 @@ def test_an_answer_that_was_lost_on_the_way_counts_as_paid(
     )
     run_jobs_sync(jobs(1), client, settings)
     (user,) = client.calls
-    ahead = estimate_usage(Prompt("Grade each number.", user))
+    ahead = estimate_usage(Prompt("Grade each number.", user, SCHEMA))
     expected = tokens(ahead.prompt_tokens + ahead.completion_tokens)
     assert told[-1].prompt_tokens + told[-1].completion_tokens == expected
     assert told[-1].cost == pytest.approx(expected / 1e6)

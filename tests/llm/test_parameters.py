@@ -151,7 +151,7 @@ def test_a_model_that_only_thought_is_not_asked_again_and_again(tmp_path: Path) 
         assert len(server.requests) == 1
     assert found == Failure(
         "the reply was cut off at 4,096 tokens before it said anything; --max-tokens "
-        "allows more, and asks all again",
+        "allows more, and pays again only for what was cut off",
         "refused",
     )
 
@@ -170,7 +170,15 @@ def test_a_reply_cut_off_twice_fails_with_what_to_do_then_and_ever_after(
         first = run_jobs_sync([lambda: split(None, "Bread rises.")], client, settings)
         again = run_jobs_sync([lambda: split(None, "Bread rises.")], client, settings)
         asked = [request["messages"][1]["content"] for request in server.requests]
-    assert first == again == [Failure(f"{SENTENCE}, and asks all again", "invalid", 2)]
+    assert (
+        first
+        == again
+        == [
+            Failure(
+                f"{SENTENCE}, and pays again only for what was cut off", "invalid", 2
+            )
+        ]
+    )
     assert len(asked) == 2
     assert "could not be used: it was cut off before its end." in asked[1]
 

@@ -228,7 +228,7 @@ def test_an_environment_that_no_connection_can_have_is_said_to_be_so(
         monkeypatch.delenv(other)
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=sentence):
-        ask(OpenAIClient("tiny", "http://127.0.0.1:1/v1"))
+        ask(OpenAIClient("tiny", "http://models.invalid/v1"))
 
 
 def test_a_socks_proxy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,37 @@ def test_a_socks_proxy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
     monkeypatch.delenv("all_proxy", raising=False)
     with pytest.raises(UsageError, match="needs the package socksio"):
-        ask(OpenAIClient("tiny", "http://127.0.0.1:1/v1"))
+        ask(OpenAIClient("tiny", "http://models.invalid/v1"))
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed", "proxied"),
+    [
+        ("http://models.invalid/v1", None, True),
+        ("http://models.invalid/v1", "http://models.invalid", False),
+        ("http://models.invalid/v1", "http://models.invalid, proxy", True),
+        ("http://127.0.0.1:1/v1", None, False),
+        ("http://localhost:1/v1", "localhost, proxy", False),
+    ],
+)
+def test_a_proxy_is_used_only_where_it_may_be(
+    url: str,
+    allowed: str | None,
+    proxied: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    if allowed is not None:
+        monkeypatch.setenv("KARAT_ALLOWED_ENDPOINTS", allowed)
+    with FaultServer(answer=answering(200, completion("by proxy"))) as server:
+        monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+        if proxied:
+            assert ask(OpenAIClient("tiny", url)).text == "by proxy"
+        else:
+            with pytest.raises(Refused, match="cannot reach"):
+                ask(OpenAIClient("tiny", url))
+        assert len(server.requests) == proxied
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_documents_without_text_are_an_error_that_says_which() -> None:
         matched("chunk", run, Gold(passages=gold.passages, documents={"a": {"1": 1.0}}))
     sentence = str(caught.value)
     assert "2 retrieved documents of 1 query have no text" in sentence
-    assert "a (2)" in sentence
+    assert "compares texts: a;" in sentence
     assert "--force" in sentence
 
 

@@ -389,7 +389,7 @@ def test_notices_count_and_name_what_was_seen() -> None:
         "duplicates": 1,
         "extra": 1,
     }
-    assert seen["ties"].examples == ("q (1)",)
+    assert seen["ties"].examples == ("q",)
     assert seen["extra"].examples == ("p",)
 
 

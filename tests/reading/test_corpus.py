@@ -141,3 +141,10 @@ def test_only_the_texts_that_are_wanted_are_kept(tmp_path: Path) -> None:
     path.write_text(LINES)
     assert read_corpus(path, ids={"2", "9"}) == {"2": "Oats."}
     assert repr(read_corpus(path)) == "Corpus of 2 documents from corpus.jsonl"
+
+
+def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_text("q1 Q0 d1 1 1 t\n")
+    with pytest.raises(FormatError, match="the format trec_run, which holds no texts"):
+        read_corpus(path)

@@ -219,6 +219,6 @@ def test_warnings_do_not_depend_on_the_format(save: Save) -> None:
         for run in (save("a.csv", table), frame, frame.to_dict("records"))
     ]
     assert warnings[0] == warnings[1] == warnings[2]
-    assert warnings[0][0].startswith("1 document shares a score with another; ordered")
+    assert any(w.startswith("1 relevant document shares its") for w in warnings[0])
     scored = karat.evaluate(save("b.csv", text), gold=gold, metrics="rr")
-    assert [w.kind for w in scored.warnings] == ["ties", "extra"]
+    assert {w.kind for w in scored.warnings} == {"ties", "extra"}

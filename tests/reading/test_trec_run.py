@@ -151,7 +151,7 @@ def test_a_document_listed_twice(
     assert found.rank.tolist() == ranks
     assert found.retrieved.tolist() == [retrieved]
     assert [(n.kind, n.count, n.examples) for n in found.notices] == [
-        ("duplicates", 1, ("q (1)",))
+        ("duplicates", 1, ("q",))
     ]
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.ending import admit, conclude
+from karat.cli.ending import admit, conclude, gate_results, read_gates
 from karat.cli.inputs import check_references, read_gold, read_runs
 from karat.cli.options import (
     existing,
+    gate_options,
     judge_options,
     mapping_option,
     policy_options,
@@ -22,7 +23,6 @@ from karat.data.policies import policies_for
 from karat.data.queries import Dataset
 from karat.errors import ParameterError
 from karat.explanation import explain
-from karat.gates import gate_failures, read_gate
 from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric, split_metrics
@@ -78,11 +78,11 @@ _SCORING = (
 @click.option("--by", metavar="COLUMN", help="Split one table into systems.")
 @click.option("--slice", type=click.Choice(["tag"]), help="Also show means by tag.")
 @click.option("--explain", metavar="QUERY", help="Work one query out, rank by rank.")
+@gate_options
 @click.option(
-    "--fail-under",
-    multiple=True,
-    metavar="METRIC=VALUE",
-    help="Exit 1 when a mean is below the value; may be repeated.",
+    "--baseline",
+    metavar="FILE",
+    help="A saved evaluation that drops are measured from; default: the pinned one.",
 )
 @click.option(
     "-o",
@@ -117,7 +117,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     outputs = outputs_of(options, paths)
-    gates = [read_gate(text) for text in options["fail_under"]]
+    gates = read_gates(options)
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
     judge = _judge(options)
     gold = read_gold(options, paths)
@@ -139,8 +139,8 @@ def command(**options: Any) -> None:
         return
     report(board, outputs, options)
     kinds = judge.session.failed if judge else ()
-    failures = gate_failures(gates, board.values())
-    conclude(board.values(), failures, len(gates), allowed, kinds)
+    results = gate_results(gates, board.values(), options)
+    conclude(board.values(), results, options, allowed, kinds)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:

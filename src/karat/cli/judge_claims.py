@@ -28,7 +28,7 @@ from karat.judging import (
 from karat.judging.claim_agreement import ClaimAgreement, save_calibration
 from karat.judging.contexts import contexts_of
 from karat.judging.probe import PASSAGES, ProbeReport
-from karat.reading.doors import load, read_corpus, with_texts
+from karat.reading.doors import load, with_texts
 from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.terminal import show
@@ -52,8 +52,7 @@ def judge_claims(
         raise UsageError("--claims takes one file of samples at a time")
     (samples,) = loaded
     if options["corpus"] is not None and samples.run is not None:
-        texts = read_corpus(options["corpus"])
-        samples = replace(samples, run=with_texts(samples.run, texts))
+        samples = replace(samples, run=with_texts(samples.run, options["corpus"]))
     agreement = _agreement(samples.run, session, options)
     if agreement is not None and not targets and not options["probe"]:
         # Whoever only compares has claims by people, and nothing to split.

@@ -42,6 +42,7 @@ def open_session(options: Mapping[str, Any]) -> JudgeSession:
         options["model"],
         base_url=options["base_url"],
         parameters=_parameters(options),
+        headers=dict(options["headers"]),
     )
     prices = None if options["prices"] is None else Prices.read(options["prices"])
     if options["max_cost"] is not None and prices is None:

@@ -1,7 +1,9 @@
 """`karat validate`: check files, and say what is wrong with them and where."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,7 +14,7 @@ from karat.cli.settings import Command
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.runs import Notice, Run
+from karat.data.runs import Document, Notice, Run
 from karat.data.tables import counted
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
@@ -138,14 +140,30 @@ def _remarks(loaded: Dataset) -> Iterator[str]:
         yield counted(len(tags), "tag")
 
 
-def _noticed(run: Run | None) -> Iterable[Notice]:
+def _noticed(run: Run | None) -> Iterator[Notice]:
     """Ties and duplicates of a run without gold; with gold, its evaluation tells."""
     if run is None:
-        return ()
-    nothing = {query: dict[str, float]() for query in run.queries()}
-    located = run.locate(nothing, judged=True, policies=Policies())
-    seen = (*run.notices(nothing, Policies()), *located.notices)
-    return {notice.kind: notice for notice in seen}.values()
+        return
+    policies = Policies()
+    # What may be relevant is counted: here, all documents that are like another.
+    labels = {
+        query: dict.fromkeys(_alike(documents), 1.0)
+        for query, documents in run.rankings(policies)
+    }
+    for notice in run.locate(labels, judged=True, policies=policies).notices:
+        text, one = (t.removeprefix("relevant ") for t in (notice.text, notice.one))
+        yield replace(notice, text=text, one=one)
+
+
+def _alike(documents: Sequence[Document]) -> list[str]:
+    """Those that share their id or their score with another."""
+    ids = [(d.text or "") if d.id is None else d.id for d in documents]
+    scores = [document.score for document in documents]
+    often = Counter(ids)
+    shared = Counter(scores)
+    shared[None] = 0
+    pairs = zip(ids, scores, strict=True)
+    return [name for name, score in pairs if often[name] > 1 or shared[score] > 1]
 
 
 def _check_pair(loaded: Dataset, gold: Dataset | None) -> int:

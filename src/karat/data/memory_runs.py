@@ -16,13 +16,12 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
-from karat.data.identity import as_id
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Run, run_notices
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
-__all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
+__all__ = ["DocumentRun", "RankedRun", "ScoredRun", "as_id"]
 
 R = TypeVar("R", bound=Collection[Any])
 Scores = Mapping[str, float]
@@ -31,12 +30,36 @@ Scores = Mapping[str, float]
 _FEW = 8
 
 
+def as_id(value: object, what: str = "document id", query: object = None) -> str:
+    """The id as text. Whole numbers are written out; anything else is refused.
+
+    Example:
+        >>> as_id(7)
+        '7'
+    """
+    if isinstance(value, str):
+        return value
+    # NumPy's integers are not ints, but index like them.
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return str(value.__index__())
+    raise DataError(
+        f"{what} must be a string or an integer, "
+        f"got {type(value).__name__} {value!r:.60}",
+        query=query,
+    )
+
+
 class _MemoryRun(Run, Generic[R]):
     """A run held as `{query: ranking}`."""
 
     def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
         self._rankings = rankings
         self.name = name
+
+    @property
+    def by_query(self) -> Mapping[str, R]:
+        """The rankings as they were given."""
+        return self._rankings
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""

@@ -74,8 +74,7 @@ class Located:
         grade: its label.
         retrieved: documents retrieved for each labelled query; -1 when it is missing.
         extra: number of queries of the run without labels.
-        item: number of the label of each row, counted over all labels in order; None
-            only when no two rows share one.
+        item: number of the label of each row, counted over all labels in order.
         distinct: whether no two rows share a label.
         notices: all that is to be said of the run.
     """

@@ -91,7 +91,7 @@ def _count_in_ties(
             equals[score].append(document)
     if policies.ties == "trec":
         for documents in equals.values():
-            documents.sort(reverse=True)
+            documents.sort(key=str, reverse=True)
     return {d: place for ds in equals.values() for place, d in enumerate(ds)}
 
 

@@ -238,7 +238,7 @@ class Claims(Matcher):
         if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
-                "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
+                "karat.extend.FunctionClient(function, model=NAME) keeps its replies"
             )
             notices.append(_claims("passing", len(valid), why))
         if unknown:

@@ -19,6 +19,7 @@ __all__ = ["Attempts", "Stopped"]
 
 log = logging.getLogger("karat")
 _MAX_RETRY_AFTER = 600
+_LONG_WAIT = 60
 # Seconds between two checks whether the budget allows another call.
 _POLL_SECONDS = 0.05
 # No reply has this many tokens; SQLite could not store much more.
@@ -59,8 +60,10 @@ class Attempts:
         # A call that cannot be stopped has no time limit.
         stoppable = getattr(client, "stoppable", True)
         self._timeout = settings.timeout if stoppable else None
-        # The budget reserves the cost of the longest reply.
-        self._reserved = settings.reply_tokens or max_reply_tokens(client)
+        self._max_reply_tokens = max_reply_tokens(client)
+        # The longest reply so far to prompts of each name.
+        self._longest_replies: dict[str, int] = {}
+        self._cut_off: set[bytes] = set()
         self._prepare: Callable[[], None] | None = getattr(client, "prepare", None)
         self._preparing = asyncio.Lock()
 
@@ -74,39 +77,66 @@ class Attempts:
             Stopped: the run stops before; it holds the last failure, if any.
         """
         problem: Transient | None = None
-        attempts = 0
+        attempts, billed = 0, Usage()
+        expected = estimate_usage(prompt, self._settings.reply_tokens)
         while True:
             try:
-                probe = await self._begin(prompt)
+                probe, reserved = await self._begin(prompt.name, expected)
             except Stopped:
                 if problem is None:
                     raise
-                raise Stopped(self._failed("transient", problem, attempts)) from None
+                entry = self._failed("transient", problem, attempts, billed)
+                raise Stopped(entry) from None
             attempts += 1
             try:
-                reply = await self._once(prompt)
+                reply = await self._once(prompt, expected, reserved)
             except Refused as error:
                 self._breaker.succeeded()
+                self._count_cut_off(key, error.tokens, cut=error.cut)
                 if error.always:
                     self.stop(Refused(self.reason(error), always=True))
                     raise Stopped from None
-                return self._failed("refused", error, attempts)
+                billed += Usage(*error.tokens or (0, 0))
+                return self._failed("refused", error, attempts, billed)
             except Transient as error:
                 problem = error
+                billed += Usage(*error.tokens or (0, 0))
             else:
                 self._breaker.succeeded()
-                text = storable(reply.text)
-                facts = (reply.usage, reply.id, reply.model, reply.cut)
-                return Entry("ok", text, attempts, *facts)
+                usage = reply.usage
+                tokens = (usage.prompt_tokens, usage.completion_tokens)
+                self._count_cut_off(key, tokens, cut=reply.cut)
+                facts = (usage, reply.id, reply.model, reply.cut)
+                return Entry("ok", storable(reply.text), attempts, *facts)
             self._record_failure(None if suspect else key, problem, probe=probe)
             if self._breaker.open and not suspect:
                 continue
             if attempts >= self._settings.max_attempts:
-                return self._failed("transient", problem, attempts)
+                return self._failed("transient", problem, attempts, billed)
             await self.wait(self._backoff.wait(attempts, problem.retry_after))
 
-    def _failed(self, status: str, error: CallError, attempts: int) -> Entry:
-        return Entry(status, self.reason(error), attempts, cause=error.__cause__)
+    def _failed(
+        self, status: str, error: CallError, attempts: int, usage: Usage
+    ) -> Entry:
+        reason = self.reason(error)
+        return Entry(status, reason, attempts, usage, cause=error.__cause__)
+
+    def _count_cut_off(
+        self, key: bytes, tokens: tuple[int, int] | None, *, cut: bool
+    ) -> None:
+        """Stop when the replies to several prompts in a row were cut off."""
+        if not cut:
+            self._cut_off.clear()
+            return
+        self._cut_off.add(key)
+        if (count := len(self._cut_off)) >= self._settings.patience:
+            at = f" at {tokens[1]:,} tokens" if tokens and tokens[1] else ""
+            self.stop(
+                IncompleteError(
+                    f"{count} replies in a row were cut off{at}; raise --max-tokens, "
+                    "which pays again only for what was cut off"
+                )
+            )
 
     def reason(self, error: CallError) -> str:
         """Why there is no answer, without secrets and, with `no_text`, texts."""
@@ -120,26 +150,43 @@ class Attempts:
         self._stopped.set()
         self._breaker.release_all()
 
-    async def _begin(self, prompt: Prompt) -> bool:
-        """Wait until a call may be made; returns whether it is a probe."""
+    async def _begin(self, name: str, expected: Usage) -> tuple[bool, Usage]:
+        """Wait until a call may be made, and reserve its cost.
+
+        Args:
+            name: the name of the prompt.
+            expected: the tokens that a call is expected to use.
+
+        Returns:
+            Whether the call is a probe, and the tokens that are reserved for it.
+        """
+        await self._prepare_client()
         probe = await self._breaker.admit()
         await self.wait(self._rate.reserve())
-        reserved = estimate_usage(prompt, self._reserved)
-        while self.problem is None and self.budget.must_wait(reserved):
-            # Calls under way reserve more than they will cost.
+        while self.problem is None:
+            reserved = Usage(expected.prompt_tokens, self._reply_limit(name))
+            refusal = self.budget.refusal(reserved)
+            if refusal is not None and not self.budget.must_wait():
+                if name not in self._longest_replies:
+                    # A reply is hardly ever as long as it may be; a single one tells.
+                    reserved = expected
+                    refusal = self.budget.refusal(reserved)
+                if refusal is not None:
+                    self.stop(IncompleteError(refusal))
+            if refusal is None:
+                self.budget.begin(reserved)
+                return probe, reserved
             await self.wait(_POLL_SECONDS)
-        if self.problem is None and (refusal := self.budget.refusal(reserved)):
-            self.stop(IncompleteError(refusal))
-        if self.problem is not None:
-            raise Stopped
-        return probe
+        raise Stopped
 
-    async def _once(self, prompt: Prompt) -> Reply:
-        expected = estimate_usage(prompt, self._settings.reply_tokens)
-        reserved = estimate_usage(prompt, self._reserved)
+    def _reply_limit(self, name: str) -> int:
+        """The tokens to reserve for a reply: the longest so far, or the limit."""
+        if self._settings.reply_tokens is not None:
+            return self._settings.reply_tokens
+        return self._longest_replies.get(name, self._max_reply_tokens)
+
+    async def _once(self, prompt: Prompt, expected: Usage, reserved: Usage) -> Reply:
         used: Usage | None = None
-        await self._prepare_client()
-        self.budget.begin(reserved)
         try:
             async with asyncio.timeout(self._timeout):
                 reply = await self._client.complete(prompt)
@@ -148,20 +195,26 @@ class Attempts:
                 # The server does not count: use the estimate.
                 reply = replace(reply, usage=expected)
             used = reply.usage
-            if self._settings.reply_tokens is None:
-                self._reserved = max(self._reserved, used.completion_tokens)
         except TimeoutError:
             used = expected
             raise Transient(
                 f"{self._client.endpoint} gave no answer within "
                 f"{self._settings.timeout:g} s",
                 paid=True,
+                tokens=(used.prompt_tokens, used.completion_tokens),
             ) from None
-        except Transient as error:
-            used = expected if error.paid else None
+        except CallError as error:
+            if error.tokens is None and isinstance(error, Transient) and error.paid:
+                error.tokens = (expected.prompt_tokens, expected.completion_tokens)
+            if error.tokens is not None:
+                used = Usage(*error.tokens)
             raise
         finally:
             self.budget.settle(reserved, used)
+            if used is not None:
+                longest = self._longest_replies.get(prompt.name, 0)
+                size = max(longest, used.completion_tokens)
+                self._longest_replies[prompt.name] = size
         return reply
 
     async def _prepare_client(self) -> None:
@@ -189,8 +242,12 @@ class Attempts:
         if wait is not None and wait > _MAX_RETRY_AFTER:
             reason = f"{self._client.endpoint} asks to come back in {wait / 60:.0f} min"
             self.stop(IncompleteError(reason))
-        elif wait is not None:
-            self._rate.pause(wait)
+        elif wait is not None and self._rate.pause(wait) and wait >= _LONG_WAIT:
+            log.warning(
+                "%s asks to wait for %.0f min; nothing is asked until then",
+                self._client.endpoint,
+                wait / 60,
+            )
         if self._breaker.broken:
             self.stop(
                 IncompleteError(

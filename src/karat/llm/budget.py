@@ -1,11 +1,13 @@
 """Tokens and cost of calls: estimated before, counted and limited during a run."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Real
+from typing import Any
 
-from karat.data.judgements import Prompt, Usage
+from karat.data.judgements import Prompt, Schema, Usage
 from karat.data.tables import counted
 from karat.errors import ParameterError
 from karat.llm.protocol import Client
@@ -16,7 +18,7 @@ BYTES_PER_TOKEN = 4
 TOKENS_PER_CALL = 16
 REPLY_TOKENS = 256
 _MILLION = 1_000_000
-_LIMITS = ("max_tokens", "max_completion_tokens")
+REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +78,23 @@ def tokens_of(text: str) -> int:
 
 
 def estimate_usage(prompt: Prompt, reply_tokens: int | None = None) -> Usage:
-    """The tokens a call is expected to use, before it is made."""
+    """The tokens a call is expected to use; the schema of its reply is sent too."""
     sent = tokens_of(prompt.system) + tokens_of(prompt.user) + TOKENS_PER_CALL
+    if prompt.schema is not None:
+        sent += tokens_of(schema_text(prompt.schema))
     return Usage(sent, REPLY_TOKENS if reply_tokens is None else reply_tokens)
+
+
+def schema_text(schema: Mapping[str, Any] | None) -> str:
+    """A JSON schema as it is sent."""
+    if isinstance(schema, Schema):
+        return schema.text
+    return json.dumps(schema, default=dict)
 
 
 def max_reply_tokens(client: Client) -> int:
     """The most tokens that a reply may have, if the client's parameters limit it."""
-    limits = [client.parameters.get(name) for name in _LIMITS]
+    limits = [client.parameters.get(name) for name in REPLY_LIMITS]
     return next((limit for limit in limits if type(limit) is int), REPLY_TOKENS)
 
 
@@ -116,25 +127,26 @@ class Budget:
             return None
         return self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
 
-    def must_wait(self, reserved: Usage) -> bool:
-        """Whether a call fits the limit, but not while others are under way."""
-        if self.max_cost is None or self.prices is None or not self._under_way:
-            return False
-        cost = (self.cost or 0.0) + self.prices.cost(reserved)
-        return cost <= self.max_cost < cost + self._reserved
+    def must_wait(self) -> bool:
+        """Whether a call that is refused now may be made when others have ended."""
+        return self._under_way > 0 and not self._calls_are_used_up()
 
     def refusal(self, reserved: Usage) -> str | None:
         """Why one more call would exceed a limit, or None when it may be made."""
-        if self.max_calls is not None and self.calls >= self.max_calls:
-            return f"the limit of {counted(self.max_calls, 'call')} is reached"
+        if self._calls_are_used_up():
+            return f"the limit of {counted(self.max_calls or 0, 'call')} is reached"
         if self.max_cost is not None and self.prices is not None:
             spent = self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
             if spent + self._reserved + self.prices.cost(reserved) > self.max_cost:
                 return (
                     f"the next call could pass the limit of {self.max_cost:g} "
-                    f"({spent:.4g} is spent)"
+                    f"({spent:.4g} is spent, and a reply may take "
+                    f"{counted(reserved.completion_tokens, 'token')})"
                 )
         return None
+
+    def _calls_are_used_up(self) -> bool:
+        return self.max_calls is not None and self.calls >= self.max_calls
 
     def begin(self, reserved: Usage) -> None:
         """A call starts."""

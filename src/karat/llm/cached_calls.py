@@ -10,7 +10,7 @@ from karat.llm.protocol import Client
 from karat.llm.redaction import redact
 from karat.llm.settings import Settings
 
-__all__ = ["CachedCalls", "is_final"]
+__all__ = ["CachedCalls", "StoredReplies"]
 
 _EXCERPT = 60
 # Seconds between two checks for the reply that another process asks for.
@@ -20,11 +20,45 @@ _LOCK_TIMEOUTS = 3
 _TIMEOUT = 120
 
 
-def is_final(status: str, settings: Settings) -> bool:
-    """Whether an entry of the journal is used, rather than asked for again."""
-    if status == "ok" or settings.offline:
-        return True
-    return status != "transient" and not settings.retry_errors
+class StoredReplies:
+    """Finds the entries of the journal that are used, rather than asked for again."""
+
+    def __init__(self, journal: Journal, keys: PromptKeys, settings: Settings) -> None:
+        self._journal = journal
+        self._keys = keys
+        self._settings = settings
+        known = journal.parameter_sets(keys.endpoint, keys.model)
+        self._lower_limits = keys.with_lower_limits(known)
+
+    def find(
+        self, key: bytes, prompt: Prompt, *, asked: bool = False
+    ) -> tuple[bytes, Entry] | None:
+        """The entry of a prompt, with the key that it is stored under.
+
+        A reply that is complete under a lower limit of its length is used as well.
+
+        Args:
+            key: the key of the prompt.
+            prompt: the prompt.
+            asked: whether this run has asked for it, so that any entry is used.
+        """
+        entry = self._journal.get(key)
+        if entry is not None and (asked or self._is_final(entry.status)):
+            return key, entry
+        if entry is None:
+            for keys in self._lower_limits:
+                other = keys.of(prompt)
+                entry = self._journal.get(other)
+                if entry is None or entry.cut or entry.status not in ("ok", "invalid"):
+                    continue
+                if self._is_final(entry.status):
+                    return other, entry
+        return None
+
+    def _is_final(self, status: str) -> bool:
+        if status == "ok" or self._settings.offline:
+            return True
+        return status != "transient" and not self._settings.retry_errors
 
 
 class CachedCalls:
@@ -52,6 +86,7 @@ class CachedCalls:
         self._writer = writer
         self._keys = keys
         self._lock = lock
+        self._stored_replies = StoredReplies(journal, keys, settings)
         self._under_way: dict[bytes, asyncio.Future[Entry]] = {}
         self._asked: set[bytes] = set()
         self._invalid: set[bytes] = set()
@@ -59,8 +94,8 @@ class CachedCalls:
     async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
         """The key of the prompt and its reply; a `CallError` when there is none."""
         key = self._keys.of(prompt)
-        if (stored := self._stored(key)) is not None:
-            return key, self._to_reply(key, stored)
+        if (stored := self._find(key, prompt)) is not None:
+            return stored[0], self._to_reply(*stored)
         if self.settings.offline:
             self.attempts.stop(self._missing(key, prompt))
             raise Stopped
@@ -90,14 +125,11 @@ class CachedCalls:
                     self.attempts.stop(error)
                     raise Stopped from None
 
-    def _stored(self, key: bytes) -> Entry | None:
-        """The entry in the journal, if it is to be used."""
-        stored = self._journal.get(key)
-        if stored is None:
-            return None
-        if key not in self._asked and not is_final(stored.status, self.settings):
-            return None
-        self.cached += 1
+    def _find(self, key: bytes, prompt: Prompt) -> tuple[bytes, Entry] | None:
+        """The entry in the journal and its key, if it is to be used."""
+        asked = key in self._asked
+        stored = self._stored_replies.find(key, prompt, asked=asked)
+        self.cached += stored is not None
         return stored
 
     async def _locked(self, key: bytes, prompt: Prompt) -> Entry:
@@ -109,12 +141,12 @@ class CachedCalls:
             await self.attempts.wait(_POLL_SECONDS)
             if self.attempts.problem is not None:
                 raise Stopped
-            if (stored := self._stored(key)) is not None:
-                return stored
+            if (stored := self._find(key, prompt)) is not None:
+                return stored[1]
         try:
             # The other process may have stored its reply just before.
-            if (stored := self._stored(key)) is not None:
-                return stored
+            if (stored := self._find(key, prompt)) is not None:
+                return stored[1]
             entry = await self._call(key, prompt)
             await self._store(key, prompt, entry)
             return entry

@@ -37,7 +37,7 @@ def as_client(answerer: "str | Answerer | Client") -> Client:
     if hasattr(answerer, "chat"):
         raise UsageError(
             f"an {type(answerer).__name__} does not say which model answers: give the "
-            "model's name alone, or karat.judging.ChatClient(NAME, client=client)"
+            "model's name alone, or karat.extend.ChatClient(NAME, client=client)"
         )
     if callable(answerer):
         return FunctionClient(answerer)

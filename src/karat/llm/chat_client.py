@@ -95,6 +95,7 @@ class ChatClient:
         self.stoppable = self.is_async
         self._key = text_or_none(getattr(client, "api_key", None))
         check_secrets(self.parameters, self._key)
+        self._has_answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
@@ -117,8 +118,10 @@ class ChatClient:
             raise self._to_call_error(error, f"{prompt.system}\n{prompt.user}")
         if (failure := embedded_error(completion)) is not None:
             raise self._status_error(*failure)
-        reply = read_reply(completion, self.endpoint, self._model, self._key)
+        secrets = [self._key] if self._key else []
+        reply = read_reply(completion, self.endpoint, self._model, secrets)
         if isinstance(reply, Reply):
+            self._has_answered = True
             return reply
         raise reply
 
@@ -162,7 +165,13 @@ class ChatClient:
         self, status: int, body: object, wait: float | None = None, sent: str = ""
     ) -> CallError:
         names = (self.endpoint, self._model)
-        return status_error(status, body, *names, self._redact, wait, sent=sent)
+        answered = self._has_answered
+        error = status_error(
+            status, body, *names, self._redact, sent=sent, answered=answered
+        )
+        if isinstance(error, Transient):
+            error.retry_after = wait
+        return error
 
     def _redact(self, text: str) -> str:
         return redact(text, [self._key])

@@ -8,8 +8,16 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import (
+    SplitResult,
+    parse_qsl,
+    unquote,
+    urlencode,
+    urlsplit,
+    urlunsplit,
+)
 
 from karat.errors import UsageError
 from karat.llm.redaction import mask, redact
@@ -18,8 +26,10 @@ from karat.version import __version__
 __all__ = [
     "ALLOWED",
     "check_endpoint",
+    "check_headers",
     "check_parameters",
     "check_secrets",
+    "may_use_proxy",
     "read_address",
     "read_key",
     "replace_surrogates",
@@ -32,6 +42,8 @@ _HARMLESS_QUERY = {"api-version"}
 _HOST = re.compile(r"[\w.:%-]+")
 _PORTS = {"http": 80, "https": 443}
 _VISIBLE = re.compile(r"[!-~]*")
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[ -~]*")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SECRET = re.compile(
     r"(?:key|keys|token)$|secret|password|credential|authorization|bearer",
@@ -90,7 +102,9 @@ def check_endpoint(endpoint: str, environment: Mapping[str, str] = os.environ) -
 
     The variable holds hosts (`models.example`, `127.0.0.1:8080`, `*.example`), or URLs
     that begin the endpoint's, separated by commas. A Python function as the client
-    needs the word `python` there, since nobody knows where it sends its texts.
+    needs the word `python` there, since nobody knows where it sends its texts. A host
+    means https, unless it is this machine. The word `proxy` allows the proxies that the
+    environment names; without it, allowed endpoints are reached directly.
 
     Example:
         >>> check_endpoint("https://evil.example/v1", {ALLOWED: "models.example"})
@@ -110,27 +124,54 @@ KARAT_ALLOWED_ENDPOINTS allows only models.example
             f"models.example,127.0.0.1:8080; got {value!r}"
         ) from None
     if not any(matches):
+        by_http = "; for http, name the URL" if endpoint.startswith("http:") else ""
         raise UsageError(
             f"texts may not be sent to {endpoint}: {ALLOWED} allows only "
-            f"{', '.join(allowed) or 'nothing'}"
+            f"{', '.join(allowed) or 'nothing'}{by_http}"
         )
+
+
+def may_use_proxy(endpoint: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether an endpoint may be reached through a proxy of the environment.
+
+    Example:
+        >>> may_use_proxy("http://127.0.0.1:8080/v1"), may_use_proxy("http://a.example")
+        (False, True)
+    """
+    if _is_loopback(urlsplit(endpoint).hostname or ""):
+        return False
+    allowed = environment.get(ALLOWED)
+    return allowed is None or "proxy" in [entry.strip() for entry in allowed.split(",")]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _allows(entry: str, endpoint: str) -> bool:
-    if endpoint.startswith("python:"):
-        return entry == "python"
+    if endpoint.startswith("python:") or entry in {"python", "proxy"}:
+        return endpoint.startswith("python:") and entry == "python"
     target = urlsplit(endpoint)
+    # As the server may read it: encoded twice, dots are dots for some.
+    path = unquote(unquote(target.path))
+    if not {".", ".."}.isdisjoint(re.split(r"[/\\]", path)):
+        return False
+    host = (target.hostname or "").rstrip(".")
     if "://" in entry:
         allowed = urlsplit(entry)
-        path = allowed.path.rstrip("/")
-        return (
-            (allowed.scheme, allowed.hostname, _port(allowed))
-            == (target.scheme, target.hostname, _port(target))
-            and f"{target.path}/".startswith(f"{path}/")
-            and ".." not in target.path.split("/")
-        )
+        prefix = allowed.path.rstrip("/")
+        return (allowed.scheme, allowed.hostname, _port(allowed)) == (
+            target.scheme,
+            host,
+            _port(target),
+        ) and f"{target.path}/".startswith(f"{prefix}/")
+    if target.scheme != "https" and not _is_loopback(host):
+        return False
     allowed = urlsplit(f"//{entry}")
-    host, allowed_host = target.hostname or "", allowed.hostname or ""
+    allowed_host = allowed.hostname or ""
     if allowed_host.startswith("*."):
         same = host.endswith(allowed_host[1:]) and host != allowed_host[1:]
     else:
@@ -149,28 +190,42 @@ def read_key(given: str | None) -> str:
     return _from_environment("OPENAI_API_KEY")
 
 
-def request_headers(address: str, key: str) -> dict[str, str]:
-    """The headers of every request to a server.
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that cannot be sent; values are never shown."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise UsageError(
+                f"header {replace_surrogates(name)!r} cannot be sent: a name has no "
+                "spaces, and a value is one line of ASCII"
+            )
+
+
+def request_headers(
+    address: str, key: str, headers: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The headers of every request to a server; given ones come before others.
 
     Example:
-        >>> headers = request_headers("https://me.openai.azure.com/deployments/m", "k")
+        >>> headers = request_headers("https://a.example/openai/deployments/m", "k")
         >>> headers["api-key"], headers["Authorization"]
         ('k', 'Bearer k')
-        >>> "api-key" in request_headers("https://me.openai.azure.com/openai/v1", "k")
+        >>> "api-key" in request_headers("https://a.example/openai/v1", "k")
         False
     """
-    headers = {
+    given = dict(headers or {})
+    defaults = {
         "User-Agent": f"karat/{__version__}",
         "OpenAI-Organization": _from_environment("OPENAI_ORG_ID"),
         "OpenAI-Project": _from_environment("OPENAI_PROJECT_ID"),
     }
     if key:
-        headers["Authorization"] = f"Bearer {key}"
-        parts = urlsplit(address)
-        azure = (parts.hostname or "").endswith(".azure.com")
-        if azure and "/deployments/" in parts.path:
-            headers["api-key"] = key
-    return {name: value for name, value in headers.items() if value}
+        defaults["Authorization"] = f"Bearer {key}"
+        # The classic addresses of Azure, also behind a gateway.
+        if "/deployments/" in urlsplit(address).path:
+            defaults["api-key"] = key
+    names = {name.lower() for name in given}
+    defaults = {k: v for k, v in defaults.items() if v and k.lower() not in names}
+    return defaults | given
 
 
 def _from_environment(variable: str) -> str:

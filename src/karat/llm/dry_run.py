@@ -7,8 +7,8 @@ from typing import Any
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.errors import CallError, Refused
-from karat.llm.budget import estimate_usage
-from karat.llm.cached_calls import is_final
+from karat.llm.budget import estimate_usage, tokens_of
+from karat.llm.cached_calls import StoredReplies
 from karat.llm.journal import Journal, PromptKeys
 from karat.llm.progress import Stage
 from karat.llm.protocol import Client
@@ -16,6 +16,9 @@ from karat.llm.run_jobs import Job
 from karat.llm.settings import Settings
 
 __all__ = ["Estimate", "estimate", "unanswered"]
+
+# Models write longer replies than those assumed, and JSON has shorter tokens.
+_LONGER = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Estimate:
         calls: calls to be made, equal prompts counted once.
         cached: replies the journal already holds.
         prompt_tokens: tokens to be sent, estimated from the length of the prompts.
-        completion_tokens: tokens to be received, at an assumed length.
+        completion_tokens: tokens to be received: as many as the journal's replies to
+            such prompts have, else as the assumed replies.
         cost: what they cost, if prices are known.
         unseen: rows that may need further calls, depending on the replies.
         stages: what is done to how many rows (default: judging all of them).
@@ -125,7 +129,8 @@ class _Replay:
     ) -> None:
         self.usage: dict[bytes, Usage] = {}
         self.cached: set[bytes] = set()
-        self._journal = journal
+        self._stored_replies = StoredReplies(journal, keys, settings)
+        self._reply_sizes = journal.reply_sizes(keys.endpoint, keys.model)
         self._keys = keys
         self._settings = settings
         self._assume = assume
@@ -155,12 +160,19 @@ class _Replay:
 
     def _reply(self, prompt: Prompt) -> Reply | CallError | None:
         key = self._keys.of(prompt)
-        stored = self._journal.get(key)
-        if stored is not None and is_final(stored.status, self._settings):
+        if (stored := self._stored_replies.find(key, prompt)) is not None:
             self.cached.add(key)
-            if stored.status in ("ok", "invalid"):
-                return stored.reply()
-            return Refused(stored.text)
-        self.usage[key] = estimate_usage(prompt, self._settings.reply_tokens)
+            entry = stored[1]
+            if entry.status in ("ok", "invalid"):
+                return entry.reply()
+            return Refused(entry.text)
         text = self._assume(prompt) if self._assume else None
+        self.usage[key] = estimate_usage(prompt, self._reply_tokens(prompt, text))
         return None if text is None else Reply(text)
+
+    def _reply_tokens(self, prompt: Prompt, assumed: str | None) -> int | None:
+        if self._settings.reply_tokens is not None:
+            return self._settings.reply_tokens
+        if (size := self._reply_sizes.get(prompt.name)) is not None:
+            return round(size)
+        return None if assumed is None else round(_LONGER * tokens_of(assumed))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
-from karat.llm.credentials import request_headers
+from karat.llm.credentials import may_use_proxy
 
 __all__ = ["Connection", "Response", "connection_error", "load_httpx"]
 
@@ -46,13 +46,16 @@ class Connection:
     Args:
         address: the base URL of the server, without a query.
         query: sent with every request, such as the version of the interface.
-        key: the API key, or an empty text.
+        headers: sent with every request.
     """
 
-    def __init__(self, address: str, query: Mapping[str, str], key: str) -> None:
+    def __init__(
+        self, address: str, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> None:
         httpx = load_httpx()
-        _check_proxies()
-        headers = request_headers(address, key)
+        proxied = may_use_proxy(address)
+        if proxied:
+            _check_proxies()
         try:
             self._url = httpx.URL(f"{address}/chat/completions", params=query)
         except (httpx.InvalidURL, UnicodeError):
@@ -60,11 +63,14 @@ class Connection:
         try:
             # Retries, the time limit of a call and the number of calls at once are up
             # to the caller. A redirect could lead texts to where they may not go.
+            limits = httpx.Limits()
             self._client = httpx.AsyncClient(
                 headers=headers,
                 follow_redirects=False,
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
-                limits=httpx.Limits(),
+                limits=limits,
+                # A transport of its own uses no proxy of the environment.
+                transport=None if proxied else httpx.AsyncHTTPTransport(limits=limits),
             )
         except ImportError:
             raise UsageError(

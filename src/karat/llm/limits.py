@@ -44,9 +44,12 @@ class RateLimiter:
         self._last = time.monotonic()
         self._paused_until = 0.0
 
-    def pause(self, seconds: float) -> None:
-        """Let no call start for this long, as the endpoint asked for."""
-        self._paused_until = max(self._paused_until, time.monotonic() + seconds)
+    def pause(self, seconds: float) -> bool:
+        """Let no call start for this long; returns whether that is a new pause."""
+        now = time.monotonic()
+        is_new = self._paused_until <= now
+        self._paused_until = max(self._paused_until, now + seconds)
+        return is_new
 
     def reserve(self) -> float:
         """Take a token; returns the seconds to wait before using it."""

@@ -1,8 +1,9 @@
 """Redaction: three stars in place of keys and other secrets, however written."""
 
+import base64
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 __all__ = ["mask", "redact"]
@@ -29,10 +30,10 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     r"""The text without these secrets, nor any in the environment.
 
     The values of environment variables with KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL
-    in their name count as secrets. A secret is found as it is and as Python, JSON and
-    URLs write it. One of four to seven characters is found as a word of its own if it
-    is given; shorter ones, and short ones in the environment, are mostly words such as
-    `none` or `false`, which would make holes in any sentence.
+    in their name count as secrets. A secret is found as it is, as Python, JSON and URLs
+    write it, and in base64. Of a given one, parts of eight characters are found too,
+    and one of four to seven characters as a word of its own; shorter ones, and short
+    ones in the environment, are mostly words such as `none`.
 
     Example:
         >>> redact("Incorrect API key provided: sk-12345678.", ["sk-12345678"])
@@ -46,6 +47,8 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     for word in given:
         if _MIN_WORD <= len(word) < _MIN_SECRET:
             text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", "***", text)
+        elif len(word) >= _MIN_SECRET:
+            text = _mask_parts(text, word)
     return text
 
 
@@ -56,6 +59,7 @@ def mask(text: str, secrets: Iterable[str]) -> str:
     """
     known = {secret.strip() for secret in secrets}
     plain = _unescape(text)
+    known |= {code for secret in known for code in _base64(secret)}
     for secret in sorted(known, key=len, reverse=True):
         unescaped = _unescape(secret)
         if len(secret) < _MIN_SECRET or (secret not in text and unescaped not in plain):
@@ -65,6 +69,35 @@ def mask(text: str, secrets: Iterable[str]) -> str:
             text = _mask_escaped(text, unescaped)
         plain = _unescape(text)
     return text
+
+
+def _base64(secret: str) -> Iterator[str]:
+    """What base64 makes of a secret, wherever it begins in the encoded text."""
+    if len(secret) < _MIN_SECRET:
+        return
+    data = secret.encode("utf-8", "surrogatepass")
+    for offset in range(3):
+        code = base64.b64encode(bytes(offset) + data).decode()
+        # The first and last characters depend on what stands around the secret.
+        inner = code[4 if offset else 0 : len(code) - 4]
+        yield inner
+        yield inner.translate(str.maketrans("+/", "-_"))
+
+
+def _mask_parts(text: str, secret: str) -> str:
+    """The text with stars for every part of a secret of eight characters or more."""
+    starts = range(len(secret) - _MIN_SECRET + 1)
+    parts = {secret[start : start + _MIN_SECRET] for start in starts}
+    spans = sorted(
+        match.span() for part in parts for match in re.finditer(re.escape(part), text)
+    )
+    pieces: list[str] = []
+    end = 0
+    for start, stop in spans:
+        if start > end or not pieces:
+            pieces.append(text[end:start])
+        end = max(end, stop)
+    return "***".join([*pieces, text[end:]])
 
 
 def _mask_escaped(text: str, secret: str) -> str:

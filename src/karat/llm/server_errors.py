@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
@@ -11,7 +11,10 @@ from karat.errors import CallError, Refused, Transient
 
 __all__ = [
     "ADDRESS",
+    "STREAM_ONLY",
+    "SYSTEM_ROLE",
     "cut_off",
+    "is_bare",
     "read_error",
     "retry_after",
     "status_error",
@@ -22,6 +25,8 @@ __all__ = [
 
 ADDRESS = "OPENAI_BASE_URL"
 """The variable that holds the address of a server."""
+SYSTEM_ROLE = "system role"
+STREAM_ONLY = "requests without stream"
 _MAX_DETAIL = 300
 _OVERLOADED = 529
 _RETRIED = {
@@ -36,6 +41,7 @@ _WRONG_ADDRESS = {
     HTTPStatus.NOT_IMPLEMENTED,
 }
 _KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
@@ -45,6 +51,19 @@ _QUOTA = {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 _QUOTA_CODES = ("insufficient_quota", "billing")
+_SYSTEM_WORDS = re.compile(
+    r"\bsystem[ _-](role|message|prompt|instruction)|\brole\W{1,4}system\b"
+)
+_STREAM_WORDS = re.compile(
+    r"only supports? stream|\bstream\w*\W+(must be|has to be|is required)|"
+    r"(enable|set|requires?)\b.{0,20}\bstream"
+)
+# An error without any word besides these does not say what is wrong.
+_BARE_WORDS = {"400", "415", "422", "bad", "error", "invalid", "request"}
+_BARE_WORDS |= {"unprocessable", "entity", "content", "none", "null"}
+# Where errors hold their messages. What FastAPI calls input quotes the request.
+_MESSAGE_FIELDS = ("error", "errors", "loc", "message", "msg", "code", "detail")
+_MAX_DEPTH = 8
 # Errors about a text, whatever words of it they quote.
 _ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
 _ABOUT_TEXTS |= {"content_policy_violation"}
@@ -62,13 +81,15 @@ def status_error(
     endpoint: str,
     model: str,
     redact: Callable[[str], str] = str,
-    wait: float | None = None,
     source: str = ADDRESS,
     sent: str = "",
+    *,
+    answered: bool = False,
 ) -> CallError:
     """The error for a status and the body that came with it.
 
-    Words that the server quotes from `sent`, the prompt, are ignored.
+    Words that the server quotes from `sent`, the prompt, are ignored. Where the model
+    has `answered` another prompt, a forbidden one is that prompt's own problem.
 
     Example:
         >>> print(status_error(404, {"message": "no such model"}, "http://a/v1", "x"))
@@ -80,16 +101,20 @@ def status_error(
         fatal: str | None = f"the account at {endpoint} has no credit left"
     else:
         words = _without_quotes(message, sent)
-        fatal = _fatal_reason(status, words, endpoint, model, source)
-    if fatal is not None:
-        # A server's message about a key may quote it, in part or whole.
-        return Refused(
-            fatal, detail=None if status in _KEY_REFUSED else detail, always=True
+        moderated = answered or _any(_MODERATION_WORDS, words)
+        about_prompt = moderated and status in (403, 404)
+        fatal = (
+            None
+            if about_prompt
+            else _fatal_reason(status, words, endpoint, model, source)
         )
+    if fatal is not None:
+        # A server's message about a wrong key may quote it in part.
+        shown = None if status == HTTPStatus.UNAUTHORIZED else detail
+        return Refused(fatal, detail=shown, always=True)
     if status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Transient(
             f"{endpoint} answered {_name(status)}",
-            wait,
             detail=detail,
             alive=status == HTTPStatus.TOO_MANY_REQUESTS,
         )
@@ -162,9 +187,24 @@ def unsupported_parameter(
     return next((name for name in names if _names(name, f"{words} {param}")), None)
 
 
+def is_bare(status: int, body: object) -> bool:
+    """Whether an error says nothing but that the request is bad.
+
+    Example:
+        >>> is_bare(400, b""), is_bare(400, {"message": "no such seed"})
+        (True, False)
+    """
+    words = _WORD.findall(error_message(body).lower())
+    return status in (400, 415, 422) and _BARE_WORDS.issuperset(words)
+
+
 def _names(name: str, words: str) -> bool:
     if name == "response_format":
         return _any(_SCHEMA_WORDS, words)
+    if name == SYSTEM_ROLE:
+        return _SYSTEM_WORDS.search(words) is not None
+    if name == STREAM_ONLY:
+        return _STREAM_WORDS.search(words) is not None
     # As a word of its own: a parameter may be called n.
     return re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
 
@@ -203,12 +243,13 @@ def cut_off(tokens: int, when: str = "") -> str:
 
     Example:
         >>> cut_off(4096)
-        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and asks \
-all again'
+        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and pays \
+again only for what was cut off'
     """
     at = f" at {tokens:,} tokens" if tokens else ""
     return (
-        f"the reply was cut off{at}{when}; --max-tokens allows more, and asks all again"
+        f"the reply was cut off{at}{when}; --max-tokens allows more, and pays again "
+        "only for what was cut off"
     )
 
 
@@ -218,6 +259,8 @@ def read_error(content: bytes) -> object:
         body = json.loads(content)
     except (ValueError, RecursionError):
         return content
+    if isinstance(body, list) and body:
+        body = body[0]
     inner = body.get("error") if isinstance(body, Mapping) else None
     return inner if isinstance(inner, Mapping | str) else body
 
@@ -226,15 +269,21 @@ def error_message(body: object) -> str:
     """The message in the body of an error, in whichever field it is."""
     if isinstance(body, bytes):
         body = body.decode("utf-8", "replace")
-    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
-        body = body["error"]
-    if isinstance(body, Mapping):
-        parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
-        body = " ".join(part for part in parts if part)
-    words = body[:_MAX_MESSAGE].split() if isinstance(body, str) else []
-    text = " ".join(words)
+    text = " ".join(" ".join(_texts(body))[:_MAX_MESSAGE].split())
     # A web page is no help to anyone.
     return "" if text.startswith("<") else text
+
+
+def _texts(body: object, depth: int = 0) -> Iterator[str]:
+    """The texts of a body, of its message fields only where it has fields."""
+    if isinstance(body, str):
+        yield body
+    elif depth < _MAX_DEPTH and isinstance(body, list):
+        for part in body:
+            yield from _texts(part, depth + 1)
+    elif depth < _MAX_DEPTH and isinstance(body, Mapping):
+        for name in _MESSAGE_FIELDS:
+            yield from _texts(body.get(name), depth + 1)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

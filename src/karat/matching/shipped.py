@@ -64,7 +64,7 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     if spelling.name == JUDGED:
         raise UsageError(
             "claims need a judge, and no language model was named: "
-            "judge=karat.judging.Claims(client) in Python, or "
+            "judge=karat.extend.Claims(client) in Python, or "
             "karat evaluate FILE -m context_recall@5 --model NAME"
         )
     return build(MATCHERS[spelling.name], spelling, "matcher")

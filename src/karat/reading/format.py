@@ -102,7 +102,8 @@ class Format(ABC):
 
     def records(self, source: Source) -> Any:
         """What the input says: an iterator of (line, record), or one nested value."""
-        raise source.error(f"{self.name} holds no records that can be read")
+        wanted = "texts of documents" if source.role == "corpus" else "records"
+        raise source.error(f"is in the format {self.name}, which holds no {wanted}")
 
     def read(self, source: Source) -> Dataset:
         """What the input means: a run, gold, or both."""

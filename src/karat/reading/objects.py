@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.gold import Gold
-from karat.data.identity import as_id
-from karat.data.memory_runs import RankedRun, ScoredRun
+from karat.data.memory_runs import RankedRun, ScoredRun, as_id
 from karat.data.queries import Dataset
 from karat.data.runs import Notice
 from karat.data.tables import counted
@@ -159,8 +158,8 @@ def _are_ids(*ids: Iterable[Any]) -> bool:
 def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     """Every document id, or the first and last of some rankings where there are many.
 
-    Looking at each of a million ids would cost more than scoring them; a system writes
-    its ids in one way, and `notices` counts the numbers that hide among text.
+    Looking at each of a million ids would cost more than scoring them, and a system
+    writes its ids in one way.
     """
     rows = rankings.values()
     if len(rows) * len(next(iter(rows))) <= _MANY:

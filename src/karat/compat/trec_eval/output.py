@@ -160,8 +160,8 @@ def trec_eval_lines(  # noqa: PLR0913
         UsageError: a measure or parameter that does not exist.
 
     Example:
-        >>> from karat.data.memory_runs import ScoredRun
-        >>> run = ScoredRun({"q1": {"a": 0.9, "b": 0.8}})
+        >>> from karat import read_run
+        >>> run = read_run({"q1": {"a": 0.9, "b": 0.8}})
         >>> for line in trec_eval_lines({"q1": {"b": 1}}, run, measures=["map", "P.5"]):
         ...     line.split()
         ['map', 'all', '0.5000']

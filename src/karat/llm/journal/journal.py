@@ -11,12 +11,20 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
-from karat.data.judgements import Prompt, Reply, Schema, Usage
+from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import FormatError, KaratError, UsageError
-from karat.llm.journal.schema import connect, make_private, refuse_foreign
+from karat.llm.budget import REPLY_LIMITS, schema_text
+from karat.llm.journal.schema import (
+    CUT_SINCE,
+    PARAMETER_SETS_SINCE,
+    connect,
+    make_private,
+    refuse_foreign,
+)
 from karat.llm.protocol import Client
 
 __all__ = ["Contents", "Entry", "Journal", "PromptKeys", "storable"]
@@ -28,6 +36,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CONTENTS = """SELECT endpoint, model, count(*), sum(status != 'ok'),
 total(prompt_tokens), total(completion_tokens) FROM replies
 GROUP BY endpoint, model ORDER BY endpoint, model"""
+_WRITE_PARAMETERS = "INSERT OR IGNORE INTO parameter_sets VALUES (?, ?, ?)"
+_PARAMETERS = "SELECT parameters FROM parameter_sets WHERE endpoint = ? AND model = ?"
+# The latest replies tell enough, and a large journal is not read whole.
+_SIZES = """SELECT name, avg(completion_tokens)
+FROM (SELECT * FROM replies ORDER BY rowid DESC LIMIT 1000)
+WHERE endpoint = ? AND model = ? AND status = 'ok' GROUP BY name"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +98,15 @@ class PromptKeys:
     its texts and its schema: change any of them and the key is another.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self, client: Client, parameters: Mapping[str, Any] | None = None
+    ) -> None:
         self.endpoint = client.endpoint
         self.model = client.model
-        self.parameters = json.dumps(dict(client.parameters), sort_keys=True)
+        if parameters is None:
+            parameters = client.parameters
+        self.parameters = json.dumps(dict(parameters), sort_keys=True)
+        self._client = client
         start = json.dumps([self.endpoint, self.model, self.parameters])
         self._start = hashlib.sha256(start.encode())
         self._begun: dict[tuple[str, str, str], hashlib._Hash] = {}
@@ -101,15 +120,27 @@ class PromptKeys:
             begun = self._begun[kind] = self._start.copy()
             begun.update(json.dumps(kind)[:-1].encode())
         key = begun.copy()
-        rest = f", {json.dumps(prompt.user)}, {_schema_text(prompt.schema)}]"
+        rest = f", {json.dumps(prompt.user)}, {schema_text(prompt.schema)}]"
         key.update(rest.encode())
         return key.digest()
 
+    def with_lower_limits(self, parameter_sets: Iterable[str]) -> list["PromptKeys"]:
+        """The keys under parameters that differ only in a lower limit of the reply."""
+        limit, others = _split_limit(self.parameters)
+        lower = []
+        for text in parameter_sets:
+            other_limit, rest = _split_limit(text)
+            if rest == others and other_limit < limit:
+                lower.append(PromptKeys(self._client, json.loads(text)))
+        return lower
 
-def _schema_text(schema: Mapping[str, Any] | None) -> str:
-    if isinstance(schema, Schema):
-        return schema.text
-    return json.dumps(schema, default=dict)
+
+def _split_limit(parameters: str) -> tuple[float, dict[str, Any]]:
+    """The longest reply that parameters allow, and the other parameters."""
+    others = json.loads(parameters)
+    limits = [others.pop(name) for name in REPLY_LIMITS if name in others]
+    numbers = [limit for limit in limits if isinstance(limit, int | float)]
+    return min(numbers, default=inf), others
 
 
 class Journal:
@@ -133,9 +164,8 @@ class Journal:
             self._writer = self._reader = connect(None)
         else:
             self._writer, self._reader = self._open(path, read_only=read_only)
-        columns = self._reader.execute("SELECT name FROM pragma_table_info('replies')")
-        names = {name for (name,) in columns}
-        self._read = _READ.format(cut="cut" if "cut" in names else "0")
+        (self._version,) = self._reader.execute("PRAGMA user_version").fetchone()
+        self._read = _READ.format(cut="cut" if self._version >= CUT_SINCE else "0")
 
     def _open(
         self, path: Path, *, read_only: bool
@@ -182,7 +212,10 @@ class Journal:
         rows = [
             self._row(keys, key, prompt, entry, now) for key, prompt, entry in batch
         ]
-        self._commit([(_WRITE, row) for row in rows])
+        parameters = (keys.endpoint, keys.model, keys.parameters)
+        self._commit(
+            [(_WRITE_PARAMETERS, parameters), *((_WRITE, row) for row in rows)]
+        )
 
     def mark_invalid(self, keys: Iterable[bytes]) -> None:
         """Mark replies that no judge could use, for `retry_errors` to ask again."""
@@ -191,8 +224,21 @@ class Journal:
 
     def contents(self) -> list[Contents]:
         """What is kept, by endpoint and model."""
+        return [Contents(*row) for row in self._select(_CONTENTS)]
+
+    def parameter_sets(self, endpoint: str, model: str) -> list[str]:
+        """The parameters, as JSON, under which a model was asked."""
+        if self._version < PARAMETER_SETS_SINCE:
+            return []
+        return [text for (text,) in self._select(_PARAMETERS, endpoint, model)]
+
+    def reply_sizes(self, endpoint: str, model: str) -> dict[str, float]:
+        """The tokens of a model's latest replies, averaged by the prompt's name."""
+        return dict(self._select(_SIZES, endpoint, model))
+
+    def _select(self, statement: str, *values: str) -> list[Any]:
         try:
-            return [Contents(*row) for row in self._reader.execute(_CONTENTS)]
+            return self._reader.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
             raise _damaged(self.path, error) from None
 

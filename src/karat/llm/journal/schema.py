@@ -8,10 +8,20 @@ from urllib.parse import quote
 
 from karat.errors import FormatError, UsageError
 
-__all__ = ["connect", "make_private", "refuse_foreign"]
+__all__ = [
+    "CUT_SINCE",
+    "PARAMETER_SETS_SINCE",
+    "connect",
+    "make_private",
+    "refuse_foreign",
+]
 
 _APPLICATION_ID = 0x6B617261
-_VERSION = 2
+_VERSION = 3
+CUT_SINCE = 2
+"""The version that added the column `cut`."""
+PARAMETER_SETS_SINCE = 3
+"""The version that added the table `parameter_sets`."""
 _PRAGMAS = ("busy_timeout=30000", "journal_mode=wal", "synchronous=full")
 _TABLE = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -31,6 +41,13 @@ CREATE TABLE IF NOT EXISTS replies (
     completion_tokens INTEGER NOT NULL,
     written REAL NOT NULL,
     cut INTEGER NOT NULL DEFAULT 0
+)"""
+_PARAMETER_SETS = """
+CREATE TABLE IF NOT EXISTS parameter_sets (
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    PRIMARY KEY (endpoint, model, parameters)
 )"""
 # The header of every SQLite file, and where it holds the application id.
 _MAGIC = b"SQLite format 3\0"
@@ -63,7 +80,7 @@ def make_private(path: Path) -> None:
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True)
         (folder / ".gitignore").write_text("*\n", "utf-8")
-    elif folder.name == ".karat":
+    elif folder.name == ".karat" and not folder.is_symlink():
         with suppress(PermissionError):
             folder.chmod(0o700)
         if not (folder / ".gitignore").exists():
@@ -125,18 +142,25 @@ def _create(connection: sqlite3.Connection, path: Path | None) -> None:
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     if not exists:
+        connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute(_TABLE)
+        connection.execute(_PARAMETER_SETS)
+        connection.execute("COMMIT")
     elif version < _VERSION:
         _upgrade(connection)
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
+    # Read again: another process may have been faster.
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    # Another process may have been faster.
-    if version < _VERSION:
+    if version < CUT_SINCE:
         add = "ALTER TABLE replies ADD COLUMN cut INTEGER NOT NULL DEFAULT 0"
         connection.execute(add)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    if version < PARAMETER_SETS_SINCE:
+        connection.execute(_PARAMETER_SETS)
+        columns = "SELECT DISTINCT endpoint, model, parameters FROM replies"
+        connection.execute(f"INSERT OR IGNORE INTO parameter_sets {columns}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
     connection.execute("COMMIT")

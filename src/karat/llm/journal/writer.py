@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from karat.data.judgements import Prompt
+from karat.data.tables import counted
 from karat.errors import IncompleteError
 from karat.llm.journal.journal import Entry, Journal, PromptKeys
 
@@ -68,14 +69,17 @@ class JournalWriter:
                 written.set_result(None)
                 continue
             if isinstance(error, sqlite3.Error):
-                error = _write_error(self._journal, error)
+                error = _write_error(self._journal, error, len(batch))
             written.set_exception(error)
             # Marked as retrieved, since nobody may be waiting any more.
             written.exception()
         self._writing = None
 
 
-def _write_error(journal: Journal, error: BaseException) -> IncompleteError:
-    return IncompleteError(
-        f"cannot write to the journal {journal.path}: {error} (is the disk full?)"
-    )
+def _write_error(
+    journal: Journal, error: sqlite3.Error, lost: int = 0
+) -> IncompleteError:
+    reason = f"cannot write to the journal {journal.path}: {error} (is the disk full?)"
+    if lost:
+        reason += f"; {counted(lost, 'reply')} paid for could not be kept"
+    return IncompleteError(reason)

@@ -1,16 +1,16 @@
 """Tables with one row per document: query, document, and a score, rank or grade."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
+from karat.data.runs import Document, Labels, Located, Run, run_notices
+from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.values import (
@@ -27,7 +27,6 @@ __all__ = [
     "COLUMNS",
     "Rows",
     "Table",
-    "rank_order",
     "read_as_one",
     "reading",
     "system_column",
@@ -173,7 +172,7 @@ class Table:
             numbers = self._numbers()
             if all(len(numbers[query]) == len(r) for query, r in self._rows.items()):
                 return ScoredRun(numbers, name)
-        listed = _ListedRun(self._named(), self._number, name, self._source.path)
+        listed = _ListedRun(self._named(), self._number, self._source)
         rows = self._rows.values()
         tied = self._number and any(len({r[1] for r in row}) < len(row) for row in rows)
         if tied or (self._number == "score" and not self._has_texts):
@@ -200,7 +199,7 @@ class Table:
             )
 
 
-class _ListedRun(Run):
+class _ListedRun(DocumentRun):
     """Rows by query, ordered by score or rank; a document may stand in several.
 
     What a document earns the second time is for the policy on duplicates to say, and
@@ -209,76 +208,50 @@ class _ListedRun(Run):
     """
 
     def __init__(
-        self,
-        rows: Mapping[str, Sequence[_Row]],
-        number: str | None,
-        name: str,
-        path: object = None,
+        self, rows: Mapping[str, Sequence[_Row]], number: str | None, source: Source
     ) -> None:
         self._rows = rows
-        self._number = number
-        self._path = path
-        self.name = name
-
-    def queries(self) -> list[str]:
-        """The ids of the queries, in input order."""
-        return list(self._rows)
-
-    def sample_ids(self) -> list[str]:
-        """A few document ids, to show what they look like."""
-        return self._ranked(Policies()).sample_ids()
-
-    def holds_any(self, documents: set[str]) -> bool:
-        """Whether any of the documents occurs for any query."""
-        rows = (row for rows in self._rows.values() for row in rows)
-        return any(row.document in documents for row in rows)
+        self._scored = number == "score"
+        self._path = source.path
+        scored = self._scored
+        super().__init__(
+            {
+                query: [Document(d, text, n if scored else None) for d, n, _, text in r]
+                for query, r in rows.items()
+            },
+            source.name,
+        )
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents in the rows, put in order."""
         if policies.duplicates == "error":
             self._refuse_repeated()
-        ranked = self._ranked(policies)
-        return ranked.locate(labels, judged=judged, policies=policies)
+        ordered = DocumentRun(dict(self.rankings(policies)), self.name)
+        found = ordered.locate(labels, judged=judged, policies=policies)
+        notices = run_notices(self._rules(policies), ties=self._ties(labels))
+        return replace(found, notices=(*notices, *found.notices))
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
-        scored = self._number == "score"
-        for query in self._rows:
-            ordered = self._ordered(query, policies)
-            scores = [row.number if scored else None for row in ordered]
-            documents = zip(ordered, scores, strict=True)
-            yield query, [Document(row.document, row.text, s) for row, s in documents]
-
-    def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """Tied scores, repeated documents and queries without labels."""
-        rows = self._rows.items()
-        copies = {q: len(row) - len({r.document for r in row}) for q, row in rows}
-        ties = {q: len(row) - len({r.number for r in row}) for q, row in rows}
-        return run_notices(
-            self._rules(policies),
-            ties={q: n for q, n in ties.items() if n and self._number is not None},
-            duplicates={query: count for query, count in copies.items() if count},
-            extra=[query for query in self._rows if query not in labels],
-        )
+        sign = 1 if self._scored else -1
+        for query, documents in self._rankings.items():
+            scores = [sign * row.number for row in self._rows[query]]
+            names = [row.document for row in self._rows[query]]
+            order = rank_order(scores, names, self._rules(policies))
+            yield query, [documents[place] for place in order]
 
     def _rules(self, policies: Policies) -> Policies:
-        return policies if self._number == "score" else replace(policies, ties="input")
+        return policies if self._scored else replace(policies, ties="input")
 
-    def _ordered(self, query: str, policies: Policies) -> Sequence[_Row]:
-        rows = self._rows[query]
-        if self._number is None:
-            return rows
-        sign = 1 if self._number == "score" else -1
-        scores = [sign * row.number for row in rows]
-        names = [row.document for row in rows]
-        return [rows[at] for at in rank_order(scores, names, self._rules(policies))]
-
-    def _ranked(self, policies: Policies) -> RankedRun:
-        order = {
-            query: [row.document for row in self._ordered(query, policies)]
-            for query in self._rows
-        }
-        return RankedRun(order, self.name)
+    def _ties(self, labels: Labels) -> dict[str, int]:
+        """How many relevant documents share their number with another, by query."""
+        ties = {}
+        for query, wanted in labels.items():
+            numbers = {row[:2] for row in self._rows.get(query, ())}
+            often = Counter(number for _, number in numbers)
+            tied = {d for d, n in numbers if often[n] > 1 and wanted.get(d, 0) > 0}
+            ties[query] = len(tied)
+        return {query: count for query, count in ties.items() if count}
 
     def _refuse_repeated(self) -> None:
         for query, first, second in _listed_again(self._rows):
@@ -361,22 +334,3 @@ def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
 
 def _found(fields: Mapping[str, str]) -> str:
     return f"columns understood: {', '.join(fields.values()) or 'none'}"
-
-
-def rank_order(
-    scores: Sequence[float], documents: Sequence[str | bytes], policies: Policies
-) -> list[int]:
-    """The places of scored rows, best first; rows that are alike stay as they came.
-
-    Example:
-        >>> rank_order([1.0, 2.0, 1.0], ["a", "b", "c"], Policies())
-        [1, 2, 0]
-    """
-    compared = np.array(scores, np.float64)
-    if policies.precision == "single":
-        with np.errstate(over="ignore"):
-            compared = compared.astype(np.float32).astype(np.float64)
-    if policies.ties == "input":
-        return [int(place) for place in np.argsort(-compared, kind="stable")]
-    keys = list(zip(compared.tolist(), documents, strict=True))
-    return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
