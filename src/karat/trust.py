@@ -24,7 +24,7 @@ from karat.judging.grading import (
     is_graded,
     relevance,
 )
-from karat.judging.probe import ProbeReport
+from karat.judging.probe.report import ProbeReport
 from karat.judging.prompts import GRADES
 from karat.judging.run_order import Order, order_agreement
 from karat.results.evaluation import Evaluation

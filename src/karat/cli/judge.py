@@ -41,7 +41,8 @@ from karat.judging import (
     unlabelled,
 )
 from karat.judging.grading import Pool
-from karat.judging.probe import PASSAGES, ProbeReport
+from karat.judging.probe.report import ProbeReport
+from karat.judging.probe.run import PASSAGES
 from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +16,7 @@ from karat.data.runs import Document, Run
 from karat.errors import DataError
 from karat.reading.columnar.frames import is_frame, load_frame, table_records
 from karat.reading.format import open_source
-from karat.reading.meaning.corpus import gather_texts
+from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.objects import plain_gold, plain_run, with_lists
@@ -28,7 +27,6 @@ __all__ = [
     "gc_paused",
     "load",
     "load_by",
-    "looks_like_id",
     "read_corpus",
     "read_gold",
     "read_run",
@@ -40,7 +38,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -192,7 +189,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     """
     rankings = dict(run.rankings(Policies()))
     if not isinstance(corpus, Mapping):
-        bare = (_bare_id(d) for r in rankings.values() for d in r)
+        bare = (bare_id(d) for r in rankings.values() for d in r)
         corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
     # Where the corpus has any of the strings that were retrieved, they are ids.
     are_ids = any(
@@ -200,7 +197,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     )
 
     def with_text(d: Document) -> Document:
-        name = _bare_id(d)
+        name = bare_id(d)
         if name is None or (d.id is None and not are_ids):
             return d
         return replace(d, id=name, text=corpus.get(name))
@@ -209,24 +206,6 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
         {query: [*map(with_text, documents)] for query, documents in rankings.items()},
         run.name,
     )
-
-
-def _bare_id(document: Document) -> str | None:
-    """The id of a document of which nothing else is known; None for the others."""
-    if document.text is None:
-        return document.id
-    bare = document.id is None and looks_like_id(document.text)
-    return document.text if bare else None
-
-
-def looks_like_id(text: str) -> bool:
-    """Whether a text is one word of ASCII and no sentence, as ids are.
-
-    Example:
-        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
-        (True, False)
-    """
-    return _ID.fullmatch(text) is not None
 
 
 def load(
