@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from karat.data.arrays import Ints
-from karat.data.evidence import Evidence, Range
+from karat.data.coverage import Evidence, Range
 from karat.matching.spans.covering import Cover, cover
 from karat.matching.spans.letters import Letters
 from karat.matching.spans.measuring import Lane, Measurer, place_of
