@@ -8,7 +8,7 @@ import numpy as np
 
 from karat.data.evaluations import Evaluation
 from karat.evaluation import evaluate
-from karat.matching.span import Span
+from karat.matching.coverage.matcher import Span
 
 __all__ = ["TAUS", "order_flips"]
 

@@ -27,7 +27,7 @@ class Coverage:
         item: index, as in `Hits.gold_grade`, of the gold item that is covered further.
         item_rank: the rank at which it is.
         share: the part of the item that is covered from then on.
-        sound: whether all its numbers and negations are, and none was added.
+        sound: whether no number, sign, negation or name differs in what is covered.
     """
 
     size: Floats

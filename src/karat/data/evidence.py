@@ -21,6 +21,8 @@ class Evidence:
         share: the part of the item that is covered from this rank on.
         satisfied: whether that is enough, from this rank on.
         reason: the same in a sentence.
+        differs: numbers, signs, negations and names that are not the same in what is
+            covered: "30 -> 14".
     """
 
     item: str
@@ -31,3 +33,4 @@ class Evidence:
     share: float
     satisfied: bool
     reason: str
+    differs: tuple[str, ...] = ()

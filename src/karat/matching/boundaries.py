@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["finds", "splits_number", "splits_word"]
+__all__ = ["finds", "numbers_of", "splits_number", "splits_word"]
 
 # Scripts written without spaces, or with endings attached to words as in Korean: any
 # place between two of their characters may be the edge of a word.
@@ -18,6 +18,10 @@ _SPACED_WORD: Final = rf"(?:(?![{_UNSPACED}])[^\W_])+"
 _SPACELESS: Final = rf"[{_UNSPACED}]"
 _POINTS: Final = ".,"
 _NEGATED: Final = "non-"
+_MINUS: Final = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212), "-")
+# A sign belongs to a number when no word or number ends just before it.
+_NUMBERS: Final = re.compile(r"(?:(?<![\w.,)])-|[<>]=? ?)?\d+(?:[.,]\d+)*")
+_GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?:\D|$))")
 
 
 def splits_word(text: str, place: int) -> bool:
@@ -69,6 +73,18 @@ def splits_number(text: str, place: int) -> bool:
         and place + 1 < len(text)
         and text[place + 1].isdigit()
     )
+
+
+def numbers_of(text: str) -> list[str]:
+    """The numbers of a text in one form, with their signs.
+
+    Example:
+        >>> numbers_of("from \u22125 to 1,500.0 (p < 0.05)")
+        ['-5', '1500.0', '<0.05']
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_MINUS)
+    found = (match[0].replace(" ", "") for match in _NUMBERS.finditer(plain))
+    return [_GROUPED.sub("", number).replace(",", ".") for number in found]
 
 
 def finds(part: str, text: str, splits: Callable[[str, int], bool]) -> bool:

@@ -10,10 +10,10 @@ from karat.data.spelling import Spelling, parse
 from karat.errors import DataError, ParameterError, SpellingError, UsageError
 from karat.matching.chunk import Chunk
 from karat.matching.contains import Contains
+from karat.matching.coverage.matcher import Span
 from karat.matching.equality import Exact, Id, Normalized
 from karat.matching.fuzzy import Fuzzy
 from karat.matching.matcher import Matcher
-from karat.matching.span import Span
 
 __all__ = [
     "AUTO",
