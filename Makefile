@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs wheel bench bench-matching model soak clean
+.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics model soak clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,8 +28,11 @@ $(VENV)/llm: $(VENV)/dev requirements/llm.txt
 demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
 	@$(BIN)/karat demo
 
-test: $(VENV)/dev ## set up and run all tests
-	$(BIN)/python -m pytest
+test: $(VENV)/dev ## set up and run all tests, on all cores
+	$(BIN)/python -m pytest -n auto
+
+quick: $(VENV)/dev ## the tests that take no seconds each, on all cores
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm"
 
 format: $(VENV)/dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .
@@ -58,6 +61,9 @@ bench: $(VENV)/dev ## speed side by side with the peers, as ratios
 
 bench-matching: $(VENV)/dev ## how right and how fast text matching is
 	$(BIN)/python bench/matching.py
+
+bench-statistics: $(VENV)/dev ## whether intervals and tests keep what they promise, simulated
+	$(BIN)/python bench/simulation.py
 
 model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm

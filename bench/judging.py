@@ -14,7 +14,7 @@ import karat
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.judging import Claims
 from karat.llm import Settings, run_jobs_sync
-from karat.llm.client import OpenAIClient
+from karat.llm.openai_client import OpenAIClient
 from timing import Bar, Row, clock
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

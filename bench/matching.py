@@ -29,7 +29,7 @@ from rapidfuzz.distance import Levenshtein
 import fuzzy
 import karat
 from karat.data.gold import Gold, Item
-from karat.data.rankings import DocumentRun
+from karat.data.memory_runs import DocumentRun
 from karat.data.runs import Document
 from rechunking import (
     CHUNKERS,
@@ -72,7 +72,7 @@ def accuracy(*, quick: bool) -> int:
         return 1
     print(
         f"\nmean absolute error of coverage (bars: {_PROSE} on prose, {_OTHER} on the "
-        f"rest); complete: share of wrong decisions at {_COMPLETE} (bar: {_WRONG:.0%})\n"
+        f"rest); complete: wrong decisions at {_COMPLETE} (bar: {_WRONG:.0%})\n"
     )
     print(
         f"  {'texts':<12}{'chunks':<11}{'spoilt':<12}{'span':>8}{'complete':>10}",

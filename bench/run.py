@@ -6,10 +6,12 @@ import sys
 from types import ModuleType
 
 import dicts
+import fusion
 import judging
 import lists
 import parquet
 import scaling
+import significance
 import trec_files
 from datasets import SHAPES
 from timing import show
@@ -21,6 +23,8 @@ _BENCHES: dict[str, ModuleType] = {
     "parquet": parquet,
     "scaling": scaling,
     "judging": judging,
+    "significance": significance,
+    "fusion": fusion,
 }
 _LONG = ("marco", "large")
 

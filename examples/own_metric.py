@@ -6,9 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 import karat
-from karat.data.arrays import Floats, ratio
-from karat.data.hits import Hits
-from karat.metrics.metric import CutoffMetric
+from karat.extend import CutoffMetric, Floats, Hits, ratio
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 import pytest
 
 from karat.data.gold import Gold
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
 from karat.errors import DataError
-from karat.judging.relevance import Graded
-from karat.judging.scales import is_binary, is_graded
+from karat.judging.grading import GradedPool, is_binary, is_graded
 from karat.trust import changes, compare, scores
 
 RUNS = {
@@ -25,7 +24,11 @@ def test_grades_from_0_to_3_are_compared_as_they_are_and_relevant_from_2_on() ->
     assert rates["people say 2 or more, judge too"] == 0.0
     # Grade 1 is not relevant: by the judge there is nothing to find, and no order.
     assert found.order is not None
-    assert (found.order.threshold, found.order.queries, found.order.asked) == (2, 0, 3)
+    assert (found.order.threshold, found.order.queries, found.order.labelled) == (
+        2,
+        0,
+        3,
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,8 +83,8 @@ def test_labels_that_stay_on_another_scale_are_compared_by_relevance_too() -> No
 
 
 def test_grades_that_changed_are_counted_on_the_scale_of_people() -> None:
-    before = Graded(Gold({"q1": {"a": 3, "b": 1}, "q2": {"a": 0, "b": 2}}))
-    after = Graded(
+    before = GradedPool(Gold({"q1": {"a": 3, "b": 1}, "q2": {"a": 0, "b": 2}}))
+    after = GradedPool(
         Gold({"q1": {"a": 2, "b": 0}, "q2": {"a": 2}}), failures={("q2", "b"): "hm"}
     )
     assert changes(before, after)[:2] == (3, 3)

@@ -12,32 +12,62 @@ from typing import TYPE_CHECKING
 from karat.version import __version__
 
 if TYPE_CHECKING:
-    from karat.data.evaluations import Evaluation
     from karat.data.gold import Gold
+    from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
-    from karat.reading.saved import load
+    from karat.explanation import explain
+    from karat.fusion import complementarity, fuse, search_weights
+    from karat.leaderboards import leaderboard
+    from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
+    from karat.results.evaluation import Evaluation
+    from karat.results.leaderboard import Leaderboard
+    from karat.results.loading import load
 
 __all__ = [
+    "Corpus",
+    "Dataset",
     "Evaluation",
     "Gold",
     "KaratError",
+    "Leaderboard",
     "Run",
     "__version__",
     "aevaluate",
+    "complementarity",
     "evaluate",
+    "explain",
+    "fuse",
+    "leaderboard",
     "load",
+    "read_corpus",
+    "read_gold",
+    "read_run",
+    "read_samples",
+    "search_weights",
 ]
 
 _HOMES = {
-    "Evaluation": "karat.data.evaluations",
+    "Corpus": "karat.data.queries",
+    "Dataset": "karat.data.queries",
+    "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
+    "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
+    "complementarity": "karat.fusion",
     "evaluate": "karat.evaluation",
-    "load": "karat.reading.saved",
+    "explain": "karat.explanation",
+    "fuse": "karat.fusion",
+    "leaderboard": "karat.leaderboards",
+    "load": "karat.results.loading",
+    "read_corpus": "karat.reading.doors",
+    "read_gold": "karat.reading.doors",
+    "read_run": "karat.reading.doors",
+    "read_samples": "karat.reading.doors",
+    "search_weights": "karat.fusion",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

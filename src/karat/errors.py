@@ -235,11 +235,18 @@ class CallError(KaratError, RuntimeError):
         reason: the sentence, free of any text that was sent or received.
         detail: what the other side said; it may quote what was sent.
         attempts: how many calls were made.
+        tokens: tokens sent and received that were billed, if the server counts them.
     """
 
-    def __init__(self, reason: str, detail: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        detail: str | None = None,
+        tokens: tuple[int, int] | None = None,
+    ) -> None:
         self.reason = reason
         self.detail = detail
+        self.tokens = tokens
         self.attempts = 1
         super().__init__(f"{reason}: {detail}" if detail else reason)
 
@@ -261,11 +268,12 @@ class Transient(CallError):  # noqa: N818
         detail: str | None = None,
         paid: bool = False,
         alive: bool = False,
+        tokens: tuple[int, int] | None = None,
     ) -> None:
         self.retry_after = retry_after
         self.paid = paid
         self.alive = alive
-        super().__init__(reason, detail)
+        super().__init__(reason, detail, tokens)
 
 
 class Refused(CallError):  # noqa: N818
@@ -273,14 +281,35 @@ class Refused(CallError):  # noqa: N818
 
     Attributes:
         always: whether every other call would be refused too, as with a wrong key.
+        cut: whether the reply reached the longest length allowed before it began.
     """
 
     def __init__(
-        self, reason: str, *, detail: str | None = None, always: bool = False
+        self,
+        reason: str,
+        *,
+        detail: str | None = None,
+        always: bool = False,
+        cut: bool = False,
+        tokens: tuple[int, int] | None = None,
     ) -> None:
         self.always = always
-        super().__init__(reason, detail)
+        self.cut = cut
+        super().__init__(reason, detail, tokens)
 
 
 class InvalidReply(CallError, ValueError):  # noqa: N818
-    """A reply that a judge cannot use, raised by the judge after its repair round."""
+    """A reply that a judge cannot use, raised by the judge after its repair round.
+
+    Attributes:
+        result: what could be decided all the same, if anything.
+        prompts: those whose replies cannot be used; by default the last one, and the
+            one that it repairs.
+    """
+
+    def __init__(
+        self, reason: str, *, result: object = None, prompts: Sequence[object] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.result = result
+        self.prompts = tuple(prompts)

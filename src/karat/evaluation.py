@@ -1,27 +1,25 @@
 """The front door: score a run against gold."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial, wraps
+from dataclasses import replace
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Ints
-from karat.data.evaluations import Evaluation, Interval, MetricScores, Trace
-from karat.data.gold import Gold
+from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
-from karat.data.queries import Dataset, Query
-from karat.data.runs import Notice, Run
-from karat.data.spelling import LETTER
+from karat.data.queries import Query
+from karat.data.runs import Document, Notice, Run
 from karat.data.tables import counted
-from karat.engines import ENGINES, Engine, Outcome, Plan
-from karat.errors import DataError, MismatchError, ParameterError
+from karat.engines import ENGINES, Engine
+from karat.errors import MismatchError, ParameterError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.metrics import Metric
-from karat.planning import DEFAULT_METRICS, prepare
-from karat.reading.mapping import renamed
-from karat.stats import mean_interval
+from karat.planning import DEFAULT_METRICS, Prepared, prepare
+from karat.results.evaluation import Evaluation
+from karat.results.scores import score_measures
 from karat.version import __version__
 
 __all__ = ["aevaluate", "evaluate"]
@@ -48,6 +46,11 @@ def evaluate(  # noqa: PLR0913
     engine: str | Engine = "local",
     force: bool | None = None,
     mapping: Mapping[str, str] | None = None,
+    queries: Any = None,
+    corpus: Any = None,
+    judged: bool = False,
+    name: str | None = None,
+    keep: int = 0,
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
@@ -60,7 +63,7 @@ def evaluate(  # noqa: PLR0913
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
         judge: who says which document supports which claim, for `context_recall` and
             `recall[claims]`: the name of a model, a function from prompt to reply, a
-            client, or `karat.judging.Claims(client, ...)` to say more.
+            client, or `karat.extend.Claims(client, ...)` to say more.
         k: what the letter in `recall@k` means for samples that do not say (else 5).
         profile: a named set of policies, such as `trec_eval-10`.
         undefined: `skip`, `zero` or `error`; natively `skip`.
@@ -75,6 +78,12 @@ def evaluate(  # noqa: PLR0913
         force: score even when no gold id occurs anywhere in the run.
         mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
             where the inference should not decide.
+        queries: texts and tags of the queries, where they have a file or mapping of
+            their own.
+        corpus: texts of the documents by id, a mapping or a file, for runs of ids.
+        judged: also `judged@k`, where gold holds documents judged non-relevant.
+        name: how reports call the run; default: its file name, or `run`.
+        keep: how many of each query's top documents the result keeps.
 
     Raises:
         UsageError: an unknown or impossible metric, matcher or option.
@@ -85,7 +94,7 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
-    plan, loaded, truth, own_k = prepare(
+    prepared = prepare(
         run,
         gold=gold,
         metrics=metrics,
@@ -101,11 +110,14 @@ def evaluate(  # noqa: PLR0913
         threshold=threshold,
         force=force,
         mapping=mapping,
+        queries=queries,
+        corpus=corpus,
+        judged=judged,
     )
     runner = ENGINES[engine]() if isinstance(engine, str) else engine
     if not isinstance(runner, Engine):
         raise ParameterError("evaluate", "engine", "a name or an engine", engine)
-    return _carry_out(plan, loaded, truth, own_k, runner)
+    return _carry_out(prepared, runner, name=name, keep=keep)
 
 
 def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
@@ -125,139 +137,94 @@ aevaluate = _in_thread(evaluate)
 
 
 def _carry_out(
-    plan: Plan, loaded: Dataset, truth: Dataset, own_k: Ints | None, engine: Engine
+    prepared: Prepared, engine: Engine, *, name: str | None, keep: int
 ) -> Evaluation:
-    run, gold = loaded.run, truth.gold
-    assert run is not None  # noqa: S101
-    assert gold is not None  # noqa: S101
+    plan, run, gold, facts, own_k, read, fields = prepared
     queries = gold.queries
-    facts = truth.queries or loaded.queries
-    outcome = engine.run(plan, run, gold, own_k)
-    _refuse(plan.policies, queries, outcome, run)
-    columns = _columns(plan, outcome, queries, own_k)
-
-    def notices() -> tuple[Notice, ...]:
-        read = truth.notices if truth is loaded else (*loaded.notices, *truth.notices)
-        # Queries whose gold is not ids are no strangers to the gold.
-        labels = {query: gold.documents.get(query, {}) for query in queries}
-        seen = (*run.notices(labels, plan.policies), *outcome.notices)
-        seen = (*gold.notices(), *seen)
-        return (*read, *{notice.kind: notice for notice in seen}.values())
-
+    found = engine.run(plan, run, gold, own_k)
+    _refuse(plan.policies, queries, found, run)
+    seen = _run_notices(prepared, found)
+    matched = (notice for matches in found.values() for notice in matches.notices)
     return Evaluation(
-        run=run.name,
+        run=name or run.name,
         gold=gold.name,
         queries=queries,
-        columns=columns,
-        missing=outcome.missing,
+        columns=score_measures(plan.measures, found, queries, plan.policies, own_k),
+        missing=next(iter(found.values())).missing,
         policies=plan.policies,
-        matchers=plan.matchers,
+        matchers={measure.label: measure.matcher for measure in plan.measures},
+        matches=found,
+        default_matcher=plan.default_matcher,
         provenance={
             "karat": __version__,
             "run": run.name,
             "gold": gold.name,
-            **renamed(loaded, truth),
-            **outcome.provenance,
+            **fields,
+            **{k: v for m in found.values() for k, v in m.provenance.items()},
         },
-        facts=facts,
-        asked=dict(plan.asked),
-        _notices=notices,
-        _traces=partial(_traces, plan, run, gold, facts, outcome),
+        facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
+        notices=in_order((*read, *seen, *matched)),
+        labelled_by=gold.labellers(),
+        own_k=own_k,
+        kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
+        labels=gold.copy(),
     )
 
 
-def _columns(
-    plan: Plan, outcome: Outcome, queries: Sequence[str], own_k: Ints | None
-) -> dict[str, MetricScores]:
-    """Apply the policies on undefined and missing to all scores at once."""
-    policies = plan.policies
-    scores = outcome.scores
-    empty = np.isnan(scores)
-    if outcome.failures:
-        failed = np.zeros(scores.shape, np.bool_)
-        for measure, whys in outcome.failures.items():
-            failed[measure, list(whys)] = True
-        scores = np.where(failed, np.nan, scores)
-        empty &= ~failed
-    if policies.missing == "skip":
-        scores = np.where(outcome.missing, np.nan, scores)
-        empty &= ~outcome.missing
-    undefined = empty.sum(axis=1).tolist()
-    if any(undefined) and policies.undefined == "error":
-        row, query = np.argwhere(empty)[0]
-        raise DataError(
-            f"{plan.measures[row].label} is undefined: nothing relevant to find",
-            query=queries[query],
-            hint="undefined='skip' (--undefined skip) leaves such queries out and "
-            "counts them",
-        )
-    if any(undefined) and policies.undefined == "zero":
-        scores = np.where(empty, 0.0, scores)
-    ks = () if own_k is None else tuple(np.unique(own_k).tolist())
-    left_out = undefined
-    if scores is not outcome.scores:
-        left_out = np.isnan(scores).sum(axis=1).tolist()
+def _run_notices(
+    prepared: Prepared, found: Mapping[str, Matches]
+) -> tuple[Notice, ...]:
+    """Ties, duplicates and the like, as a matcher counted them, or counted now."""
+    for matches in found.values():
+        if matches.run_notices is not None:
+            return matches.run_notices
+    gold = prepared.gold
+    labels = {query: gold.documents.get(query, {}) for query in gold.queries}
+    return prepared.run.notices(labels, prepared.plan.policies)
+
+
+def _plain(fact: Query) -> Query:
+    """What is known of a query, as far as nobody can change it later."""
+    if not fact.metadata:
+        return fact
+    simple = {
+        name: value
+        for name, value in fact.metadata.items()
+        if isinstance(value, str | int | float | bool)
+    }
+    return replace(fact, metadata=simple)
+
+
+def _top_documents(
+    run: Run, policies: Policies, queries: Sequence[str], keep: int
+) -> dict[str, tuple[Document, ...]]:
+    wanted = {*queries}
     return {
-        measure.label: MetricScores(
-            measure.label,
-            row,
-            len(row) - gaps,
-            without,
-            outcome.failures.get(index, {}),
-            binary=measure.metric.binary,
-            bounds=measure.metric.bounds,
-            cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
-            _interval=_interval,
-        )
-        for index, (measure, row, gaps, without) in enumerate(
-            zip(plan.measures, scores, left_out, undefined, strict=True)
-        )
+        query: tuple(replace(document, metadata={}) for document in documents[:keep])
+        for query, documents in run.rankings(policies)
+        if query in wanted
     }
 
 
-def _interval(column: MetricScores) -> Interval | None:
-    return mean_interval(column.defined, binary=column.binary, bounds=column.bounds)
-
-
 def _refuse(
-    policies: Policies, queries: Sequence[str], outcome: Outcome, run: Run
+    policies: Policies,
+    queries: Sequence[str],
+    found: Mapping[str, Matches],
+    run: Run,
 ) -> None:
-    if policies.missing == "error" and outcome.missing.any():
+    first = next(iter(found.values()))
+    if policies.missing == "error" and first.missing.any():
         raise MismatchError(
             "the run has no results for "
-            + counted(int(outcome.missing.sum()), "gold query"),
+            + counted(int(first.missing.sum()), "gold query"),
             path=run.name,
-            query=queries[int(np.flatnonzero(outcome.missing)[0])],
+            query=queries[int(np.flatnonzero(first.missing)[0])],
             hint="missing='zero' (--missing zero) scores them 0, 'skip' omits them",
         )
-    if policies.extra == "error" and outcome.extra:
+    if policies.extra == "error" and first.extra:
         raise MismatchError(
-            f"{counted(outcome.extra, 'query')} of the run "
-            f"{'has' if outcome.extra == 1 else 'have'} no gold",
+            f"{counted(first.extra, 'query')} of the run "
+            f"{'has' if first.extra == 1 else 'have'} no gold",
             path=run.name,
             hint="extra='ignore' (--extra ignore) scores the others",
         )
-
-
-def _traces(
-    plan: Plan,
-    run: Run,
-    gold: Gold,
-    facts: Mapping[str, Query],
-    outcome: Outcome,
-) -> Sequence[Trace]:
-    matcher = plan.measures[0].matcher
-    first = outcome.first_ranks.get(matcher)
-    if first is None:
-        first = matcher.first_ranks(run, gold, plan.policies)
-    return [
-        Trace(
-            fingerprint=gold.fingerprint(query),
-            first_ranks=ranks.ranks,
-            retrieved=ranks.retrieved,
-            tags=facts[query].tags if query in facts else (),
-            verdicts=outcome.verdicts.get(place, ()),
-            usage=outcome.usage.get(place),
-        )
-        for place, (query, ranks) in enumerate(zip(gold.queries, first, strict=True))
-    ]

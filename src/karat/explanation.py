@@ -9,9 +9,9 @@ from karat.data.evidence import Evidence
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
 from karat.data.judgements import Usage
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document, Run
 from karat.data.tables import DASH, Table, counted, number
 from karat.data.verdicts import Verdict
@@ -53,42 +53,36 @@ def explain(
     Takes the arguments of `evaluate`; the query comes second, by its id or by what it
     asks if no other asks the same.
     """
-    plan, loaded, truth, own_k = prepare(run, metrics=metrics, **options)
-    gold = truth.gold
-    assert gold is not None  # noqa: S101
-    assert loaded.run is not None  # noqa: S101
-    facts = truth.queries or loaded.queries
+    plan, whole, gold, facts, own_k, *_ = prepare(run, metrics=metrics, **options)
     query = _known(query, gold, facts)
-    documents = _ranking(loaded.run, query, plan.policies)
+    documents = _ranking(whole, query, plan.policies)
     one_gold = _only(gold, query)
-    one_run = DocumentRun({query: documents}, loaded.run.name)
+    one_run = DocumentRun({query: documents}, whole.name)
     texts = getattr(options.get("judge"), "texts", True)
     place = gold.queries.index(query)
-    rows = []
+    worked: dict[str, list[str]] = {}
     verdicts: tuple[Verdict, ...] = ()
     usage = Usage()
     evidence: list[Evidence] = []
     ranking: Table | None = None
     failure: str | None = None
-    for stage in plan.stages:
-        policies = replace(plan.policies_of(stage, own_k), force=True)
-        matched = stage.matcher.match(one_run, one_gold, judged=True, policies=policies)
+    for name, matcher in plan.matchers.items():
+        policies = replace(plan.policies_of(name, own_k), force=True)
+        matched = matcher.match(one_run, one_gold, judged=True, policies=policies)
         hits = matched.hits
         verdicts += matched.verdicts.get(0, ())
         usage += matched.usage.get(0, Usage())
-        evidence += stage.matcher.evidence(one_run, one_gold, query, policies)
+        evidence += matcher.evidence(one_run, one_gold, query, policies)
         if own_k is not None:
             hits = replace(hits, own_k=own_k[place : place + 1])
         if ranking is None:
-            first = matched.first_ranks or stage.matcher.first_ranks(
-                one_run, one_gold, policies
-            )
+            (first,) = matched.first_ranks()
             said = _said(one_gold, verdicts) if texts else {}
-            missed = _missed(first[0].ranks, said, hits, claims=bool(verdicts))
+            missed = _missed(first, said, hits, claims=bool(verdicts))
             names = [_name(document, texts=texts) for document in documents]
             ranking = _ranked(documents, names, hits, policies.threshold)
             ranking = _without_blanks(replace(ranking, rows=[*ranking.rows, *missed]))
-        for measure in (plan.measures[row] for row in stage.rows):
+        for measure in (m for m in plan.measures if m.matcher == name):
             score = float(measure.metric.score(hits)[0])
             undefined = score != score  # noqa: PLR0124
             explained = _reason if undefined else type(measure.metric).workings
@@ -96,15 +90,16 @@ def explain(
             if failed := matched.failures.get(0):
                 failure = failed
                 score, why = math.nan, f"failed: {failed}"
-            rows.append([measure.label, number(score), why])
+            worked[measure.label] = [measure.label, number(score), why]
     assert ranking is not None  # noqa: S101
     asked = _asked(facts.get(query)) if texts else ""
     asked = f"query {query}{asked}: {ranking.title}"
-    worked = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
+    rows = [worked[measure.label] for measure in plan.measures]
+    arithmetic = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
     ranking = replace(ranking, title=asked)
     last = [_reasoned(verdicts, usage)] if verdicts else []
     last += [_shown(evidence, documents, texts=texts)] if evidence else []
-    return Explanation((ranking, worked, *last), failure)
+    return Explanation((ranking, arithmetic, *last), failure)
 
 
 def _known(query: str, gold: Gold, facts: Mapping[str, Query]) -> str:
@@ -137,10 +132,15 @@ def _shown(
                 f"{found.share:.0%}",
                 "yes" if found.satisfied else "no",
                 _short(" ".join(words.split())) if texts else "(text)",
+                (", ".join(found.differs) if texts else "(text)")
+                if found.differs
+                else DASH,
             ]
         )
-    columns = ["gold item", "rank", "covered", "enough", "by these words"]
-    return Table(columns, rows, texts=(0, 4))
+    columns = ["gold item", "rank", "covered", "enough", "by these words", "differs"]
+    if not any(found.differs for found in evidence):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table(columns, rows, texts=(0, 4, 5))
 
 
 def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:

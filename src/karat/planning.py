@@ -1,38 +1,61 @@
 """Planning: from what a caller asks for to what an engine carries out."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies, policies_for
-from karat.data.queries import Dataset, Query
-from karat.data.runs import Run
-from karat.data.spelling import LETTER, parse
-from karat.engines import Measure, Plan
-from karat.errors import DataError, ParameterError, UsageError
+from karat.data.queries import DEFAULT_K, Query
+from karat.data.runs import Notice, Run
+from karat.data.spelling import LETTER
+from karat.engines import Plan
+from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
-from karat.metrics import Metric, read_metric
-from karat.metrics.asked import read_asked
-from karat.reading.intake import check_places, take_gold, take_run
+from karat.metrics import Metric, read_metric, split_metrics
+from karat.reading.doors import load, take_gold, take_run, with_texts
+from karat.reading.meaning.mapping import renamed
+from karat.reading.objects import check_places
+from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_K", "DEFAULT_METRICS", "prepare"]
+__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "read_queries"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
-DEFAULT_K = 5
-"""What the letter in `recall@k` means when neither sample nor caller says."""
+
+_JUDGED_AT = 10
 
 # No ranking is so long, and what counts ranks holds no more.
 _TOO_DEEP = 10**9
 
 
-def prepare(
+class Prepared(NamedTuple):
+    """All that an evaluation needs.
+
+    Attributes:
+        plan: what to compute.
+        run: what was retrieved.
+        gold: what should have been.
+        facts: what is known of the queries besides their gold.
+        own_k: each query's cutoff for metrics spelled with the letter k.
+        notices: what was seen while reading.
+        fields: field names that were read under another name, as provenance says it.
+    """
+
+    plan: Plan
+    run: Run
+    gold: Gold
+    facts: Mapping[str, Query]
+    own_k: Ints | None
+    notices: tuple[Notice, ...]
+    fields: Mapping[str, Mapping[str, str]]
+
+
+def prepare(  # noqa: PLR0913
     run: Any,
     *,
     gold: Any = None,
@@ -42,18 +65,23 @@ def prepare(
     k: int | None = None,
     profile: str | None = None,
     mapping: Mapping[str, str] | None = None,
+    queries: Any = None,
+    corpus: Any = None,
+    judged: bool = False,
     **switches: Any,
-) -> tuple[Plan, Dataset, Dataset, Ints | None]:
-    """What an evaluation needs: the plan, both inputs, and each query's own k."""
+) -> Prepared:
+    """Read what a caller handed over, and plan what is asked for."""
     policies = policies_for(profile, **switches)
-    spellings = read_asked(metrics)
-    told = mapping or {}
+    spellings = split_metrics(metrics)
+    named = mapping or {}
     if gold is None:
-        loaded = truth = take_run(run, with_gold=True, mapping=told)
+        retrieved = truth = take_run(run, with_gold=True, mapping=named)
+        notices = truth.notices
     else:
-        truth = take_gold(gold, told)
-        loaded = take_run(run, mapping=told, gold=truth)
-    if loaded.run is None:
+        truth = take_gold(gold, named)
+        retrieved = take_run(run, mapping=named, gold=truth)
+        notices = (*retrieved.notices, *truth.notices)
+    if retrieved.run is None:
         raise DataError(
             "the input holds nothing retrieved",
             hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
@@ -65,18 +93,56 @@ def prepare(
             "passages or answers"
         )
     if gold is not None:
-        check_places((run, loaded), (gold, truth))
-    facts = truth.queries or loaded.queries
+        check_places((run, retrieved), (gold, truth))
+    ranked: Run = retrieved.run
+    if corpus is not None:
+        ranked = with_texts(ranked, corpus)
+    if judged:
+        spellings += _judged(truth.gold, spellings)
+    facts = truth.queries or retrieved.queries
+    if queries is not None:
+        facts = {**facts, **read_queries(queries)}
     if judge is not None:
         judge = _judge(judge).informed(facts)
     if isinstance(match, Matcher):
         match = match.informed(facts)
         judge = match if judge is None and match.name == JUDGED else judge
-    matcher = _choose(truth.gold, loaded.run, spellings) if match == AUTO else match
+    matcher = _choose(truth.gold, ranked, spellings) if match == AUTO else match
     # A plan with a judge holds a client, which must not outlive the evaluation.
     make = _plan if judge is None else _plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
-    return plan, loaded, truth, _own_k(plan, truth.gold, facts, k)
+    own_k = _own_k(plan, truth.gold, facts, k)
+    fields = renamed(retrieved, truth)
+    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields)
+
+
+def read_queries(source: Any) -> Mapping[str, Query]:
+    """What is known of queries: texts by id, or a file with texts and tags.
+
+    Example:
+        >>> read_queries({"q1": "When do shops open?"})["q1"].text
+        'When do shops open?'
+    """
+    if isinstance(source, Mapping):
+        return {
+            name: fact if isinstance(fact, Query) else Query(name, str(fact))
+            for name, fact in source.items()
+        }
+    queries = load(source, role="queries").queries
+    if not queries:
+        raise FormatError("holds no texts or tags of queries", path=source)
+    return queries
+
+
+def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:
+    """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
+    rows = gold.documents.values()
+    if not any(grade <= 0 for row in rows for grade in row.values()):
+        return ()
+    read = (m if isinstance(m, Metric) else read_metric(m) for m in metrics)
+    cutoffs = (getattr(metric, LETTER, None) for metric in read)
+    deepest = max((k for k in cutoffs if isinstance(k, int)), default=_JUDGED_AT)
+    return (f"judged@{deepest}",)
 
 
 def _judge(judge: Any) -> Matcher:
@@ -115,35 +181,23 @@ def _plan(
 ) -> Plan:
     if not metrics:
         raise UsageError("no metrics: name at least one, as in metrics=['recall@5']")
-    measures = [_measure(metric, match, judge, policies) for metric in metrics]
-    return Plan(
-        tuple({measure.label: measure for measure in measures}.values()),
-        policies,
-        tuple((str(a), m.label) for a, m in zip(metrics, measures, strict=True)),
-    )
-
-
-def _measure(
-    asked: str | Metric,
-    default: str | Matcher,
-    judge: Matcher | None,
-    policies: Policies,
-) -> Measure:
-    if isinstance(asked, Metric):
-        metric, written = asked, None
-    else:
-        metric = read_metric(asked)
-        written = parse(asked).matcher if "[" in asked else None
-    own = metric.matcher if written is None else None
-    chosen = written or own or default
     # A judge that was handed over as the matcher is asked itself.
-    called = not isinstance(chosen, Matcher) and str(chosen) == JUDGED
-    matcher = read_matcher(judge if judge is not None and called else chosen)
-    matcher.check(metric.name)
-    label = str(replace(metric.spelling, matcher=matcher.spelling if written else None))
-    if policies.threshold is not None and getattr(metric, "threshold", 0) is None:
-        metric = replace(metric, threshold=policies.threshold)  # type: ignore[call-arg]
-    return Measure(label, metric, matcher)
+    given = {} if judge is None else {JUDGED: judge}
+    default = JUDGED if match == JUDGED else str(read_matcher(match))
+    if isinstance(match, Matcher):
+        # Two judges, each with its own metrics, are told apart by name.
+        default += " (match)" if given.get(default, match) is not match else ""
+        given[default] = match
+    measures: dict[str, Measure] = {}
+    matchers: dict[str, Matcher] = {}
+    for asked in metrics:
+        measure = read_measure(asked, default)
+        name = measure.matcher
+        if name not in matchers:
+            matchers[name] = given[name] if name in given else read_matcher(name)
+        matchers[name].check(measure.metric.name)
+        measures[measure.label] = measure.with_threshold(policies.threshold)
+    return Plan(tuple(measures.values()), matchers, default, policies)
 
 
 def _own_k(

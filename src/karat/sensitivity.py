@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.evaluations import Evaluation
 from karat.evaluation import evaluate
 from karat.matching.coverage.matcher import Span
+from karat.results.evaluation import Evaluation
 
 __all__ = ["TAUS", "order_flips"]
 

@@ -1,22 +1,34 @@
 """Trust: what a judge's grades are worth beside labels by people, and asked again."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from karat.data.arrays import Floats
 from karat.data.gold import Gold
 from karat.data.runs import Labels
+from karat.data.tables import Table, counted
 from karat.errors import DataError
 from karat.evaluation import evaluate
-from karat.judging.agreement import Agreement, agreement
-from karat.judging.ordering import Order, order_agreement
+from karat.judging.agreement import Agreement, Flips, agreement, flips
+from karat.judging.grading import (
+    RELEVANT,
+    GradedPool,
+    Pool,
+    is_binary,
+    is_graded,
+    relevance,
+)
+from karat.judging.probe import ProbeReport
 from karat.judging.prompts import GRADES
-from karat.judging.relevance import Graded
-from karat.judging.retesting import Flips, flips
-from karat.judging.scales import RELEVANT, is_binary, is_graded, relevance
+from karat.judging.run_order import Order, order_agreement
 
-__all__ = ["changes", "compare", "scores"]
+__all__ = ["JudgeReport", "changes", "check_people", "compare", "scores"]
 
+REPORT_VERSION = 1
+"""Version of what judging reports as JSON."""
+
+_LAST = max(GRADES)
 _BY_RELEVANCE = "compared is whether a document is relevant"
 
 
@@ -48,43 +60,64 @@ def compare(
         >>> compare({}, judged, people).equal
         0.75
     """
-    kept, scale, line = known or {}, None, _line(people)
-    if not _graded(people, kept):
+    kept, scale, threshold = known or {}, None, _threshold(people)
+    if not _all_graded(people, kept):
         scale = _scale(people)
-        people, kept = relevance(people, line), relevance(kept, _line(kept))
-        judged, line = relevance(judged, RELEVANT), None
+        people = relevance(people, threshold)
+        kept = relevance(kept, _threshold(kept))
+        judged, threshold = relevance(judged, RELEVANT), None
     order = None
     if len(runs) > 1:
-        order = _order(runs, people, judged, kept, metric, line)
-    return agreement(people, judged, line=line, order=order, scale=scale)
+        order = _order(runs, people, judged, kept, metric, threshold)
+    return agreement(people, judged, threshold=threshold, order=order, scale=scale)
 
 
 def changes(
-    before: Graded,
-    after: Graded,
+    before: GradedPool,
+    after: GradedPool,
     people: Labels | None = None,
     known: Labels | None = None,
 ) -> Flips:
     """How many grades changed when asked again, on the scale they are compared on."""
     one, other = before.gold.documents, after.gold.documents
-    if people is not None and not _graded(people, known or {}):
+    if people is not None and not _all_graded(people, known or {}):
         one, other = relevance(one, RELEVANT), relevance(other, RELEVANT)
     return flips(one, other, failed=len(after.failures))
 
 
+def check_people(
+    people: Labels, pooled: Pool, runs: Mapping[str, Any], metric: str = "ndcg@10"
+) -> None:
+    """Refuse labels or a metric that `compare` cannot use, before a judge is paid."""
+    if not any(
+        name in people.get(query, {}) for query in pooled for name in pooled[query]
+    ):
+        raise DataError(
+            "labels no document of the pool, so there is nothing to compare",
+            hint="judge the runs that people judged, with the same ids; or pool deeper",
+        )
+    if len(runs) > 1:
+        name, run = next(iter(runs.items()))
+        scores({name: run}, people, metric)
+
+
 def scores(
-    runs: Mapping[str, Any], labels: Labels, metric: str, line: float | None = None
+    runs: Mapping[str, Any],
+    labels: Labels,
+    metric: str,
+    threshold: float | None = None,
 ) -> dict[str, Floats]:
     """The scores of each run by these labels, query by query."""
     gold = Gold(labels)
-    found = {}
+    columns = {}
     for name, run in runs.items():
-        scored = evaluate(run, gold=gold, metrics=metric, threshold=line, force=True)
-        if len([*scored]) != 1:
+        result = evaluate(
+            run, gold=gold, metrics=metric, threshold=threshold, force=True
+        )
+        if len([*result]) != 1:
             raise DataError(f"runs are put in order by one metric, not by {metric!r}")
-        (values,) = (scored[label].scores for label in scored)
-        found[name] = values
-    return found
+        (columns[name],) = (result[label].scores for label in result)
+    return columns
 
 
 def _order(
@@ -93,43 +126,180 @@ def _order(
     judged: Labels,
     kept: Labels,
     metric: str,
-    line: float | None,
+    threshold: float | None,
 ) -> Order:
     """How alike people and judge order the runs, on the queries both labelled."""
     both = [query for query in people if people[query] and judged.get(query)]
     one = {query: people[query] for query in both}
     other = {query: {**kept.get(query, {}), **judged[query]} for query in both}
     order = order_agreement(
-        scores(runs, one, metric, line), scores(runs, other, metric, line), metric
+        scores(runs, one, metric, threshold),
+        scores(runs, other, metric, threshold),
+        metric,
     )
-    asked = sum(map(bool, people.values()))
-    return order._replace(asked=asked, threshold=line)
+    labelled = sum(map(bool, people.values()))
+    return order._replace(labelled=labelled, threshold=threshold)
 
 
-def _line(labels: Labels) -> float | None:
-    """From which grade on a label is relevant; any positive one if None."""
+def _threshold(labels: Labels) -> float | None:
+    """The smallest grade that is relevant; any positive one if None."""
     return RELEVANT if is_graded(labels) else None
 
 
-def _graded(people: Labels, kept: Labels) -> bool:
+def _all_graded(people: Labels, kept: Labels) -> bool:
     """Whether all labels are grades as the judge gives them."""
     return is_graded(people) and (not any(kept.values()) or is_graded(kept))
 
 
+def _highest(labels: Labels) -> float:
+    return max((grade for row in labels.values() for grade in row.values()), default=0)
+
+
 def _scale(people: Labels) -> str:
-    last = max(GRADES)
+    """How labels on different scales are compared."""
     if is_binary(people):
         return (
-            f"people say 0 or 1, so the judge's {RELEVANT} and {last} count as 1 "
+            f"people say 0 or 1, so the judge's {RELEVANT} and {_LAST} count as 1 "
             "beside theirs, and all below as 0"
         )
     if is_graded(people):
         return (
-            f"the labels that stay are not grades from 0 to {last}, so "
-            f"{_BY_RELEVANCE}: grade {RELEVANT} or {last}"
+            f"the labels that stay are not grades from 0 to {_LAST}, so "
+            f"{_BY_RELEVANCE}: grade {RELEVANT} or {_LAST}"
         )
-    top = max((grade for row in people.values() for grade in row.values()), default=0)
     return (
-        f"people's grades end at {top:g} and are not the judge's 0 to {last}, so "
-        f"{_BY_RELEVANCE}: people's above 0, the judge's {RELEVANT} and {last}"
+        f"people's grades end at {_highest(people):g} and are not the judge's 0 to "
+        f"{_LAST}, so {_BY_RELEVANCE}: people's above 0, the judge's {RELEVANT} and "
+        f"{_LAST}"
     )
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """The grades of a pool, and how far the judge that gave them can be trusted.
+
+    Attributes:
+        graded: the grades.
+        agreement: the judge against people.
+        flips: the judge against itself, asked again.
+        probe: the judge against attacks.
+        kept: number of documents of the pool whose labels were there already.
+        known: the labels that were there already, which the grades are mixed with.
+        written: all that the files hold.
+    """
+
+    graded: GradedPool
+    agreement: Agreement | None = None
+    flips: Flips | None = None
+    probe: ProbeReport | None = None
+    kept: int = 0
+    known: Labels | None = None
+    written: Gold | None = None
+
+    def tables(self) -> list[Table]:
+        """What a person is shown."""
+        tables = [self._summary()]
+        if self.agreement is not None:
+            tables.append(self.agreement.table(self.flips))
+        elif self.flips is not None:
+            tables.append(self.flips.table())
+        if self.probe is not None:
+            tables += self.probe.tables()
+        return tables
+
+    def _summary(self) -> Table:
+        """How many documents got which grade."""
+        grades = [g.grade for row in self.graded.grades.values() for g in row.values()]
+        cells = [
+            [str(grade), str(grades.count(grade)), meaning]
+            for grade, meaning in GRADES.items()
+        ]
+        title = f"{counted(len(grades), 'document')} graded by {self.graded.gold.name}"
+        notes = [*self._label_notes(), *self._vote_notes()]
+        return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
+
+    def _label_notes(self) -> list[str]:
+        """What must be known before runs are scored with these labels."""
+        notes = []
+        if self.agreement is None:
+            text = "--agreement GOLD compares this judge with people"
+            notes.append(f"uncalibrated: {text}")
+        if not self.known or is_graded(self.known):
+            notes.append(
+                f"relevant: grades {RELEVANT} and {_LAST}; grade 1 does not help to "
+                f"answer: score with --threshold {RELEVANT}, or it counts as relevant "
+                "too"
+            )
+        if self.kept:
+            documents = counted(self.kept, "document")
+            text = f"{documents} of the pool had labels, which stay"
+            notes.append(f"kept: {text}; every label says whose it is")
+        if self.written is not None and self.known:
+            sources = self.written.labellers()
+            people = counted(sources.pop("human", 0), "label")
+            others = ", ".join(f"{count} by {name}" for name, count in sources.items())
+            notes.append(f"written: {people} by people, {others or 'none by a judge'}")
+        if scale := self._scale():
+            notes.append(f"scale: {scale}")
+        return notes
+
+    def _vote_notes(self) -> list[str]:
+        """Where votes differ or are missing, and what has no grade at all."""
+        grades = [
+            grade for row in self.graded.grades.values() for grade in row.values()
+        ]
+        notes = []
+        if differ := [grade.disagreement for grade in grades if grade.disagreement]:
+            divided, share = counted(len(differ), "document"), sum(differ) / len(grades)
+            notes.append(f"votes: {divided} divided them; {share:.1%} differ")
+        if failed := [grade.failed for grade in grades if grade.failed]:
+            votes = f"{counted(sum(failed), 'vote')} without a valid answer"
+            rest = f"{counted(len(failed), 'document')} whose grade rests on the others"
+            notes.append(f"votes: {votes}, on {rest}")
+        if failures := len(self.graded.failures):
+            notes.append(f"failed: {counted(failures, 'document')} without a grade")
+        return notes
+
+    def _scale(self) -> str | None:
+        """How grades are written beside labels on another scale."""
+        if not self.known or is_graded(self.known):
+            return None
+        if is_binary(self.known):
+            return (
+                f"people say 0 or 1, so the judge's {RELEVANT} and {_LAST} are written "
+                "as 1 beside theirs, and all below as 0"
+            )
+        return (
+            f"people's grades end at {_highest(self.known):g} and are not the judge's "
+            f"0 to {_LAST}; both are written as they are"
+        )
+
+    def to_dict(self, *, texts: bool = True) -> dict[str, Any]:
+        """Everything in plain values; the judge's reasons may be left out."""
+        return {
+            "schema_version": REPORT_VERSION,
+            "source": self.graded.gold.name,
+            "compared": self.agreement is not None,
+            "kept": self.kept,
+            "scale": self._scale(),
+            "notes": self._summary().notes,
+            "grades": [
+                {
+                    "query": query,
+                    "document": name,
+                    "grade": grade.grade,
+                    "disagreement": grade.disagreement,
+                    "failed_votes": grade.failed,
+                    "reason": grade.reason if texts else "",
+                }
+                for query, row in self.graded.grades.items()
+                for name, grade in row.items()
+            ],
+            "failures": [
+                {"query": query, "document": name, "reason": reason}
+                for (query, name), reason in self.graded.failures.items()
+            ],
+            "agreement": None if self.agreement is None else self.agreement.to_dict(),
+            "flips": None if self.flips is None else self.flips.to_dict(),
+            "probe": None if self.probe is None else self.probe.to_dict(),
+        }

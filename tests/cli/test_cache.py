@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from karat.data.judgements import Prompt
-from karat.llm.journal import Entry, Journal
-from karat.llm.keys import Keys
+from karat.llm.journal import Entry, Journal, PromptKeys
 from karat.llm.settings import JOURNAL
 from tests.cli.conftest import Karat
 from tests.llm.judges import Scripted
@@ -12,7 +11,7 @@ from tests.llm.judges import Scripted
 
 def fill() -> None:
     for model in ("large", "tiny"):
-        keys = Keys(Scripted(model=model))
+        keys = PromptKeys(Scripted(model=model))
         with Journal(JOURNAL) as journal:
             for number, status in enumerate(("ok", "ok", "refused")):
                 prompt = Prompt("", f"question {number}")

@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
 from karat.cli.ending import conclude
-from karat.data.evaluations import Evaluation, MetricScores
 from karat.data.policies import Policies
 from karat.data.tables import DASH
+from karat.gates import Gate, GateResult
+from karat.results.evaluation import Evaluation
+from karat.results.scores import MetricScores
 from tests.cli.conftest import Karat
 
 
@@ -241,7 +244,7 @@ def test_a_run_may_come_from_standard_input(
 def test_json_is_all_that_stands_on_stdout(karat: Karat) -> None:
     done = karat("evaluate", "dense.run", "-g", "gold.qrels", "--json", "-m", "rr")
     saved = json.loads(done.out)
-    assert saved["schema_version"] == 1
+    assert saved["schema_version"] == 2
     assert saved["metrics"]["rr"]["undefined"] == 1
     assert [q["id"] for q in saved["queries"]][:2] == ["q01", "q02"]
     several = karat("evaluate", "*.run", "-g", "gold.qrels", "--json", "-m", "rr")
@@ -297,7 +300,7 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(
 def test_a_passed_gate_is_said_and_a_failed_one_exits_with_1(karat: Karat) -> None:
     base = ("evaluate", "*.run", "-g", "gold.qrels", "-m", "rr")
     done = karat(*base, "--fail-under", "recall@5=0.5", "--fail-under", "rr=.6")
-    assert (done.code, done.err) == (0, "karat: 2 gates passed\n")
+    assert (done.code, done.err) == (0, "RESULT: pass (2 of 2 gates passed)\n")
     done = karat(*base, "--fail-under", "recall@5=0.6", "--fail-under", "rr=0.75")
     assert done.code == 1
     assert "recall@5" in rows(done.out)["run"]
@@ -314,15 +317,19 @@ def test_a_gate_on_a_metric_without_any_score_fails(karat: Karat, folder: Path) 
     assert f"rr is {DASH}, below 0" in done.err
 
 
+OPTIONS: dict[str, Any] = {"output": (), "strict": False}
+
+
 def test_scores_that_could_not_be_computed_exit_with_3() -> None:
-    scores = MetricScores("rr", np.array([1.0, np.nan]), 1, failures={1: "no reply"})
+    scores = MetricScores("rr", np.array([1.0, np.nan]), failures={1: "no reply"})
     missing = np.zeros(2, bool)
     result = Evaluation("r", "g", ["a", "b"], {"rr": scores}, missing, Policies())
     with pytest.raises(SystemExit) as stop:
-        conclude([result], [], 0)
+        conclude([result], [], OPTIONS)
     assert stop.value.code == 3
     with pytest.raises(SystemExit) as stop:
-        conclude([result], ["a gate"], 1)
+        failed = GateResult(Gate("rr", 0.9), "r", "fail", "rr is 0.5")
+        conclude([result], [failed], OPTIONS)
     assert stop.value.code == 1
 
 

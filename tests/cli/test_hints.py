@@ -116,7 +116,7 @@ def test_two_systems_in_one_table_are_noticed(karat: Karat, folder: Path) -> Non
         said = " ".join(done.out.split())
         assert (
             "systems: 2 values of 'system' were read as one system; --by splits them "
-            "(such as dense, keyword)"
+            "(for example dense, keyword)"
         ) in said
         split = karat(
             "evaluate", name, *OPTIONS, "-m", "rr", "--by", "system", "--force"

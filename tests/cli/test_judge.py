@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import karat.cli.judges
+import karat.cli.judge_options
 from karat.data.judgements import Prompt
 from tests.cli.conftest import Karat
 from tests.judging.models import Model, claims_in, support, verdicts
@@ -42,7 +42,7 @@ def teach(monkeypatch: pytest.MonkeyPatch) -> Teach:
             model.model = name
             return model
 
-        monkeypatch.setattr(karat.cli.judges, "OpenAIClient", connect)
+        monkeypatch.setattr(karat.cli.judge_options, "OpenAIClient", connect)
         return model
 
     return put
@@ -117,7 +117,7 @@ def test_reasons_are_in_the_json_unless_texts_must_stay_out(
 ) -> None:
     teach(KNOWS)
     rows = json.loads(karat("evaluate", samples, *JUDGED, "--json").out)["queries"]
-    assert rows[0]["verdicts"][0] == {
+    assert rows[0]["matches"]["claims"]["verdicts"][0] == {
         "claim": "claim-1",
         "text": "Dough rises",
         "alone": [1],
@@ -278,14 +278,12 @@ def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
     assert {grade["reason"] for grade in facts["grades"]} == {"by script"}
 
 
-def test_a_judge_may_be_tried_with_tricks_and_asked_again(
-    karat: Karat, teach: Teach
-) -> None:
+def test_a_judge_may_be_attacked_and_asked_again(karat: Karat, teach: Teach) -> None:
     teach(grades)
     asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "2")
     done = karat(*asked, "--probe", "--retest")
     assert done.code == 0, done.err
-    assert "planted trick" in done.out
+    assert "success rate" in done.out
     assert "changed when asked again" in done.out
 
 
@@ -304,7 +302,7 @@ def test_what_fails_when_asked_again_is_shown_and_told_by_the_exit_code(
     assert "40 judgements could not be had when asked again, first for q01" in done.err
     done = karat(*asked, "--json", "--max-failures", "39")
     assert (done.code, json.loads(done.out)["flips"]["failed"]) == (3, 40)
-    # Tricks that break a judge are findings too: the tables are shown all the same.
+    # Attacks that break a judge are findings too: the tables are shown all the same.
     most = (*asked, "--max-failures", "40", "--probe", "--probe-passages", "2")
     done = karat(*most)
     assert done.code == 0, done.err
@@ -412,7 +410,7 @@ def test_judging_without_what_it_needs_is_a_sentence(
 def test_a_missing_key_is_a_sentence_that_says_what_to_set(
     karat: Karat, samples: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("openai")
+    pytest.importorskip("httpx")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     done = karat("evaluate", samples, *JUDGED)

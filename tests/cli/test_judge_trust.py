@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Karat
 from tests.llm.fault_server import FaultServer, completion
 
-pytest.importorskip("openai")
+pytest.importorskip("httpx")
 
 RUNS = ("keyword.run", "dense.run")
 FILES = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl", "--model", "tiny")
@@ -172,7 +172,7 @@ def test_a_grader_is_tried_with_as_many_passages_as_told(
     ]
     probed = json.loads(karat(*asked, "--json").out)["probe"]
     assert probed["passages"] == 4
-    assert len(probed["tricks"]) == 30
+    assert len(probed["attacks"]) == 30
     assert {family["passages"] for family in probed["families"]} == {4}
     assert probed["control"]["excess"] is None
 
@@ -271,7 +271,7 @@ def test_grades_are_compared_on_the_scale_of_people(
     assert {grade for *_, grade in labels(folder / "full.qrels")} == {"0", "1"}
 
 
-def test_gold_is_written_though_there_is_nothing_to_plant_tricks_in(
+def test_gold_is_written_though_there_is_nothing_to_attack(
     karat: Karat, folder: Path, server: FaultServer
 ) -> None:
     del server

@@ -5,7 +5,6 @@ import pty
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -204,10 +203,8 @@ def test_what_can_happen_has_its_own_end(
     assert karat("metrics") == (code, "", text)
 
 
-def test_the_demo_is_quick_and_says_what_to_type_next(karat: Karat) -> None:
-    start = time.process_time()
+def test_the_demo_says_what_to_type_next(karat: Karat) -> None:
     done = karat("demo")
-    assert time.process_time() - start < 1.5
     assert (done.code, done.err) == (0, "")
     assert "2 runs against gold.qrels: 40 queries" in done.out
     assert "ndcg@10 by tag" in done.out

@@ -21,7 +21,7 @@ from karat.compat.ragas import (
 from karat.errors import Refused, UsageError
 from karat.judging import DryRun, JudgeSession
 from karat.llm import JOURNAL
-from karat.llm.client import OpenAIClient
+from karat.llm.openai_client import OpenAIClient
 from tests.compat.ragas_models import (
     CANARY,
     ROWS,
@@ -137,9 +137,9 @@ def test_whoever_judges_for_karat_judges_here(
 def test_what_is_no_model_is_said() -> None:
     with pytest.raises(UsageError, match="an AsyncOpenAI does not say which model"):
         ContextRecall(openai.AsyncOpenAI(api_key=CANARY)).score(**ROWS[0])  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="stream is no parameter"):
+    with pytest.raises(UsageError, match="stream is not a parameter"):
         llm_factory("m", client=Chat(), stream=True)
-    with pytest.raises(UsageError, match="a rehearsal asks nobody"):
+    with pytest.raises(UsageError, match="a dry run asks nobody"):
         ContextRecall(DryRun(Scripted())).score(**ROWS[0])
 
 

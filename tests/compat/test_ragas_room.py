@@ -24,7 +24,7 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.compat.ragas.verdicts import VERSION, judge_claims, judge_context
+from karat.compat.ragas.metrics.llm import VERSION, judge_claims, judge_context
 from karat.errors import (
     CallError,
     IncompleteError,

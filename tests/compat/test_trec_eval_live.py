@@ -8,7 +8,7 @@ import pytest
 import pytrec_eval
 
 from karat.compat.trec_eval import trec_eval_lines
-from karat.data.rankings import ScoredRun
+from karat.data.memory_runs import ScoredRun
 from tests.compat.trec_files import Qrels, read_qrels, read_rankings
 
 Rankings = Mapping[str, Mapping[str, float]]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from karat.compat.trec_eval import trec_eval_lines
-from karat.data.rankings import ScoredRun
+from karat.data.memory_runs import ScoredRun
 from karat.errors import (
     DataError,
     MismatchError,

@@ -3,7 +3,7 @@
 import gzip
 from pathlib import Path
 
-from karat.data.rankings import ScoredRun
+from karat.data.memory_runs import ScoredRun
 
 Qrels = dict[str, dict[str, float]]
 

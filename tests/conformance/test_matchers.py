@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
-from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
+from karat.data.memory_runs import DocumentRun
+from karat.data.policies import Duplicates, Policies
 from karat.data.runs import Document
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS, read_matcher
@@ -69,7 +69,7 @@ def textual_runs(draw: st.DrawFn) -> tuple[DocumentRun, Gold]:
 
 
 def hits_of(
-    matcher: Matcher, run: DocumentRun, gold: Gold, duplicates: str = "first"
+    matcher: Matcher, run: DocumentRun, gold: Gold, duplicates: Duplicates = "first"
 ) -> Hits:
     policies = Policies(force=True, duplicates=duplicates)
     hits = matcher.match(run, gold, judged=True, policies=policies).hits
@@ -83,7 +83,7 @@ def all_matchers() -> list[Matcher]:
 @laws
 @given(found=textual_runs(), duplicates=st.sampled_from(["first", "collapse", "keep"]))
 def test_hits_are_laid_out_as_metrics_read_them(
-    found: tuple[DocumentRun, Gold], duplicates: str
+    found: tuple[DocumentRun, Gold], duplicates: Duplicates
 ) -> None:
     for matcher in all_matchers():
         hits = hits_of(matcher, *found, duplicates)
@@ -101,7 +101,7 @@ def test_hits_are_laid_out_as_metrics_read_them(
 @laws
 @given(found=textual_runs(), duplicates=st.sampled_from(["first", "collapse", "keep"]))
 def test_an_item_is_credited_once_at_its_first_rank(
-    found: tuple[DocumentRun, Gold], duplicates: str
+    found: tuple[DocumentRun, Gold], duplicates: Duplicates
 ) -> None:
     for matcher in all_matchers():
         hits = hits_of(matcher, *found, duplicates)
@@ -138,15 +138,15 @@ def test_no_metric_leaves_its_bounds_over_any_matcher(
 @given(found=textual_runs())
 def test_first_ranks_are_those_of_the_hits(found: tuple[DocumentRun, Gold]) -> None:
     for matcher in all_matchers():
-        hits = hits_of(matcher, *found)
-        ranks = matcher.first_ranks(*found, Policies(force=True))
+        policies = Policies(force=True)
+        matches = matcher.match(*found, judged=True, policies=policies)
+        hits, ranks = matches.hits, matches.first_ranks()
         assert len(ranks) == hits.size
         for query, row in enumerate(ranks):
             mine = hits.query == query
             firsts = sorted(hits.rank[mine & hits.first].tolist())
-            assert sorted(r for r in row.ranks.values() if r is not None) == firsts
-            assert len(row.ranks) == hits.gold_count[query], matcher
-            assert row.retrieved == hits.retrieved[query], matcher
+            assert sorted(r for r in row.values() if r is not None) == firsts
+            assert len(row) == hits.gold_count[query], matcher
 
 
 @laws

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from karat import evaluate
-from karat.data.gold import Gold
+from karat.data.gold import Gold, labeller_notices
 from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
-from karat.data.saved import from_dict
 from karat.errors import DataError, FormatError, MismatchError
-from karat.reading.columnar.trec_run import TrecRun
-from karat.reading.loading import load
+from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.doors import load
+from karat.results.loading import from_dict
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}
 GOLD = {"q1": ["a"], "q2": ["c"]}
@@ -26,17 +26,16 @@ def said(notices: Iterable[Notice]) -> dict[str, str]:
 
 def test_the_text_follows_the_count() -> None:
     counts: dict[str, Any] = {"ties": {"q": 1}, "duplicates": {"q": 1}}
-    one = said(run_notices(Policies(), **counts, numbers={"q": 1}, extra=["x"]))
+    one = said(run_notices(Policies(), **counts, extra=["x"]))
     assert one == {
-        "ties": "1 document shares a score with another; ordered by document id, "
-        "descending (such as q (1))",
-        "duplicates": "1 document retrieved more than once for a query (such as q (1))",
-        "numbers": "1 id is a number among text and was matched to nothing "
-        "(such as q (1))",
-        "extra": "1 query of the run has no gold and was ignored (such as x)",
+        "ties": "1 relevant document shares its score with another document; ordered "
+        "by document id, descending (for example q)",
+        "duplicates": "1 relevant document was retrieved more than once "
+        "(for example q)",
+        "extra": "1 query of the run has no gold and was ignored (for example x)",
     }
     two = said(run_notices(Policies(), ties={"q": 2}, extra=["x", "y"]))
-    assert two["ties"].startswith("2 documents share a score with another")
+    assert two["ties"].startswith("2 relevant documents share their score")
     assert two["extra"].startswith("2 queries of the run have no gold and were")
 
 
@@ -56,11 +55,15 @@ def test_a_saved_notice_still_knows_its_singular() -> None:
     ("text", "kind", "sentence"),
     [
         ('[{"retrieved": ["a"], "relevant": ["a"]}]', "numbered", "1 sample without"),
-        ('[["a"]]', "numbered", "1 query without an id, numbered from 0 (such as 0)"),
+        (
+            '[["a"]]',
+            "numbered",
+            "1 query without an id, numbered from 0 (for example 0)",
+        ),
         (
             '[{"id": "q", "retrieved": [7], "relevant": ["7"]}]',
             "coerced",
-            "1 id given as a number is read as text: 1 and '1' are one id (such as 7)",
+            "1 id given as a number is read as text: 1 and '1' are one id",
         ),
         (
             '[{"id": "q", "retrieved": ["a"], "relevant": ["b", "b", 1]}]',
@@ -70,19 +73,13 @@ def test_a_saved_notice_still_knows_its_singular() -> None:
         (
             '[{"id": "q", "retrieved": "a, b", "relevant": ["b"]}]',
             "joined",
-            '1 ranking read as one id; a list is JSON: ["a", "b"] (such as a, b)',
+            '1 ranking read as one id; a list is JSON: ["a", "b"] (for example a, b)',
         ),
         (
             """[{"id": "q", "relevant": ["b"], "retrieved":
             [{"id": "a", "score": 1}, {"id": "b", "score": 2}]}]""",
             "order",
-            "1 list is ranked in the order given; its scores say otherwise (such as q)",
-        ),
-        (
-            """[{"qid": "q", "docid": "a", "rank": 1},
-            {"qid": "q", "docid": "b", "rank": 1}]""",
-            "ties",
-            "1 query with rows of one rank, kept in the order of the file (such as q)",
+            "1 list is ranked in the order given; its scores say otherwise",
         ),
         (
             '{"q": {"a": 1.5}}',
@@ -109,19 +106,25 @@ def test_what_was_met_once_while_matching() -> None:
         "1 gold item, and exact did not find it in the whole run"
     )
     told = said(evaluate([sample, other], match="id", metrics=["rr"]).warnings)
-    assert told["no documents"] == ("1 query has no documents in gold: no score by id")
+    assert told["no documents"] == (
+        "1 query has no documents in gold; id needs documents"
+    )
     wide = TrecRun(b"q1 Q0 a 1 1 t more\n")
     told = said(evaluate(wide, gold={"q1": ["a"]}, metrics=["rr"]).warnings)
     assert told["columns"].startswith("1 line has more than six columns; what")
     told = said(evaluate({7: ["a"]}, gold={"7": ["a"]}, metrics=["rr"]).warnings)
-    assert told["coerced"] == "1 id that is a number was read as text (such as 7)"
+    assert told["coerced"] == (
+        "1 id given as a number is read as text: 1 and '1' are one id (for example 7)"
+    )
 
 
 def test_one_label_of_a_judge() -> None:
     judged = Gold({"q": {"a": 1.0}}, sources={"q": {"a": "judge:m"}})
-    assert str(judged.notices()[0]).startswith("1 label was given by judge:m alone")
+    (notice,) = labeller_notices(judged.labellers())
+    assert str(notice).startswith("1 label was given by judge:m alone")
     mixed = Gold({"q": {"a": 1.0, "b": 1.0}}, sources={"q": {"a": "judge:m"}})
-    assert str(mixed.notices()[0]).startswith("1 label is a judge's, among others")
+    (notice,) = labeller_notices(mixed.labellers())
+    assert str(notice).startswith("1 label is a judge's, among others")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_one_label_of_a_judge() -> None:
 )
 def test_one_query_that_the_run_lacks(missing: str, what: str) -> None:
     result = evaluate({"q1": ["a"]}, gold=GOLD, metrics=["rr"], missing=missing)
-    sentence = f"1 gold query is not in the run and {what} (such as q2)"
+    sentence = f"1 gold query is not in the run and {what} (for example q2)"
     assert said(result.warnings)["missing"] == sentence
 
 

@@ -9,10 +9,10 @@ import pytest
 from karat import evaluate
 from karat.data.policies import Policies
 from karat.errors import FormatError, ParameterError
-from karat.matching.chunk import Chunk
 from karat.matching.fuzzy import Fuzzy
+from karat.matching.literal import Chunk
 from karat.metrics import METRICS
-from karat.metrics.found_items import Recall
+from karat.metrics.precision_recall import Recall
 
 RUN = {"q1": ["b", "a"]}
 GOLD = {"q1": ["a"]}

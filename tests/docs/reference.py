@@ -1,13 +1,19 @@
 """`python -m tests.docs.reference`: write the reference pages from the catalogues."""
 
+import ast
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import fields
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import click
 
+import karat as package
+from karat import extend
 from karat.cli import COMMANDS, karat
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES, Policies
@@ -17,8 +23,8 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES
-from karat.reading.meaning.fields import ALIASES, FIELDS
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
+from karat.reading.meaning.aliases import ALIASES, FIELDS
 from karat.reports import REPORTS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
@@ -73,12 +79,14 @@ evaluate:
 ```
 """
 CONTENT = """
-A format is recognised by content, not by the name of the file; `--format` overrides it.
-gzip, bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs
-the extra `parquet`.
+A file's extension chooses its format. Content decides between formats that are met
+under one extension, and where no format claims it; `--format` overrides both. gzip,
+bzip2 and (with the extra `zstd`) zstandard are unpacked on the way. Parquet needs the
+extra `parquet`. In Python, `karat.read_run`, `read_gold`, `read_samples` and
+`read_corpus` read the same, and also Python objects, arrays and DataFrames.
 
 Texts may have files of their own: those of queries with `--queries`, those of documents
-with `--corpus`. Both may be JSON Lines, JSON, CSV or TSV with an id and a text, as in
+with `--corpus`. Both may be in any format with records, with an id and a text, as in
 BEIR, or two columns without a header, id and text, as in MS MARCO.
 """
 FIELD_NAMES = """
@@ -96,21 +104,37 @@ What happens where a formula does not decide. The first choice is the native rul
 profile is a named set of choices. A switch in parentheses is no option of its own: a
 profile or `karat trec-eval` sets it.
 """
+PUBLIC = """
+What is exported from `karat` and from `karat.extend` is public: it is documented here,
+and it changes only with the major version, as the changelog says. So are the fronts in
+`karat.compat`, under the names of their originals. Every other module may change at any
+time. A plug-in imports from these and from nothing else.
+"""
+ENTRY_POINTS = """
+A package adds what it brings by name, in its `pyproject.toml`; the groups are
+`karat.metrics`, `karat.matchers`, `karat.formats` and `karat.reports`:
+
+```toml
+[project.entry-points."karat.metrics"]
+best = "my_package:Best"
+```
+"""
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, text in pages().items():
+    for name, text in {**pages(), "python.md": joined(layers())}.items():
         (FOLDER / name).write_text(text, "utf-8")
 
 
 def pages() -> dict[str, str]:
     """The text of every page, by file name."""
     parts = {"metrics.md": metrics(), "cli.md": commands(), "formats.md": formats()}
-    return {
-        name: "\n".join([WRITTEN, *(part.strip("\n") + "\n" for part in page)])
-        for name, page in parts.items()
-    }
+    return {name: joined(page) for name, page in parts.items()}
+
+
+def joined(page: Iterable[str]) -> str:
+    return "\n".join([WRITTEN, *(part.strip("\n") + "\n" for part in page)])
 
 
 def metrics() -> Iterator[str]:
@@ -194,13 +218,47 @@ def formats() -> Iterator[str]:
     )
 
 
+def layers() -> Iterator[str]:
+    yield "# Python"
+    yield PUBLIC
+    for title, layer in (("karat", package), ("karat.extend", extend)):
+        yield f"## {title}"
+        rows = [(f"`{n}`", says(layer, n)) for n in layer.__all__ if n[0] != "_"]
+        yield table(("name", "what it is"), rows)
+    yield "## Plug-ins"
+    yield ENTRY_POINTS
+
+
+def says(layer: ModuleType, name: str) -> str:
+    """The first line of what a public name says of itself, where it is defined."""
+    thing = getattr(layer, name)
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        return first_line(thing)
+    module, original = extend._SOURCES[name]
+    return constant(module, original)
+
+
+def constant(module: str, name: str) -> str:
+    """The text below an assignment, in the module or where that imports it from."""
+    body = ast.parse(inspect.getsource(import_module(module))).body
+    for node, text in pairwise(body):
+        if isinstance(node, ast.ImportFrom) and name in (a.name for a in node.names):
+            assert node.module is not None
+            return constant(node.module, name)
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        if name in (getattr(target, "id", None) for target in targets):
+            assert isinstance(text, ast.Expr), f"{name} lacks a docstring"
+            return str(ast.literal_eval(text.value)).partition("\n")[0]
+    raise AssertionError(name)
+
+
 def switch(name: str) -> str:
     """A policy as a caller may set it."""
     settable = name in inspect.signature(evaluate).parameters
     return f"`{name}`" if settable else f"(`{name}`)"
 
 
-def first_line(thing: type) -> str:
+def first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 import karat
 from karat.errors import ParameterError
 from karat.judging import Claims
-from tests.judging.models import Model, bench, support
+from tests.judging.models import Model, session_of, support
 
 SAMPLE = {"id": "q", "retrieved": ["a"], "relevant": ["a"]}
 
@@ -36,7 +36,7 @@ def test_claims_that_are_not_found_are_no_matter_of_names() -> None:
         {"query": f"q{n}", "contexts": ["Ovens are hot."], "claims": [f"Rye {n}."]}
         for n in range(30)
     ]
-    judge = Claims(bench(Model(support({}))))
+    judge = Claims(session_of(Model(support({}))))
     found = karat.evaluate(samples, metrics="context_recall", judge=judge)
     assert found["context_recall"].mean == 0
     assert {notice.kind for notice in found.warnings} == {"numbered", "uncalibrated"}
@@ -47,6 +47,6 @@ def test_a_query_without_claims_is_noticed_once() -> None:
         {"id": "q1", "contexts": ["Rye."], "claims": ["Rye."]},
         {"id": "q2", "contexts": ["Rye."], "reference": " "},
     ]
-    judge = Claims(bench(Model(support({}))))
+    judge = Claims(session_of(Model(support({}))))
     found = karat.evaluate(samples, metrics="context_recall", judge=judge)
     assert [n.kind for n in found.warnings] == ["uncalibrated", "claims"]

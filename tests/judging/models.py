@@ -8,7 +8,7 @@ from karat.data.judgements import Prompt, Reply
 from karat.judging import JudgeSession
 from karat.llm import Settings
 
-__all__ = ["Model", "bench", "claims_in", "contexts_in", "support", "verdicts"]
+__all__ = ["Model", "claims_in", "contexts_in", "session_of", "support", "verdicts"]
 
 
 class Model:
@@ -27,8 +27,8 @@ class Model:
         return Reply(self._answer(prompt))
 
 
-def bench(answer: Callable[[Prompt], str] | Model) -> JudgeSession:
-    """A bench that keeps nothing."""
+def session_of(answer: Callable[[Prompt], str] | Model) -> JudgeSession:
+    """A session that keeps nothing."""
     model = answer if isinstance(answer, Model) else Model(answer)
     return JudgeSession(model, Settings(journal=None))
 

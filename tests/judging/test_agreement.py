@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.arrays import Floats
 from karat.errors import DataError
-from karat.judging.agreement import agreement, cohen_kappa, krippendorff_alpha
-from karat.judging.ordering import order_agreement
-from karat.judging.retesting import flips
+from karat.judging.agreement import agreement, flips
+from karat.judging.run_order import order_agreement
+from karat.stats.agreement import Weights, cohen_kappa, krippendorff_alpha
 
 graded = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60
@@ -37,9 +37,12 @@ def test_kappa_equals_statsmodels(pairs: list[tuple[int, int]]) -> None:
         assert math.isnan(cohen_kappa(one, other))
         return
     plain = cohens_kappa(table, return_results=False)
-    weighted = cohens_kappa(table, wt="fc", return_results=False)
     assert cohen_kappa(one, other) == pytest.approx(plain, abs=1e-12)
-    assert cohen_kappa(one, other, quadratic=True) == pytest.approx(weighted, abs=1e-12)
+    names: dict[Weights, str] = {"linear": "linear", "quadratic": "fc"}
+    for weights, name in names.items():
+        expected = cohens_kappa(table, wt=name, return_results=False)
+        found = cohen_kappa(one, other, weights=weights)
+        assert found == pytest.approx(expected, abs=1e-12)
 
 
 def test_kappa_of_the_textbook() -> None:
@@ -55,6 +58,21 @@ def test_alpha_of_the_textbook() -> None:
     one = np.array([0.0, 1, 0, 0, 0, 0, 0, 0, 1, 0])
     other = np.array([1.0, 1, 1, 0, 0, 1, 0, 0, 0, 0])
     assert krippendorff_alpha(one, other) == pytest.approx(0.095, abs=5e-4)
+
+
+def test_alpha_of_four_raters_who_left_units_out() -> None:
+    # Krippendorff's example of four observers and twelve units, for ordered grades.
+    none = float("nan")
+    raters = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, none, none, none],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, none, 3],
+        [none, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, none],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, none],
+    ]
+    alpha = krippendorff_alpha(*(np.array(row, float) for row in raters))
+    assert alpha == pytest.approx(0.815, abs=5e-4)
+    with pytest.raises(DataError, match="two raters"):
+        krippendorff_alpha(np.array([1.0]))
 
 
 def krippendorff_by_definition(one: Floats, other: Floats) -> float:
@@ -107,7 +125,7 @@ def test_what_both_labelled_is_compared_and_nothing_else() -> None:
         "relevant, judge agrees": (1.0, 2),
         "not relevant, judge agrees": (1.0, 1),
     }
-    drawn = agreement(people, judge, line=2).rates
+    drawn = agreement(people, judge, threshold=2).rates
     assert {rate.name: (rate.rate, rate.n) for rate in drawn} == {
         **each,
         "people say 2 or more, judge too": (1.0, 1),
@@ -134,7 +152,7 @@ def test_the_figures_of_many_queries_are_those_of_all_their_documents(
     wanted = (
         float((one == other).mean()),
         cohen_kappa(one, other),
-        cohen_kappa(one, other, quadratic=True),
+        cohen_kappa(one, other, weights="quadratic"),
         krippendorff_alpha(one, other),
     )
     told = (found.equal, found.kappa, found.weighted_kappa, found.alpha)
@@ -231,7 +249,7 @@ def test_the_interval_of_kappa_tells_how_much_it_moves_without_one_query() -> No
                     for d in MIXED_PEOPLE[q]
                 ]
             ),
-            quadratic=True,
+            weights="quadratic",
         )
 
     whole = kappa([*MIXED_PEOPLE])

@@ -10,20 +10,27 @@ import jsonschema
 import pytest
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Prompt
+from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.saved import from_dict
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
-from karat.reading.loading import load
+from karat.reading.doors import load, with_texts
 from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
-from tests.judging.models import Model, bench, claims_in, contexts_in, support, verdicts
+from karat.results.evaluation import Evaluation
+from karat.results.loading import from_dict
+from tests.judging.models import (
+    Model,
+    contexts_in,
+    session_of,
+    support,
+    verdicts,
+)
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
 TEXTS = ["Bread rises in an hour.", "Ovens are hot.", "Rye is a grain."]
 SAMPLE = {
     "id": "q1",
@@ -35,7 +42,7 @@ SAMPLE = {
 
 def judged(model: Model, samples: Any = None, **options: Any) -> Evaluation:
     options.setdefault("metrics", ["context_recall", "context_recall@1", "rr", "ndcg"])
-    claims = Claims(bench(model), **options.pop("claims", {}))
+    claims = Claims(session_of(model), **options.pop("claims", {}))
     return karat.evaluate(samples or [SAMPLE], judge=claims, **options)
 
 
@@ -82,7 +89,7 @@ def test_claims_that_the_user_brings_are_not_split_again() -> None:
 def test_split_claims_are_saved_with_the_data_and_can_be_edited(tmp_path: Path) -> None:
     loaded = load_records([SAMPLE])
     assert loaded.gold is not None
-    done = split_references(loaded.gold, bench(support({})))
+    done = split_references(loaded.gold, session_of(support({})))
     gold, failures = done.gold, done.failures
     assert failures == {}
     path = tmp_path / "claims.jsonl"
@@ -108,48 +115,6 @@ def test_no_document_below_the_deepest_cutoff_is_paid_for() -> None:
     assert result.means["context_recall@2"] == pytest.approx(1 / 3)
     judged(model, metrics=["context_recall@2", "rr"])
     assert contexts_in(model.asked[-1]) == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("", "it is empty"),
-        ("I cannot say.", "no whole JSON object"),
-        ('{"verdicts": [{"claim": 1, "alone": [1', "no whole JSON object"),
-        ('{"answer": 1}', "no list of verdicts"),
-        (verdicts({1: {}}), "claim 2 has no verdict"),
-        (verdicts({1: {}, 2: {}, 3: {}}), "not asked about"),
-        (verdicts({1: {}, 2: {"alone": [9]}}), "context 9, which was not shown"),
-        (verdicts({1: {}, 2: {"parts": [0]}}), "context 0, which was not shown"),
-        (verdicts({1: {}, 2: {"alone": ["first"]}}), "of another form"),
-        (verdicts({1: {}, 2: {"complete": "perhaps"}}), "of another form"),
-        (verdicts({1: {}, 2: {}})[:-2] + "," + verdicts({1: {}})[14:], "two verdicts"),
-    ],
-)
-def test_a_claim_without_a_valid_verdict_is_a_failure_and_not_a_zero(
-    reply: str, reason: str
-) -> None:
-    samples = [
-        {**SAMPLE, "claims": ["One", "Two"]},
-        {**SAMPLE, "id": "q2", "claims": ["Good"]},
-    ]
-
-    def answer(prompt: Prompt) -> str:
-        return verdicts({1: {"alone": [1]}}) if len(claims_in(prompt)) == 1 else reply
-
-    model = Model(answer)
-    result = judged(model, samples, metrics=["context_recall"])
-    column = result["context_recall"]
-    assert column.mean == 1.0
-    assert (column.n, column.undefined, column.failed) == (1, 0, 1)
-    assert reason in column.failures[0]
-    assert math.isnan(column.scores[0])
-    assert result.status("context_recall", 0) == "failed"
-    told = next(notice for notice in result.warnings if notice.kind == "failed")
-    assert told.examples == (f"q1: {column.failures[0]}",)
-    assert from_dict(result.to_dict()).warnings == result.warnings
-    assert len(model.asked) == 3
-    assert result.traces[0].verdicts[0].failure is not None
 
 
 def test_the_mean_never_takes_a_failure_for_zero_even_where_undefined_is_zero() -> None:
@@ -219,7 +184,7 @@ def test_documents_without_texts_are_a_sentence() -> None:
             {"q": ["d1"]},
             gold=gold,
             metrics="context_recall",
-            judge=Claims(bench(support({}))),
+            judge=Claims(session_of(support({}))),
         )
 
 
@@ -261,7 +226,7 @@ def test_a_client_or_a_function_is_a_judge_by_itself(
 
 def test_a_judge_handed_over_as_the_matcher_is_asked_itself() -> None:
     finds, misses = (
-        Claims(bench(support({"Rye is a grain": found}))) for found in ([1], [])
+        Claims(session_of(support({"Rye is a grain": found}))) for found in ([1], [])
     )
     result = karat.evaluate(
         [SAMPLE], metrics=["hit@1", "context_recall"], match=misses, judge=finds
@@ -286,8 +251,32 @@ def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
     for _ in range(2):
         with pytest.raises(IncompleteError, match="limit of 3 calls"):
             karat.evaluate(samples, metrics="context_recall", judge=shared)
-    with pytest.raises(UsageError, match="a bench has settings of its own"):
-        Claims(shared.bench, settings)
+    with pytest.raises(UsageError, match="a JudgeSession has settings of its own"):
+        Claims(shared.session, settings)
+
+
+def test_ids_are_not_read_as_texts() -> None:
+    model = Model(support({"Rye": [1]}))
+    sample = {"id": "q1", "retrieved": ["doc_17", "doc_18"], "claims": ["Rye"]}
+    with pytest.raises(DataError, match=r"looks like ids, such as 'doc_17'.*--corpus"):
+        judged(model, [sample])
+    assert model.asked == []
+    assert judged(model, [sample], metrics=["recall"], force=True).means["recall"] == 1
+    run = load_records([sample]).run
+    assert run is not None
+    texts = with_texts(run, {"doc_17": "Rye is a grain."})
+    ((_, documents),) = texts.rankings(Policies())
+    assert [(d.id, d.text) for d in documents] == [
+        ("doc_17", "Rye is a grain."),
+        ("doc_18", None),
+    ]
+    with pytest.raises(DataError, match="'doc_18' has no text"):
+        karat.evaluate(
+            texts,
+            gold=Gold(claims={"q1": (Item("1", "Rye"),)}),
+            metrics="recall",
+            match=Claims(session_of(model)),
+        )
 
 
 def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
@@ -296,7 +285,10 @@ def test_missing_texts_are_noticed_before_anything_is_paid() -> None:
     gold = Gold(references={"q1": "Rye.", "q2": "Salt."})
     with pytest.raises(DataError, match="'d1' has no text"):
         karat.evaluate(
-            samples, gold=gold, metrics="context_recall", judge=Claims(bench(model))
+            samples,
+            gold=gold,
+            metrics="context_recall",
+            judge=Claims(session_of(model)),
         )
     assert model.asked == []
 
@@ -320,7 +312,7 @@ def test_a_model_that_repeats_the_form_has_judged_nothing(reply: str) -> None:
 
 
 def test_a_judge_may_be_given_as_the_matcher_of_all_metrics() -> None:
-    claims = Claims(bench(support({"Rye is a grain": [2]})))
+    claims = Claims(session_of(support({"Rye is a grain": [2]})))
     result = karat.evaluate([SAMPLE], metrics=["hit@2", "context_recall"], match=claims)
     assert result.means == {"hit@2": 1.0, "context_recall": pytest.approx(1 / 3)}
     assert claims != Claims(claims.client)
@@ -394,7 +386,7 @@ def test_reasons_are_in_the_saved_evaluation_unless_texts_are_kept_out() -> None
 
 def test_a_rehearsal_counts_calls_and_asks_nobody() -> None:
     model = Model(support({}))
-    rehearsal = DryRun(bench(model).client, bench(model).settings)
+    rehearsal = DryRun(session_of(model).client, session_of(model).settings)
     karat.evaluate([SAMPLE], metrics="context_recall", judge=Claims(rehearsal))
     assert model.asked == []
     assert rehearsal.total.calls == 2
@@ -404,7 +396,7 @@ def test_a_rehearsal_counts_calls_and_asks_nobody() -> None:
 def test_items_of_one_claim_file_keep_their_grades() -> None:
     gold = Gold(claims={"q1": (Item("a", "Dough rises", 3.0), Item("b", "Two", 1.0))})
     run = load_records([SAMPLE]).run
-    claims = Claims(bench(support({"Dough rises": [1]})))
+    claims = Claims(session_of(support({"Dough rises": [1]})))
     result = karat.evaluate(
         run, gold=gold, metrics=["ndcg", "recall(threshold=2)"], match=claims
     )
@@ -422,8 +414,8 @@ def test_context_precision_with_a_reference_reads_every_supporting_position() ->
 
 def test_a_query_that_the_run_lacks_scores_zero_and_one_without_gold_is_told() -> None:
     gold = Gold(claims={"a": (Item("1", "One"),), "b": (Item("1", "Two"),)})
-    run = [{"id": "b", "retrieved_contexts": ["x"]}, {"id": "c", "contexts": ["y"]}]
-    claims = Claims(bench(support({"Two": [1]})))
+    run = [{"id": "b", "retrieved_contexts": ["X."]}, {"id": "c", "contexts": ["Y."]}]
+    claims = Claims(session_of(support({"Two": [1]})))
     result = karat.evaluate(run, gold=gold, metrics="recall", match=claims)
     assert result["recall"].scores.tolist() == [0.0, 1.0]
     assert result.missing.tolist() == [True, False]
@@ -435,7 +427,7 @@ def test_judging_works_where_an_event_loop_is_running() -> None:
         return judged(Model(support({"Dough rises": [1]})))
 
     assert asyncio.run(notebook()).means["context_recall"] == pytest.approx(1 / 3)
-    claims = Claims(bench(support({"Dough rises": [1]})))
+    claims = Claims(session_of(support({"Dough rises": [1]})))
     awaited = karat.aevaluate([SAMPLE], metrics="context_recall", judge=claims)
 
     async def script() -> Evaluation:
@@ -452,7 +444,7 @@ def test_a_group_named_like_a_claim_is_another_item() -> None:
         load_records([{"id": "q1", "contexts": TEXTS}]),
         gold=gold,
         metrics="context_recall",
-        judge=Claims(bench(model)),
+        judge=Claims(session_of(model)),
     )
     assert result.means == {"context_recall": 0.5}
 
@@ -464,7 +456,7 @@ def test_claims_of_one_group_are_alternatives_and_count_as_one() -> None:
         Item("c", "Salt comes last"),
     )
     run = load_records([SAMPLE]).run
-    claims = Claims(bench(support({"Dough rises": [3], "Yeast works": [1, 3]})))
+    claims = Claims(session_of(support({"Dough rises": [3], "Yeast works": [1, 3]})))
     gold = Gold(claims={"q1": items})
     result = karat.evaluate(run, gold=gold, metrics=["recall", "rr"], match=claims)
     assert result.means == {"recall": 0.5, "rr": 1.0}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.judgements import Prompt, Reply
 from karat.judging import Claims, JudgeSession
 from karat.llm import Settings, Transient
+from karat.results.evaluation import Evaluation
 from tests.judging.models import Model, claims_in, contexts_in, verdicts
 
 QUERIES = 500
@@ -85,7 +85,7 @@ def judged(model: Model, journal: Path) -> Evaluation:
 def without_usage(evaluation: Evaluation) -> dict[str, Any]:
     everything = evaluation.to_dict()
     for row in everything["queries"]:
-        del row["usage"]
+        del row["matches"]["claims"]["usage"]
     return everything
 
 

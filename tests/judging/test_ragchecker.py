@@ -9,8 +9,8 @@ import pytest
 import karat
 from karat.data.judgements import Prompt
 from karat.judging import Claims
-from karat.judging.support import BUDGET
-from tests.judging.models import Model, bench, claims_in, contexts_in, verdicts
+from karat.judging.contexts import BUDGET
+from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 
 def recorded(folder: Path) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_recall_of_claims_and_precision_are_the_published_ones(
     result = karat.evaluate(
         samples(saved),
         metrics=["recall[claims]", "precision(of=retrieved)[claims]", "context_recall"],
-        judge=Claims(bench(model), budget=budget),
+        judge=Claims(session_of(model), budget=budget),
     )
     for row, theirs in enumerate(saved["results"]):
         ours = {name: float(result[name].scores[row]) for name in result}

@@ -1,5 +1,6 @@
 """Long lists are asked in several questions, and what they say is put together."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,12 +8,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.gold import Item
-from karat.data.judgements import Failure, Prompt
+from karat.data.judgements import Failure, Prompt, Reply
 from karat.data.verdicts import Verdict
-from karat.judging.packing import pack, pieces
+from karat.judging import JudgeSession
+from karat.judging.contexts import pack, pieces
 from karat.judging.support import majority, support
-from karat.llm import tokens_of
-from tests.judging.models import Model, bench, claims_in, contexts_in, verdicts
+from karat.llm import Settings, tokens_of
+from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 CLAIMS = [Item("c1", "First."), Item("c2", "Second.")]
 
@@ -22,7 +24,7 @@ def run_jobs(
 ) -> tuple[Verdict, ...]:
     claims = options.pop("claims", CLAIMS)
     job = lambda: support(claims, contexts, budget=budget, **options)  # noqa: E731
-    (heard,) = bench(model).run_jobs([job])
+    (heard,) = session_of(model).run_jobs([job])
     assert not isinstance(heard, Failure), heard
     return heard
 
@@ -104,6 +106,108 @@ def test_a_context_of_a_megabyte_is_read_piece_by_piece() -> None:
     assert all(tokens_of(prompt.user) < 6500 for prompt in model.asked)
 
 
+FILLER = "Nothing here has to do with it at all, and more of the same follows. "
+
+
+def by_words(*words: str) -> Model:
+    """Finds a claim where all words stand, and parts of it where some do."""
+
+    def answer(prompt: Prompt) -> str:
+        alone, parts, seen = [], [], set()
+        for rank in contexts_in(prompt):
+            shown = prompt.user.split(f"[begin context {rank} |")[1:]
+            text = " ".join(part.split("[end context")[0] for part in shown)
+            found = {word for word in words if word in text}
+            seen |= found
+            if found == {*words}:
+                alone.append(rank)
+            elif found:
+                parts.append(rank)
+        return verdicts(
+            {
+                number: {
+                    "alone": alone,
+                    "parts": parts,
+                    "complete": bool(parts) and seen == {*words},
+                }
+                for number in claims_in(prompt)
+            }
+        )
+
+    return Model(answer)
+
+
+CLAIM = [Item("c1", "The zymurgist Quill was born at Yxby.")]
+
+
+def test_evidence_in_two_pieces_of_one_long_document_is_found() -> None:
+    text = FILLER * 60 + "Quill is a zymurgist. " + FILLER * 300 + "Yxby is her town. "
+    model = by_words("zymurgist", "Yxby")
+    contexts = [(1, FILLER), (2, text + FILLER * 40)]
+    (found,) = run_jobs(model, contexts, budget=1500, claims=CLAIM)
+    assert (found.alone, found.rank) == ((2,), 2)
+    assert contexts_in(model.asked[-1]) == [2]
+    assert tokens_of(model.asked[-1].user) < 2000
+
+
+def test_parts_late_in_their_documents_are_found() -> None:
+    model = by_words("zymurgist", "Yxby")
+    contexts = [
+        (1, FILLER * 75 + "Quill is a zymurgist. "),
+        (2, FILLER * 20 + "Yxby is her town. " + FILLER * 60),
+    ]
+    (found,) = run_jobs(model, contexts, budget=1500, claims=CLAIM)
+    assert (found.together, found.rank) == ((1, 2), 2)
+    assert "Quill is a zymurgist" in model.asked[-1].user
+    assert f"{FILLER}Yxby is her town. {FILLER}" in model.asked[-1].user
+
+
+def test_only_claims_without_a_verdict_are_asked_again() -> None:
+    claims = [Item(f"c{n}", f"Claim {n}.") for n in range(1, 21)]
+
+    def answer(prompt: Prompt) -> str:
+        numbers = claims_in(prompt)
+        return verdicts(
+            {n: {"alone": [2]} for n in numbers if n != 7 or numbers == [7]}
+        )
+
+    model = Model(answer)
+    found = run_jobs(model, TEXTS[:3], 10_000, claims=claims)
+    assert [claims_in(prompt) for prompt in model.asked] == [[*range(1, 21)], [7]]
+    assert "claim 7 has no verdict" in model.asked[1].user
+    assert "[begin claim 6 |" not in model.asked[1].user
+    assert all(verdict.rank == 2 for verdict in found)
+
+
+def test_one_claim_without_a_verdict_costs_that_claim_alone() -> None:
+    def answer(prompt: Prompt) -> str:
+        return verdicts({n: {"alone": [2]} for n in claims_in(prompt) if n != 2})
+
+    first, second = run_jobs(Model(answer), TEXTS[:3], 10_000)
+    assert (first.rank, first.failure) == (2, None)
+    assert (second.rank, second.failure) == (None, "claim 2 has no verdict")
+
+
+def test_the_questions_of_one_sample_are_asked_side_by_side() -> None:
+    at_once = most = 0
+
+    class Slow(Model):
+        async def complete(self, prompt: Prompt) -> Reply:
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            await asyncio.sleep(0.01)
+            at_once -= 1
+            return await super().complete(prompt)
+
+    model = Slow(by_truth({1: {"alone": [8]}})._answer)
+    session = JudgeSession(model, Settings(journal=None, concurrency=3))
+    (found,) = session.run_jobs([lambda: support(CLAIMS, TEXTS, budget=12)])
+    assert not isinstance(found, Failure)
+    assert found[0].rank == 8
+    assert (len(model.asked), most) == (8, 3)
+
+
 @given(st.text(), st.integers(1, 50))
 def test_pieces_hold_the_whole_text_and_fit(text: str, budget: int) -> None:
     parts = pieces(text, budget)
@@ -146,7 +250,8 @@ def verdict(*alone: int, failure: str | None = None) -> tuple[Verdict]:
         ([verdict(1), verdict()], None, 0.5),
         ([verdict(1), verdict(3), verdict(2)], 2, 0.0),
         ([verdict(5), verdict(), verdict(4), verdict(), verdict(9)], 5, 0.4),
-        ([verdict(failure="no"), verdict(2)], 2, 0.0),
+        ([verdict(failure="no"), verdict(2)], 2, 0.5),
+        ([verdict(failure="no"), verdict(2), verdict(failure="no")], 2, 2 / 3),
     ],
 )
 def test_the_majority_decides(

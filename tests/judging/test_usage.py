@@ -8,16 +8,16 @@ import jsonschema
 import pytest
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.judgements import Prompt, Reply, Usage
-from karat.data.saved import from_dict
 from karat.judging import Claims, DryRun, JudgeSession, prompts
 from karat.llm import Settings
-from karat.llm.budget import usage_ahead
+from karat.llm.budget import estimate_usage
 from karat.reading.decoding import decode_json
+from karat.results.evaluation import Evaluation
+from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, support, verdicts
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-1.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
 SAMPLES: list[dict[str, Any]] = [
     {
         "id": name,
@@ -91,7 +91,7 @@ def test_a_resumed_run_says_the_same_as_one_that_was_not_stopped(
 def test_a_server_that_does_not_count_is_taken_at_the_estimate() -> None:
     model = Model(support({}))
     result = judged(model)
-    expected = sum((usage_ahead(prompt) for prompt in model.asked), Usage())
+    expected = sum((estimate_usage(prompt) for prompt in model.asked), Usage())
     assert result.usage.prompt_tokens == expected.prompt_tokens > 0
     assert result.usage.completion_tokens == expected.completion_tokens
 

@@ -161,7 +161,7 @@ def test_a_client_of_ones_own_judges_claims(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "name", "lasting"),
+    ("facts", "name", "persistent"),
     [
         ({}, None, False),
         ({}, "mine", True),
@@ -172,7 +172,7 @@ def test_a_client_of_ones_own_judges_claims(tmp_path: Path) -> None:
 def test_replies_last_only_where_the_client_can_be_told_from_others(
     facts: dict[str, str],
     name: str | None,
-    lasting: bool,  # noqa: FBT001
+    persistent: bool,  # noqa: FBT001
     tmp_path: Path,
 ) -> None:
     asked: list[str] = []
@@ -182,10 +182,10 @@ def test_replies_last_only_where_the_client_can_be_told_from_others(
         chat = ChatClient("gpt-4o-mini", client, name=name)
         bench = JudgeSession(chat, settings)
         karat.evaluate([SAMPLE], metrics="rr", judge=Claims(bench))
-        assert (chat.lasting, bench.forgetful) == (lasting, not lasting)
+        assert (chat.persistent, bench.loses_replies) == (persistent, not persistent)
         assert bench.source == "judge:gpt-4o-mini"
         assert CANARY not in chat.endpoint
-    assert len(asked) == (1 if lasting else 2)
+    assert len(asked) == (1 if persistent else 2)
 
 
 def test_an_async_client_goes_from_one_evaluation_to_the_next() -> None:
@@ -210,14 +210,14 @@ def test_a_bench_tells_that_a_hearing_begins_awaited_or_not() -> None:
     client = client_of(lambda **_: completion(json.dumps(verdicts("0 1000000"))))
     settings = Settings(journal=None, progress=told.append)
     bench = JudgeSession(ChatClient("m", client), settings)
-    assert bench.run_jobs(jobs(1)) == asyncio.run(bench.ahear(jobs(1))) == right(1)
+    assert bench.run_jobs(jobs(1)) == asyncio.run(bench.arun_jobs(jobs(1))) == right(1)
     assert [(state.done, state.total) for state in told] == [(0, 1), (1, 1)] * 2
-    assert bench.run_jobs([]) == asyncio.run(bench.ahear([])) == []
+    assert bench.run_jobs([]) == asyncio.run(bench.arun_jobs([])) == []
     assert len(told) == 4
 
 
 def test_what_is_no_client_is_said() -> None:
     with pytest.raises(UsageError, match=r"chat\.completions\.create.*got object"):
         ChatClient("m", object())
-    with pytest.raises(UsageError, match="messages is no parameter"):
+    with pytest.raises(UsageError, match="messages is not a parameter"):
         ChatClient("m", client_of(print), {"messages": []})

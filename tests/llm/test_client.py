@@ -16,7 +16,8 @@ import pytest
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.errors import MissingExtraError, UsageError
 from karat.llm import Refused, Settings, Transient, run_jobs_sync
-from karat.llm.client import OpenAIClient, as_client
+from karat.llm.callables import as_client
+from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import retry_after
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import SCHEMA, jobs
@@ -116,7 +117,7 @@ def test_texts_do_not_follow_a_redirect() -> None:
         (402, error("pay"), True, "no credit left"),
         (429, error("x", code="insufficient_quota"), True, "no credit left"),
         (404, error("model 'tiny' not found"), True, "does not know model 'tiny'"),
-        (404, {"detail": "Not Found"}, True, "--base-url, which mostly ends in"),
+        (404, {"detail": "Not Found"}, True, "--base-url, which usually ends in"),
         (405, "", True, "check --base-url"),
         (501, "<html>no</html>", True, "Not Implemented.; check --base-url.*/v1$"),
         (200, " <!doctype html>", True, "with a web page.; check --base-url"),
@@ -154,8 +155,8 @@ def test_a_refusal_says_what_to_do(
         (500, "<html>", "500 Internal Server Error"),
         (529, error("overloaded"), "529 Overloaded"),
         (408, {}, "408 Request Timeout"),
-        (200, "{", "is not whole JSON"),
-        (200, "[" * 100_000, "is not whole JSON"),
+        (200, "{", "is not complete JSON"),
+        (200, "[" * 100_000, "is not complete JSON"),
         (200, "null", "holds no message"),
         (200, {"choices": [{"message": None}]}, "holds no message"),
         (200, completion("  "), "is empty"),
@@ -198,7 +199,7 @@ def test_a_server_that_does_not_speak_https_is_said_to_be_so() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         url = f"https://127.0.0.1:{plain.getsockname()[1]}/v1"
-        with pytest.raises(Refused, match="does not speak https; does") as caught:
+        with pytest.raises(Refused, match="does not speak https; should") as caught:
             ask(OpenAIClient("tiny", base_url=url))
         thread.join()
     assert caught.value.always
@@ -323,12 +324,12 @@ def test_a_reply_loses_the_key_and_nothing_else(
 
 
 def test_headers_are_no_parameters_since_parameters_are_kept() -> None:
-    with pytest.raises(UsageError, match="extra_headers is no parameter"):
+    with pytest.raises(UsageError, match="extra_headers is not a parameter"):
         OpenAIClient("tiny", parameters={"extra_headers": {"api-key": CANARY}})
 
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'karat\[llm\]'"):
         ask(OpenAIClient("tiny", base_url="http://127.0.0.1:1/v1"))
 

@@ -1,13 +1,12 @@
 """Thousands of calls through a server that fails a third of the time."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from karat.llm import Progress, Settings, run_jobs_sync
-from karat.llm.client import OpenAIClient
+from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FAULTS, FaultServer
 from tests.llm.judges import Scripted, jobs, right
 
@@ -27,24 +26,22 @@ def settings(folder: Path, **changes: object) -> Settings:
     return Settings(**{**plain, **changes})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_two_thousand_items_survive_a_server_that_fails_a_third_of_the_time(
     tmp_path: Path,
 ) -> None:
     told: list[Progress] = []
     with FaultServer(rate=0.3) as server:
         client = OpenAIClient("tiny", base_url=server.url)
-        began = time.monotonic()
         found = run_jobs_sync(
             jobs(ITEMS), client, settings(tmp_path, progress=told.append)
         )
-        took = time.monotonic() - began
         calls = server.asked.total()
         again = run_jobs_sync(jobs(ITEMS), client, settings(tmp_path))
         assert server.asked.total() == calls
     calm = run_jobs_sync(jobs(ITEMS), Scripted(), settings(tmp_path))
     assert found == right(ITEMS)
     assert json.dumps(found) == json.dumps(calm) == json.dumps(again)
-    assert took < 30
     last = told[-1]
     assert (last.done, last.total, last.failed) == (ITEMS, ITEMS, 0)
     # A call may be lost before it reaches the server.

@@ -15,9 +15,8 @@ from karat.data.judgements import Prompt, Usage
 from karat.errors import FormatError, UsageError
 from karat.llm import Settings, run_jobs_sync
 from karat.llm.budget import Budget, Prices
-from karat.llm.journal import Entry, Journal
-from karat.llm.keys import Keys
-from karat.llm.secrecy import ALLOWED, check_endpoint
+from karat.llm.credentials import ALLOWED, check_endpoint
+from karat.llm.journal import Entry, Journal, PromptKeys
 from tests.llm.judges import Scripted, jobs, right
 
 PROMPT = Prompt("Judge.", "Is bread good?", {"type": "object"}, "support", "2")
@@ -30,7 +29,7 @@ def name(
     parameters: Mapping[str, Any] | None = None,
 ) -> bytes:
     client = Scripted(endpoint=endpoint, model=model, parameters=parameters)
-    return Keys(client).of(prompt)
+    return PromptKeys(client).of(prompt)
 
 
 # Few texts, so that equal parts, and equal sums of unequal parts, are common.
@@ -96,7 +95,7 @@ def test_nobody_is_given_the_replies_of_another(
 
 def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     entry = Entry("ok", "yes \N{SNOWMAN}", 2, Usage(5, 7), "reply-9", "m-2026")
-    keys = Keys(Scripted())
+    keys = PromptKeys(Scripted())
     with Journal(tmp_path / "journal.sqlite") as journal:
         journal.write(keys, [(keys.of(PROMPT), PROMPT, entry)])
         assert journal.get(keys.of(PROMPT)) == entry
@@ -109,7 +108,7 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_nobody_else_may_read_it_and_git_does_not_see_it(tmp_path: Path) -> None:
     path = tmp_path / ".karat" / "journal.sqlite"
     with Journal(path) as journal:
-        keys = Keys(Scripted())
+        keys = PromptKeys(Scripted())
         journal.write(keys, [(b"key", PROMPT, Entry("ok", "yes"))])
         files = {
             file.name: stat.S_IMODE(file.stat().st_mode)
@@ -120,6 +119,18 @@ def test_nobody_else_may_read_it_and_git_does_not_see_it(tmp_path: Path) -> None
     del files[".gitignore"]
     assert set(files) >= {"journal.sqlite", "journal.sqlite-wal"}
     assert set(files.values()) == {0o600}
+
+
+def test_a_folder_behind_a_link_is_left_as_it_is(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    elsewhere.chmod(0o755)
+    (tmp_path / ".karat").symlink_to(elsewhere)
+    with Journal(tmp_path / ".karat" / "journal.sqlite"):
+        pass
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
+    assert not (elsewhere / ".gitignore").exists()
+    assert stat.S_IMODE((elsewhere / "journal.sqlite").stat().st_mode) == 0o600
 
 
 def test_without_texts_it_keeps_hashes_and_replies_only(tmp_path: Path) -> None:
@@ -180,6 +191,14 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         ("https://a.example/team", "https://a.example/teamster/v1", False),
         ("https://a.example/team", "https://a.example/team/../other", False),
         ("https://a.example", "http://a.example/v1", False),
+        ("https://a.example/team", "https://a.example/team/%2e%2e/other", False),
+        ("https://a.example/team", "https://a.example/team/%252E%252e/other", False),
+        ("https://a.example/team", "https://a.example/team/./v1", False),
+        ("a.example", "http://a.example/v1", False),
+        ("a.example", "https://a.example./v1", True),
+        ("http://a.example", "http://a.example/v1", True),
+        ("localhost", "http://localhost:11434/v1", True),
+        ("proxy", "https://proxy/v1", False),
         ("b.example, a.example", "https://A.example:443/v1", True),
         ("", "https://a.example/v1", False),
         ("a.example", "python:module.function", False),
@@ -224,7 +243,7 @@ def test_calls_at_once_do_not_overshoot_the_budget_together(
 
 def test_a_journal_of_the_first_layout_is_read_and_added_to(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
-    keys, prompt = Keys(Scripted()), Prompt("", "old")
+    keys, prompt = PromptKeys(Scripted()), Prompt("", "old")
     with Journal(path) as journal:
         journal.write(keys, [(keys.of(prompt), prompt, Entry("ok", "kept"))])
     with closing(sqlite3.connect(path)) as old:

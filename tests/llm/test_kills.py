@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.llm.fault_server import FaultServer
 from tests.llm.judges import right
@@ -39,6 +41,7 @@ def asks(row: int) -> str:
     return f"grade {row} {row + 1_000_000}"
 
 
+@pytest.mark.slow
 def test_no_kill_loses_a_judgement_or_pays_for_it_twice(tmp_path: Path) -> None:
     chance = random.Random(int(time.time()))
     held: dict[int, int] = {}
@@ -71,6 +74,7 @@ def test_no_kill_loses_a_judgement_or_pays_for_it_twice(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_journal_pay_for_each_prompt_once(tmp_path: Path) -> None:
     with FaultServer(delay=DELAY) as server:
         folders = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
@@ -92,6 +96,7 @@ def test_two_processes_on_one_journal_pay_for_each_prompt_once(tmp_path: Path) -
     assert outs[0] == outs[1]
 
 
+@pytest.mark.slow
 def test_control_c_keeps_what_was_answered(tmp_path: Path) -> None:
     with FaultServer(delay=DELAY) as server:
         worker = start(server.url, tmp_path)

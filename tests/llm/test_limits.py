@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Prompt, Usage
 from karat.errors import ParameterError
 from karat.llm import Prices, Progress, Settings, Transient, run_jobs_sync
-from karat.llm.budget import usage_ahead
-from karat.llm.limits import Backoff, Breaker, Pace
-from tests.llm.judges import Scripted, jobs
+from karat.llm.budget import estimate_usage
+from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter
+from tests.llm.judges import SCHEMA, Scripted, jobs
 
 
 @given(st.integers(1, 10_000))
@@ -31,27 +32,35 @@ def test_a_wait_that_was_asked_for_is_never_undercut(seconds: float) -> None:
     assert Backoff(0.5, 60.0).wait(9, seconds) <= seconds * 1.1
 
 
+@pytest.fixture
+def _frozen_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = SimpleNamespace(monotonic=lambda: 1000.0)
+    monkeypatch.setattr("karat.llm.limits.time", frozen)
+
+
+@pytest.mark.usefixtures("_frozen_clock")
 def test_a_minutes_calls_are_spread_over_the_minute() -> None:
-    pace = Pace(per_minute=120)
-    waits = [pace.reserve() for _ in range(6)]
+    rate = RateLimiter(per_minute=120)
+    waits = [rate.reserve() for _ in range(6)]
     # Two a second: two at once, then one each half second.
-    assert waits == pytest.approx([0, 0, 0.5, 1.0, 1.5, 2.0], abs=0.05)
+    assert waits == [0, 0, 0.5, 1.0, 1.5, 2.0]
 
 
+@pytest.mark.usefixtures("_frozen_clock")
 def test_without_a_limit_nothing_waits_until_the_endpoint_asks_for_it() -> None:
-    pace = Pace(None)
-    assert [pace.reserve() for _ in range(100)] == [0.0] * 100
-    pace.hold(5)
-    pace.hold(2)
-    assert pace.reserve() == pytest.approx(5, abs=0.1)
+    rate = RateLimiter(None)
+    assert [rate.reserve() for _ in range(100)] == [0.0] * 100
+    rate.pause(5)
+    rate.pause(2)
+    assert rate.reserve() == 5
 
 
-def breaker(pauses: list[float]) -> Breaker:
+def breaker(pauses: list[float]) -> CircuitBreaker:
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
         await asyncio.sleep(0)
 
-    return Breaker(3, Backoff(1.0, 60.0), pause)
+    return CircuitBreaker(3, Backoff(1.0, 60.0), pause)
 
 
 def test_an_open_breaker_lets_one_call_through_at_a_time() -> None:
@@ -93,7 +102,7 @@ def test_a_breaker_gives_up_after_a_few_probes_and_keeps_nobody_waiting() -> Non
         assert await tested.admit() is True
         waiting = asyncio.create_task(tested.admit())
         await asyncio.sleep(0)
-        tested.let_go()
+        tested.release_all()
         assert await waiting is False
 
     asyncio.run(story())
@@ -123,7 +132,7 @@ def test_an_answer_that_was_lost_on_the_way_counts_as_paid(
     )
     run_jobs_sync(jobs(1), client, settings)
     (user,) = client.calls
-    ahead = usage_ahead(Prompt("Grade each number.", user))
+    ahead = estimate_usage(Prompt("Grade each number.", user, SCHEMA))
     expected = tokens(ahead.prompt_tokens + ahead.completion_tokens)
     assert told[-1].prompt_tokens + told[-1].completion_tokens == expected
     assert told[-1].cost == pytest.approx(expected / 1e6)

@@ -24,8 +24,8 @@ from karat.llm import (
     estimate,
     run_jobs_sync,
 )
-from karat.llm.client import FunctionClient
-from karat.llm.turns import Turns
+from karat.llm.callables import FunctionClient
+from karat.llm.journal import ProcessLock
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, jobs, right
 
@@ -118,9 +118,9 @@ def test_a_file_of_somebody_else_is_left_as_it_is(kind: str, tmp_path: Path) -> 
         os.mkfifo(path)
     path.chmod(0o755)
     before = path.read_bytes() if path.is_file() else None
-    for only_read in (False, True):
+    for read_only in (False, True):
         with pytest.raises((FormatError, UsageError)):
-            Journal(path, only_read=only_read)
+            Journal(path, read_only=read_only)
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     assert before == (path.read_bytes() if path.is_file() else None)
     assert not (tmp_path / "theirs-wal").exists()
@@ -229,7 +229,7 @@ def test_who_keeps_a_turn_for_ever_is_not_waited_for_so_long(
     how: Callable[..., Settings], tmp_path: Path
 ) -> None:
     client = Scripted()
-    with Turns(tmp_path / "journal.sqlite") as stopped:
+    with ProcessLock(tmp_path / "journal.sqlite") as stopped:
         settings = how(timeout=0.1)
         keys: list[bytes] = []
         run_jobs_sync(jobs(1), client, how(journal=tmp_path / "other.sqlite"))
@@ -237,7 +237,7 @@ def test_who_keeps_a_turn_for_ever_is_not_waited_for_so_long(
             keys += [
                 row[0] for row in journal._reader.execute("SELECT key FROM replies")
             ]
-        assert stopped.take(keys[0])
+        assert stopped.acquire(keys[0])
         assert run_jobs_sync(jobs(1), Scripted(), settings) == right(1)
 
 

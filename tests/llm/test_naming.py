@@ -9,7 +9,7 @@ import pytest
 import karat
 from karat.judging import Claims
 from karat.llm import Settings
-from karat.llm.client import FunctionClient
+from karat.llm.callables import FunctionClient
 
 
 def test_an_edited_function_is_asked_anew_and_a_closure_is_never_mistaken() -> None:
@@ -55,8 +55,8 @@ def test_a_function_is_known_by_what_it_reads(function: str) -> None:
 
     one, same, other = named("a"), named("a"), named({"a": [1, {2.5}]})
     assert one.model == same.model != other.model
-    assert one.lasting
-    assert other.lasting
+    assert one.persistent
+    assert other.persistent
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_what_cannot_be_seen_is_trusted_in_this_process_only(code: str) -> None:
     exec(code, scope)
     one, other = FunctionClient(scope["f"]), FunctionClient(scope["f"])
     assert one.model != other.model
-    assert not one.lasting
-    assert FunctionClient(scope["f"], model="mine").lasting
+    assert not one.persistent
+    assert FunctionClient(scope["f"], model="mine").persistent
 
 
 def test_a_judge_that_nobody_finds_again_is_told(tmp_path: Path) -> None:
-    sample = {"id": "q", "contexts": ["a"], "claims": ["b"]}
+    sample = {"id": "q", "contexts": ["A."], "claims": ["b"]}
     reply = '{"verdicts": [{"claim": 1, "alone": [], "parts": [], "complete": false}]}'
     kept = Settings(journal=tmp_path / "journal.sqlite")
     for judge, expected in (

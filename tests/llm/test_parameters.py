@@ -12,8 +12,8 @@ from karat.errors import UsageError
 from karat.judging import JudgeSession
 from karat.judging.splitting import split
 from karat.llm import Progress, Refused, Settings, run_jobs_sync
-from karat.llm.client import OpenAIClient
-from karat.llm.keys import Keys
+from karat.llm.journal import PromptKeys
+from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.test_client import ask, error
 
@@ -53,7 +53,9 @@ def test_what_is_sent_is_part_of_what_names_a_reply() -> None:
         {"seed": 1},
     ]
     clients = [OpenAIClient("m", "http://127.0.0.1:1/v1", parameters=p) for p in told]
-    assert len({Keys(client).of(Prompt("", "?")) for client in clients}) == len(told)
+    assert len({PromptKeys(client).of(Prompt("", "?")) for client in clients}) == len(
+        told
+    )
     assert "max_tokens" not in clients[3].parameters
 
 
@@ -131,7 +133,7 @@ def test_a_parameter_with_a_short_name_is_not_found_in_every_word() -> None:
 
 @pytest.mark.parametrize("name", ["response_format", "stream", "model"])
 def test_what_karat_sends_itself_is_no_parameter(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is no parameter"):
+    with pytest.raises(UsageError, match=f"{name} is not a parameter"):
         OpenAIClient("m", "http://127.0.0.1:1/v1", parameters={name: True})
 
 
@@ -149,7 +151,7 @@ def test_a_model_that_only_thought_is_not_asked_again_and_again(tmp_path: Path) 
         assert len(server.requests) == 1
     assert found == Failure(
         "the reply was cut off at 4,096 tokens before it said anything; --max-tokens "
-        "allows more, and asks all anew",
+        "allows more, and pays again only for what was cut off",
         "refused",
     )
 
@@ -168,7 +170,15 @@ def test_a_reply_cut_off_twice_fails_with_what_to_do_then_and_ever_after(
         first = run_jobs_sync([lambda: split(None, "Bread rises.")], client, settings)
         again = run_jobs_sync([lambda: split(None, "Bread rises.")], client, settings)
         asked = [request["messages"][1]["content"] for request in server.requests]
-    assert first == again == [Failure(f"{SENTENCE}, and asks all anew", "invalid", 2)]
+    assert (
+        first
+        == again
+        == [
+            Failure(
+                f"{SENTENCE}, and pays again only for what was cut off", "invalid", 2
+            )
+        ]
+    )
     assert len(asked) == 2
     assert "could not be used: it was cut off before its end." in asked[1]
 

@@ -1,5 +1,6 @@
 """Keys and other secrets: read once, and nowhere to be seen."""
 
+import base64
 import json
 import sqlite3
 import traceback
@@ -15,12 +16,13 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Reply
 from karat.errors import CallError, UsageError
 from karat.llm import Refused, Settings, Transient, run_jobs_sync
-from karat.llm.chat import ChatClient
-from karat.llm.client import OpenAIClient, as_client
+from karat.llm.callables import as_client
+from karat.llm.chat_client import ChatClient
 from karat.llm.completions import read_reply
-from karat.llm.connecting import broken
-from karat.llm.secrecy import check_endpoint, mask, scrub
-from karat.llm.sending import headers_for, read_key
+from karat.llm.credentials import check_endpoint, read_key, request_headers
+from karat.llm.http import connection_error
+from karat.llm.openai_client import OpenAIClient
+from karat.llm.redaction import mask, redact
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import jobs
 from tests.llm.test_client import CANARY, answering, ask, error
@@ -48,12 +50,30 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_secret_is_found_however_it_is_written(
     secret: str, spell: Callable[[str], str]
 ) -> None:
-    shown = scrub(f"Bearer {spell(secret)}, indeed", [secret])
+    shown = redact(f"Bearer {spell(secret)}, indeed", [secret])
     assert shown.startswith("Bearer ")
     assert shown.endswith(", indeed")
     assert "***" in shown
     # Quotes and escapes around a secret are no part of it.
     assert len(shown) <= len("Bearer u0020***u000A, indeed") + 4
+
+
+@pytest.mark.parametrize("before", ["", "u", "user:", "Bearer "])
+def test_a_secret_in_base64_is_found(before: str) -> None:
+    encoded = base64.b64encode(f"{before}{CANARY}".encode()).decode()
+    shown = redact(f"Authorization: Basic {encoded}!", [CANARY])
+    assert "***" in shown
+    assert base64.b64encode(CANARY.encode()).decode()[4:20] not in shown
+    assert len(shown) < len(f"Authorization: Basic {encoded}!") - 15
+
+
+def test_a_part_of_a_given_secret_is_found() -> None:
+    text = "Incorrect API key provided: sk-canary-01...; keys begin with sk-c"
+    found = redact(text, [CANARY])
+    assert found == "Incorrect API key provided: ***...; keys begin with sk-c"
+    assert redact(f"x{CANARY[3:14]}y", [CANARY]) == "x***y"
+    # Values of the environment may be paths and words.
+    assert mask(text, [CANARY]) == text
 
 
 AROUND = st.text(alphabet="xyz \n\\%'")
@@ -68,10 +88,10 @@ def test_a_secret_goes_and_the_rest_stays(before: str, secret: str, after: str) 
 
 
 def test_a_short_key_is_found_as_a_word_and_not_in_replies() -> None:
-    assert scrub("key abc12, not abc123", ["abc12"]) == "key ***, not abc123"
-    assert scrub("one of no kind", ["no"]) == "one of no kind"
+    assert redact("key abc12, not abc123", ["abc12"]) == "key ***, not abc123"
+    assert redact("one of no kind", ["no"]) == "one of no kind"
     said = completion("none of them")
-    reply = read_reply(said, "http://a/v1", "m", "none")
+    reply = read_reply(said, "http://a/v1", "m", ["none"])
     assert isinstance(reply, Reply)
     assert reply.text == "none of them"
 
@@ -109,7 +129,7 @@ def test_what_else_goes_into_headers_must_fit_too(
     variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "canaryé")
-    with pytest.raises(UsageError, match=f"{variable} holds a space.*copy it anew$"):
+    with pytest.raises(UsageError, match=f"{variable} holds a space.*copy it again$"):
         ask(OpenAIClient("tiny", "http://127.0.0.1:1/v1"))
 
 
@@ -121,7 +141,7 @@ def test_what_else_goes_into_headers_must_fit_too(
     ],
 )
 def test_a_header_that_cannot_be_sent_is_not_shown(problem: Exception) -> None:
-    refusal = broken(problem, "http://127.0.0.1:1/v1", "--base-url")
+    refusal = connection_error(problem, "http://127.0.0.1:1/v1", "--base-url")
     assert isinstance(refusal, Refused)
     assert refusal.always
     assert "a header cannot be sent" in str(refusal)
@@ -157,11 +177,13 @@ def test_a_server_cannot_put_the_key_into_names_or_reasons(tmp_path: Path) -> No
 def test_a_parameter_that_is_named_like_a_secret_is_refused(
     parameters: dict[str, Any], name: str
 ) -> None:
-    with pytest.raises(UsageError, match=f"^{name} is no parameter.*OPENAI_API") as no:
+    with pytest.raises(
+        UsageError, match=f"^{name} is not a parameter.*OPENAI_API"
+    ) as no:
         OpenAIClient("tiny", "http://127.0.0.1:1/v1", parameters=parameters)
     assert CANARY not in str(no.value)
     if name != "api_key":
-        with pytest.raises(UsageError, match=f"^{name} is no parameter"):
+        with pytest.raises(UsageError, match=f"^{name} is not a parameter"):
             ChatClient("tiny", brought(), parameters)
 
 
@@ -246,15 +268,14 @@ def test_a_client_that_refuses_for_good_shows_no_secret_of_the_environment(
 
 
 def test_the_classic_addresses_of_azure_get_their_header() -> None:
-    classic = "https://me.openai.azure.com/openai/deployments/judge"
-    assert headers_for(classic, "k") == {"api-key": "k"}
-    assert headers_for(classic, "") == {}
-    for other in (
-        "https://me.openai.azure.com/openai/v1",
-        "https://azure.com.evil.example/openai/deployments/judge",
-        "https://evilazure.com/openai/deployments/judge",
+    for classic in (
+        "https://me.openai.azure.com/openai/deployments/judge",
+        "https://gateway.example/openai/deployments/judge",
     ):
-        assert headers_for(other, "k") == {}
+        assert request_headers(classic, "k")["api-key"] == "k"
+        assert "api-key" not in request_headers(classic, "")
+    other = "https://me.openai.azure.com/openai/v1"
+    assert "api-key" not in request_headers(other, "k")
 
 
 def test_the_given_key_goes_before_that_of_the_environment(

@@ -18,9 +18,10 @@ import pytest
 from karat.data.judgements import Failure, Prompt, Reply
 from karat.errors import UsageError
 from karat.llm import Refused, Settings, Transient, run_jobs_sync
-from karat.llm.client import FunctionClient, OpenAIClient
-from karat.llm.keys import Keys
-from karat.llm.server_errors import complaint, unsupported
+from karat.llm.callables import FunctionClient
+from karat.llm.journal import PromptKeys
+from karat.llm.openai_client import OpenAIClient
+from karat.llm.server_errors import status_error, unsupported_parameter
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.test_client import PROMPT, answering, ask, error
 
@@ -65,7 +66,7 @@ def saying(*pieces: bytes) -> Iterator[str]:
 def test_an_answer_that_was_lost_may_have_been_paid_for(pieces: list[bytes]) -> None:
     with (
         saying(*pieces) as url,
-        pytest.raises(Transient, match="broke before the reply was whole") as caught,
+        pytest.raises(Transient, match="broke before the reply was complete") as caught,
     ):
         ask(OpenAIClient("tiny", base_url=url))
     assert caught.value.paid
@@ -136,15 +137,15 @@ def test_words_in_a_quoted_prompt_do_not_steer_the_client() -> None:
 @pytest.mark.parametrize("status", [400, 402, 403, 429, 500])
 def test_a_quoted_bill_is_no_bill(status: int) -> None:
     said = {"message": f"not this: {PASSAGE.upper()}"}
-    found = complaint(status, said, "http://a/v1", "m", sent=QUOTED.user)
+    found = status_error(status, said, "http://a/v1", "m", sent=QUOTED.user)
     assert ("no credit left" in str(found)) == (status == 402)
-    own = complaint(status, {"message": "check your billing"}, "http://a/v1", "m")
+    own = status_error(status, {"message": "check your billing"}, "http://a/v1", "m")
     assert ("no credit left" in str(own)) == (status in {402, 403, 429})
 
 
 def test_a_limit_per_minute_that_advertises_a_plan_is_waited_for() -> None:
     said = {"message": "Limit 3/min; see /account/billing", "code": "rate_limit_exceed"}
-    assert isinstance(complaint(429, said, "http://a/v1", "m"), Transient)
+    assert isinstance(status_error(429, said, "http://a/v1", "m"), Transient)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_what_a_server_names_counts_more_than_what_it_quotes(
     body: dict[str, str], found: str | None
 ) -> None:
     names = ["response_format", "temperature", "seed"]
-    assert unsupported(400, body, names, QUOTED.user) == found
+    assert unsupported_parameter(400, body, names, QUOTED.user) == found
 
 
 def test_a_part_is_dropped_for_good_only_once_that_helped() -> None:
@@ -192,7 +193,7 @@ def test_half_a_character_is_sent_as_a_sign_for_it() -> None:
         sent = [message["content"] for message in server.requests[0]["messages"]]
     assert sent == ["Be \ufffd brief.", "Is \ufffd good?"]
     whole = Prompt(*sent)
-    assert Keys(client).of(half) != Keys(client).of(whole)
+    assert PromptKeys(client).of(half) != PromptKeys(client).of(whole)
 
 
 def test_the_version_of_an_interface_is_part_of_its_address() -> None:
@@ -203,7 +204,7 @@ def test_the_version_of_an_interface_is_part_of_its_address() -> None:
         ask(one)
         assert "/v1/chat/completions?api-version=1 HTTP" in server.headers[0]
         assert one.endpoint == f"{server.url}?api-version=1"
-    assert Keys(one).of(PROMPT) != Keys(two).of(PROMPT)
+    assert PromptKeys(one).of(PROMPT) != PromptKeys(two).of(PROMPT)
 
 
 PROXY = "no address of a proxy in ALL_PROXY"
@@ -227,7 +228,7 @@ def test_an_environment_that_no_connection_can_have_is_said_to_be_so(
         monkeypatch.delenv(other)
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=sentence):
-        ask(OpenAIClient("tiny", "http://127.0.0.1:1/v1"))
+        ask(OpenAIClient("tiny", "http://models.invalid/v1"))
 
 
 def test_a_socks_proxy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +236,37 @@ def test_a_socks_proxy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
     monkeypatch.delenv("all_proxy", raising=False)
     with pytest.raises(UsageError, match="needs the package socksio"):
-        ask(OpenAIClient("tiny", "http://127.0.0.1:1/v1"))
+        ask(OpenAIClient("tiny", "http://models.invalid/v1"))
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed", "proxied"),
+    [
+        ("http://models.invalid/v1", None, True),
+        ("http://models.invalid/v1", "http://models.invalid", False),
+        ("http://models.invalid/v1", "http://models.invalid, proxy", True),
+        ("http://127.0.0.1:1/v1", None, False),
+        ("http://localhost:1/v1", "localhost, proxy", False),
+    ],
+)
+def test_a_proxy_is_used_only_where_it_may_be(
+    url: str,
+    allowed: str | None,
+    proxied: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    if allowed is not None:
+        monkeypatch.setenv("KARAT_ALLOWED_ENDPOINTS", allowed)
+    with FaultServer(answer=answering(200, completion("by proxy"))) as server:
+        monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+        if proxied:
+            assert ask(OpenAIClient("tiny", url)).text == "by proxy"
+        else:
+            with pytest.raises(Refused, match="cannot reach"):
+                ask(OpenAIClient("tiny", url))
+        assert len(server.requests) == proxied
 
 
 @pytest.mark.parametrize(
@@ -264,16 +295,16 @@ def test_the_library_is_there_before_a_call_is_timed_and_not_without_any() -> No
         "import sys\n"
         "from karat.data.judgements import Prompt, Reply\n"
         "from karat.llm import Settings, run_jobs_sync\n"
-        "from karat.llm.client import OpenAIClient\n"
+        "from karat.llm.openai_client import OpenAIClient\n"
         "class Client(OpenAIClient):\n"
         "    async def complete(self, prompt):\n"
-        "        assert 'openai' in sys.modules\n"
+        "        assert 'httpx' in sys.modules\n"
         "        return Reply('yes')\n"
         "def judge():\n"
         "    return (yield Prompt('', 'Is bread good?')).text\n"
         "client = Client('m', 'http://127.0.0.1:1/v1')\n"
         "run_jobs_sync([], client, Settings(journal=None))\n"
-        "assert 'openai' not in sys.modules\n"
+        "assert 'httpx' not in sys.modules\n"
         "assert run_jobs_sync([judge], client, Settings(journal=None)) == ['yes']\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -288,4 +319,4 @@ def test_a_hearing_counts_lost_answers_as_calls_paid_for(tmp_path: Path) -> None
     with saying() as url:
         (found,) = run_jobs_sync([judge], OpenAIClient("tiny", base_url=url), settings)
     assert isinstance(found, Failure)
-    assert "broke before the reply was whole" in found.reason
+    assert "broke before the reply was complete" in found.reason

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from karat.data.judgements import Conversation
 from karat.llm import Settings, run_jobs_sync
-from karat.llm.client import OpenAIClient
+from karat.llm.openai_client import OpenAIClient
 from tests.llm.judges import grade
 
 CONCURRENCY = 8

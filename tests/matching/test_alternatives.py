@@ -9,16 +9,16 @@ from hypothesis import given, settings, strategies as st
 
 from karat import evaluate
 from karat.data.gold import Gold
+from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
-from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import DataError, FormatError
 from karat.explanation import explain
 from karat.matching.equality import Id
-from karat.reading.columnar.trec_run import TrecRun
-from karat.reading.format import Source
-from karat.reading.loading import load
-from karat.reading.meaning.shapes import load_value
+from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.doors import load
+from karat.reading.meaning.shapes import interpret
+from karat.reading.streams import Source
 from karat.reading.write import write
 from tests.oracles.cases import ITEM_METRICS, assert_scores, column
 from tests.oracles.exact import Case
@@ -124,7 +124,7 @@ def test_groups_show_in_an_explanation_and_in_the_fingerprint() -> None:
 
 @pytest.mark.parametrize("format", ["json", "jsonl", "yaml", "csv", "parquet"])
 def test_groups_come_back_from_a_file(format: str, tmp_path: Path) -> None:
-    gold = load_value([SAMPLE], Source("samples", "samples", {}), "objects").gold
+    gold = interpret([SAMPLE], Source("samples", "samples", {}), "objects").gold
     assert gold is not None
     assert gold.groups == {"q": {"a": "either", "b": "either"}}
     path = tmp_path / f"gold.{format}"

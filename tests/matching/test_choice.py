@@ -6,7 +6,7 @@ import pytest
 
 import karat
 from karat.data.gold import Gold
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
 from karat.errors import DataError, UsageError
 from karat.matching.shipped import MATCHERS, choose
 from tests.matching.text_runs import run_of

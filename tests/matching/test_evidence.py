@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.evidence import Evidence, Range
 from karat.data.gold import Gold, Item, Span as GoldSpan
-from karat.data.rankings import DocumentRun
+from karat.data.memory_runs import DocumentRun
 from karat.data.runs import Document
 from karat.matching.coverage.alphabet import Source
 from karat.matching.coverage.matcher import Span

@@ -5,8 +5,8 @@ import pytest
 
 import karat
 from karat.data.gold import Gold, Item
-from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
+from karat.data.memory_runs import RankedRun
+from karat.data.policies import Duplicates, Policies
 from karat.data.runs import Document
 from karat.errors import DataError, MismatchError
 from karat.matching.pairwise import _BLOCK
@@ -108,7 +108,9 @@ def test_rows_of_judged_items_are_laid_out_on_request() -> None:
     assert without.gold_grade.tolist() == [0.0, 1.0]
 
 
-def duplicates(policy: str, *documents: str | Document) -> list[tuple[int, int, int]]:
+def duplicates(
+    policy: Duplicates, *documents: str | Document
+) -> list[tuple[int, int, int]]:
     policies = Policies(duplicates=policy)
     run, gold = run_of(q=documents), gold_of(q=[FOX, DOG])
     return rows_of(matched("exact", run, gold, policies).hits)
@@ -164,7 +166,7 @@ def test_documents_without_text_are_an_error_that_says_which() -> None:
         matched("chunk", run, Gold(passages=gold.passages, documents={"a": {"1": 1.0}}))
     sentence = str(caught.value)
     assert "2 retrieved documents of 1 query have no text" in sentence
-    assert "a (2)" in sentence
+    assert "compares texts: a;" in sentence
     assert "--force" in sentence
 
 
@@ -219,14 +221,16 @@ def test_finding_nothing_at_all_is_said() -> None:
 def test_first_ranks_name_items_and_groups() -> None:
     items = [Item("a", FOX), Item("b", "Gone."), Item("c", DOG, group="pets")]
     run = run_of(q=["x", DOG, FOX, DOG + " "], r=[FOX])
-    ranks = read_matcher("normalized").first_ranks(
-        run, gold_of(q=items, r=[], s=[FOX]), Policies()
+    gold = gold_of(q=items, r=[], s=[FOX])
+    matches = read_matcher("normalized").match(
+        run, gold, judged=True, policies=Policies()
     )
-    assert [tuple(row) for row in ranks] == [
-        ({"a": 3, "b": None, "pets": 2}, 4),
-        ({}, 1),
-        ({"passages-1": None}, 0),
+    assert matches.first_ranks() == [
+        {"a": 3, "b": None, "pets": 2},
+        {},
+        {"passages-1": None},
     ]
+    assert matches.hits.retrieved.tolist() == [4, 1, 0]
 
 
 def test_blocks_change_nothing() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import karat
 from karat.data.gold import Gold
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun, RankedRun
 from karat.data.runs import Document
 from karat.data.sessions import roll_up, roll_up_labels, session_of
 from karat.errors import DataError, MismatchError, ParameterError
@@ -101,8 +101,11 @@ def test_a_mapping_rolls_up_a_run_by_hand() -> None:
 def test_first_ranks_are_those_of_sessions() -> None:
     gold = Gold({"q": {"a_1": 1.0, "a_3": 1.0, "b_2": 1.0}})
     matcher = read_matcher("id(level=session)")
-    (ranks,) = matcher.first_ranks(RankedRun({"q": TURNS}), gold, Policies())
-    assert tuple(ranks) == ({"a": 1, "b": 5}, 5)
+    matches = matcher.match(
+        RankedRun({"q": TURNS}), gold, judged=True, policies=Policies()
+    )
+    assert matches.first_ranks() == [{"a": 1, "b": 5}]
+    assert matches.hits.retrieved.tolist() == [5]
 
 
 def test_abstention_questions_are_undefined_and_counted() -> None:

@@ -10,8 +10,8 @@ import pytest
 from karat.data.coverage import Coverage
 from karat.data.gold import Gold, Item, Span as GoldSpan
 from karat.data.hits import Hits
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
 from karat.errors import DataError, ParameterError, UsageError
 from karat.evaluation import evaluate
@@ -260,7 +260,7 @@ def test_covered_text_that_differs_is_found_and_counted(ours: str, theirs: str) 
     (notice,) = [notice for notice in result.warnings if notice.kind == "changed"]
     assert str(notice) == (
         "1 gold item is covered with a number, sign, negation or name that differs "
-        "(such as q (1))"
+        "(for example q)"
     )
     metrics = ["recall[span(strict=true)]", "complete[span(strict=true)]"]
     strict = evaluate(DocumentRun(run), gold=labels, metrics=metrics)

@@ -5,10 +5,10 @@ from typing import Any
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
+from karat.data.matches import Matches
+from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
 from karat.data.runs import Document
-from karat.matching.matcher import Matched
 from karat.matching.shipped import read_matcher
 
 
@@ -37,7 +37,7 @@ def gold_of(kind: str = "passages", /, **items: Sequence[str | Item]) -> Gold:
 
 def matched(
     matcher: str, run: DocumentRun, gold: Gold, policies: Policies | None = None
-) -> Matched:
+) -> Matches:
     """What a matcher finds, judged non-relevant items included."""
     return read_matcher(matcher).match(
         run, gold, judged=True, policies=policies or Policies()

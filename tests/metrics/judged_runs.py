@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from karat.data.arrays import place_by, sum_by
 from karat.data.coverage import Coverage
 from karat.data.hits import Hits
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
 from karat.matching.labels import match_labels
 
 Rankings = Mapping[str, Sequence[str]]

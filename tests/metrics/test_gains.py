@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from karat.metrics.metric import Metric
-from karat.metrics.r_based import RNDCG, BinaryG, G, NDCGRel
-from karat.metrics.ranked_gain import NDCG
+from karat.metrics.ranking import NDCG
+from karat.metrics.recall_points import RNDCG, BinaryG, G, NDCGRel
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 
 Row = dict[str, float]

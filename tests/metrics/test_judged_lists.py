@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karat.metrics.judged_lists import BPref, InferredAP, Judged, Unjudged
+from karat.metrics.incomplete_judgements import BPref, InferredAP, Judged, Unjudged
 from tests.metrics.judged_runs import one
 
 EPSILON = 0.00001

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from karat.errors import ParameterError
-from karat.metrics.interpolated import (
+from karat.metrics.recall_points import (
     InterpolatedAverage,
     InterpolatedPrecision,
+    RPrecision,
     items_needed,
 )
-from karat.metrics.r_based import RPrecision
 from tests.metrics.judged_runs import one
 
 GRADES = dict.fromkeys("abcd", 1.0)

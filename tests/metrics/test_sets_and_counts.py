@@ -4,20 +4,18 @@ import numpy as np
 import pytest
 
 from karat.errors import ParameterError
-from karat.metrics.counts import (
+from karat.metrics.metric import Metric
+from karat.metrics.sets import (
     NumNonrelJudgedRet,
     NumRel,
     NumRelRet,
     NumRet,
-    Utility,
-)
-from karat.metrics.metric import Metric
-from karat.metrics.sets import (
     SetAP,
     SetF,
     SetPrecision,
     SetRecall,
     SetRelativePrecision,
+    Utility,
 )
 from tests.metrics.judged_runs import one
 

@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.evaluations import Evaluation, MetricScores
 from karat.metrics import read_metric
+from karat.results.evaluation import Evaluation
+from karat.results.scores import MetricScores
 from tests.oracles import exact, exact_trec
 from tests.oracles.exact import Case, Score
 

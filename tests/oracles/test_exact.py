@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.evaluations import Evaluation
 from karat.data.hits import Hits
 from karat.metrics import read_metric
+from karat.results.evaluation import Evaluation
 from tests.oracles import exact
 from tests.oracles.cases import (
     DOCUMENT_METRICS,

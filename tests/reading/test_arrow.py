@@ -1,7 +1,7 @@
 """A run in columns finds what a slow reading of the same rows finds."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
 
-from karat.data.policies import Policies
-from karat.data.rankings import RankedRun, ScoredRun
+from karat.data.memory_runs import RankedRun, ScoredRun
+from karat.data.policies import Duplicates, Policies, Ties
 from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
 from karat.reading.columnar import (
     arrow_source as arrow_sources,
-    join as arrow_join,
-    label_table,
+    label_index,
+    run as columnar_run,
 )
-from karat.reading.columnar.arrow_source import ParquetSource, TableSource
-from karat.reading.columnar.run import ArrowRun, Layout
+from karat.reading.columnar.arrow_source import (
+    ArrowSource,
+    ParquetSource,
+    RunColumns,
+    TableSource,
+    Tabular,
+)
+from karat.reading.columnar.run import ColumnarRun
 
 Row = tuple[str, str, float]
 
@@ -46,7 +52,11 @@ SCORE_TYPES = [
     pa.int64(),
     pa.decimal128(22, 2),
 ]
-SCORED = Layout("q", "d", score="s")
+SCORED = RunColumns("q", "d", score="s")
+
+
+def arrow_run(table: Tabular, columns: RunColumns = SCORED) -> ColumnarRun:
+    return ColumnarRun(ArrowSource(table, columns))
 
 
 def array(values: list[Any], kind: Any) -> Any:
@@ -89,7 +99,7 @@ def expected(
         "retrieved": retrieved,
         "extra": len(rankings.keys() - labels.keys()),
         "ties": sum(
-            len(ranking) - len({row[2] for row in ranking})
+            _tied(ranking, labels[query])
             for query, ranking in rankings.items()
             if query in labels
         ),
@@ -99,6 +109,15 @@ def expected(
             if query in labels
         ),
     }
+
+
+def _tied(ranking: list[Row], wanted: Mapping[str, float]) -> int:
+    """Relevant documents whose best score is the best score of another."""
+    best: dict[str, float] = {}
+    for _, document, score in ranking:
+        best[document] = max(score, best.get(document, score))
+    counts = Counter(best.values())
+    return sum(counts[s] > 1 and wanted.get(d, 0) > 0 for d, s in best.items())
 
 
 def as_facts(located: Located) -> dict[str, Any]:
@@ -130,9 +149,9 @@ def read_in_pieces(
     with ExitStack() as stack:
         stack.enter_context(patch.object(arrow_sources, "_ROWS", batch))
         stack.enter_context(patch.object(arrow_sources, "_PIECE_ROWS", piece))
+        stack.enter_context(patch.object(columnar_run, "_MOST_ROWS", batch + piece))
         if colliding:
-            for module in (label_table, arrow_join):
-                stack.enter_context(patch.object(module, "mix", _same_key))
+            stack.enter_context(patch.object(label_index, "_mix", _same_key))
         yield
 
 
@@ -200,15 +219,15 @@ def test_labels_are_found_in_a_table_of_any_order_and_type_as_the_rule_says(
     case: tuple[list[Row], Any, Labels],
     batch: int,
     piece: int,
-    duplicates: str,
-    ties: str,
+    duplicates: Duplicates,
+    ties: Ties,
     judged: bool,  # noqa: FBT001
     colliding: bool,  # noqa: FBT001
 ) -> None:
     rows, table, labels = case
     policies = Policies(duplicates=duplicates, ties=ties)
     with read_in_pieces(batch, piece, colliding=colliding):
-        run = ArrowRun(TableSource(table), SCORED)
+        run = arrow_run(TableSource(table))
         located = run.locate(labels, judged=judged, policies=policies)
     assert as_facts(located) == expected(rows, labels, policies, judged=judged)
 
@@ -228,7 +247,7 @@ def test_a_parquet_file_of_any_row_groups_holds_what_the_table_held(
     file = str(tmp_path / "run.parquet")
     parquet.write_table(table, file, row_group_size=group)
     with read_in_pieces(batch, 7):
-        run = ArrowRun(ParquetSource(file, [file]), SCORED)
+        run = arrow_run(ParquetSource(file, [file]))
         located = run.locate(labels, judged=True, policies=Policies())
     assert as_facts(located) == expected(rows, labels, Policies())
 
@@ -240,7 +259,7 @@ def test_rankings_and_queries_are_those_of_the_rows(
 ) -> None:
     rows, table, _ = case
     with read_in_pieces(batch, 5):
-        run = ArrowRun(TableSource(table), SCORED)
+        run = arrow_run(TableSource(table))
         rankings = dict(run.rankings(Policies()))
         queries = run.queries()
     assert queries == list(rankings) == list(dict.fromkeys(row[0] for row in rows))
@@ -260,7 +279,7 @@ def test_a_run_in_columns_equals_the_same_run_in_dictionaries(
         scores.setdefault(query, {})[document] = score
     flat = [(q, d, s) for q, r in scores.items() for d, s in r.items()]
     table = pa.table(dict(zip("qds", map(list, zip(*flat, strict=True)), strict=True)))
-    one = ArrowRun(TableSource(table), SCORED)
+    one = arrow_run(TableSource(table))
     other = ScoredRun(scores)
     for policies in (Policies(), Policies(ties="input"), Policies(precision="single")):
         mine = one.locate(labels, judged=True, policies=policies)
@@ -270,11 +289,11 @@ def test_a_run_in_columns_equals_the_same_run_in_dictionaries(
         assert mine.extra == theirs.extra
 
 
-def run_of(layout: Layout = SCORED, **columns: Any) -> ArrowRun:
-    return ArrowRun(TableSource(pa.table(columns)), layout)
+def run_of(layout: RunColumns = SCORED, **columns: Any) -> ColumnarRun:
+    return arrow_run(TableSource(pa.table(columns)), layout)
 
 
-def ranks(run: ArrowRun, labels: Labels, **policies: str) -> list[int]:
+def ranks(run: ColumnarRun, labels: Labels, **policies: str) -> list[int]:
     located = run.locate(labels, judged=True, policies=Policies(**policies))  # type: ignore[arg-type]
     return [int(rank) for rank in located.rank]
 
@@ -282,13 +301,13 @@ def ranks(run: ArrowRun, labels: Labels, **policies: str) -> list[int]:
 def test_without_a_score_the_rank_column_decides_and_without_both_the_row() -> None:
     columns: dict[str, Any] = {"q": ["q"] * 3, "d": ["a", "b", "c"], "r": [3, 1, 2]}
     labels = {"q": {"a": 1.0, "b": 1.0}}
-    assert ranks(run_of(Layout("q", "d", rank="r"), **columns), labels) == [1, 3]
-    assert ranks(run_of(Layout("q", "d"), **columns), labels) == [1, 2]
+    assert ranks(run_of(RunColumns("q", "d", rank="r"), **columns), labels) == [1, 3]
+    assert ranks(run_of(RunColumns("q", "d"), **columns), labels) == [1, 2]
 
 
 def test_ranks_of_an_unsigned_column_ascend_too() -> None:
     rank = pa.array([2, 0, 255], pa.uint8())
-    run = run_of(Layout("q", "d", rank="r"), q=["q"] * 3, d=["a", "b", "c"], r=rank)
+    run = run_of(RunColumns("q", "d", rank="r"), q=["q"] * 3, d=["a", "b", "c"], r=rank)
     assert ranks(run, {"q": {"a": 1.0, "c": 1.0}}) == [2, 3]
 
 
@@ -332,9 +351,7 @@ def test_a_table_shuffled_row_by_row_gives_the_same_ranks() -> None:
         columns = zip(*(rows[at] for at in order), strict=True)
         tables.append(pa.table(dict(zip("qds", map(list, columns), strict=True))))
     one, other = (
-        ArrowRun(TableSource(table), SCORED).locate(
-            labels, judged=True, policies=Policies()
-        )
+        arrow_run(TableSource(table)).locate(labels, judged=True, policies=Policies())
         for table in tables
     )
     assert one.rank.tolist() == other.rank.tolist()
@@ -363,18 +380,28 @@ def test_a_document_retrieved_twice_is_refused_where_policies_say_so() -> None:
     assert ranks(run, {"p": {"a": 1.0}}, duplicates="error") == [1]
 
 
-def test_notices_count_and_name_what_was_seen_and_are_remembered() -> None:
+def test_notices_count_and_name_what_was_seen() -> None:
     run = run_of(q=["p", "q", "q", "q"], d=["a", "b", "b", "c"], s=[1.0] * 4)
-    labels = {"q": {"b": 1.0}}
-    seen = {notice.kind: notice for notice in run.notices(labels, Policies())}
+    located = run.locate({"q": {"b": 1.0}}, judged=False, policies=Policies())
+    seen = {notice.kind: notice for notice in located.notices}
     assert {kind: notice.count for kind, notice in seen.items()} == {
-        "ties": 2,
+        "ties": 1,
         "duplicates": 1,
         "extra": 1,
     }
-    assert seen["ties"].examples == ("q (2)",)
+    assert seen["ties"].examples == ("q",)
     assert seen["extra"].examples == ("p",)
-    assert run.notices(dict(labels), Policies()) is run.notices(labels, Policies())
+
+
+@pytest.mark.parametrize("duplicates", ["first", "keep", "collapse"])
+def test_ties_are_of_relevant_documents_with_others(duplicates: Duplicates) -> None:
+    documents, scores = ["a", "a", "b", "c", "d", "e"], [5.0, 5.0, 4.0, 3.0, 3.0, 3.0]
+    run = run_of(q=["q"] * 6, d=documents, s=scores)
+    labels = {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0, "e": 2.0}}
+    policies = Policies(duplicates=duplicates)
+    located = run.locate(labels, judged=True, policies=policies)
+    counts = {notice.kind: notice.count for notice in located.notices}
+    assert counts == {"ties": 2, "duplicates": 1}
 
 
 def test_looking_for_ids_anywhere_ignores_the_query() -> None:
@@ -385,12 +412,10 @@ def test_looking_for_ids_anywhere_ignores_the_query() -> None:
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES)
-def test_texts_are_read_as_ids_where_texts_are_matched(kind: Any) -> None:
-    layout = Layout("q", "d", score="s", text="t")
+def test_documents_have_their_texts_where_a_column_holds_them(kind: Any) -> None:
+    layout = RunColumns("q", "d", score="s", text="t")
     texts = pa.chunked_array([array(["one", None, "three"], kind)])
     run = run_of(layout, q=["q"] * 3, d=["a", "b", "c"], s=[3.0, 2.0, 1.0], t=texts)
-    assert ranks(run.texts, {"q": {"one": 1.0, "three": 1.0}}) == [1, 3]
-    assert run.texts.holds_any({"three"})
     ((_, documents),) = run.rankings(Policies())
     assert [document.text for document in documents] == ["one", "", "three"]
 
@@ -415,7 +440,7 @@ def test_a_cell_that_cannot_be_scored_is_named(
     columns: dict[str, Any] = {"q": ["q"] * 3, "d": ["a", "b", "c"], "s": [3, 2, 1]}
     table = pa.table(columns | {column: cells})
     with read_in_pieces(1, 2), pytest.raises(FormatError) as caught:
-        ranks(ArrowRun(TableSource(table, "run.arrow"), SCORED), {"q": {"a": 1.0}})
+        ranks(arrow_run(TableSource(table, "run.arrow")), {"q": {"a": 1.0}})
     assert str(caught.value).startswith("run.arrow: ")
     assert problem in str(caught.value)
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from karat import evaluate
-from karat.data.policies import CHOICES
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
+from karat.data.policies import CHOICES, Policies
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
-from karat.reading.columnar.trec_run import TrecRun
-from karat.reading.loading import load, load_by
+from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.doors import load, load_by
 from karat.reading.syntax.delimited import LONG_CELLS
 
 Save = Callable[[str, str | bytes], str]
@@ -50,7 +50,10 @@ def test_ranks_decide_where_there_is_no_score(save: Save, ids: Ids) -> None:
     assert ids(loaded.run) == {"q": ["b", "c", "a"]}
     loaded = load(save("b.csv", "qid,docid,rank\nq,a,1\nq,b,1\nq,c,0\n"))
     assert ids(loaded.run) == {"q": ["c", "a", "b"]}
-    assert [notice.kind for notice in loaded.notices] == ["ties"]
+    assert loaded.run is not None
+    assert [n.kind for n in loaded.run.notices({"q": {"a": 1.0}}, Policies())] == [
+        "ties"
+    ]
 
 
 def test_rows_without_numbers_are_in_order(save: Save, ids: Ids) -> None:
@@ -149,7 +152,11 @@ def test_a_table_of_systems_is_split_by_a_column(save: Save, ids: Ids) -> None:
 def test_each_part_of_a_table_tells_of_itself_alone(save: Save) -> None:
     text = "qid,docid,rank,system\nq,a,1,x\nq,b,1,x\nq,a,1,y\nq,b,1,y\nq,c,1,z\n"
     parts = load_by(save("a.csv", text), "system", role="run")
-    told = {name: [n.count for n in part.notices] for name, part in parts.items()}
+    told = {
+        name: [n.count for n in part.run.notices({"q": {"a": 1.0}}, Policies())]
+        for name, part in parts.items()
+        if part.run is not None
+    }
     assert told == {"x": [1], "y": [1], "z": []}
 
 
@@ -214,9 +221,11 @@ def test_repeated_documents_count_as_in_trec_files(
 def test_copies_and_ties_of_a_table_are_counted(save: Save) -> None:
     rows = "q,a,3\nq,b,3\nq,a,1\nr,c,1\n"
     run = load(save("a.csv", f"qid,docid,score\n{rows}"), role="run")
-    result = evaluate(run, gold={"q": ["b"]}, metrics=["rr"])
+    result = evaluate(run, gold={"q": ["b", "a"]}, metrics=["rr"])
     counts = {notice.kind: notice.count for notice in result.warnings}
-    assert counts == {"ties": 1, "duplicates": 1, "extra": 1}
+    assert counts == {"ties": 2, "duplicates": 1, "extra": 1}
+    result = evaluate(run, gold={"q": ["b"]}, metrics=["rr"])
+    assert {notice.kind for notice in result.warnings} == {"ties", "extra"}
     assert result.means == {"rr": 1.0}
     assert evaluate(run, gold={"q": ["b"]}, metrics=["rr"], ties="input").means == {
         "rr": 0.5

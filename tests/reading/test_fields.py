@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from karat.reading.loading import load
-from karat.reading.meaning.fields import (
+from karat.reading.doors import load
+from karat.reading.meaning.aliases import (
     ALIASES,
     FIELDS,
     GOLD,

@@ -13,19 +13,19 @@ from hypothesis import given, settings, strategies as st
 from pyarrow import feather, parquet
 
 from karat.data.gold import Gold, Item
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError, MissingExtraError
 from karat.reading.columnar import arrow_arrays
-from karat.reading.format import Source
-from karat.reading.syntax.parquet import Parquet
+from karat.reading.streams import Source
+from karat.reading.syntax.parquet import PARQUET
 
 RUN = pa.table(
     {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"], "score": [0.5, 0.9, 0.1]}
 )
-FORMAT = Parquet()
+FORMAT = PARQUET
 
 
 def rankings(run: Run | None) -> dict[str, list[Document]]:
@@ -240,7 +240,7 @@ def test_scoring_a_file_does_not_wake_pandas(tmp_path: Path) -> None:
         "import sys; from karat.reading.syntax.parquet import *;"
         "from karat.reading.format import Source;"
         "from karat.data.policies import Policies;"
-        f"run = Parquet().read(Source({str(file)!r}, 'run')).run;"
+        f"run = PARQUET.read(Source({str(file)!r}, 'run')).run;"
         "run.locate({'q1': {'a': 1.0}}, judged=True, policies=Policies());"
         "print({'pandas', 'pyarrow.compute'} & {*sys.modules})"
     )

@@ -7,7 +7,7 @@ import pytest
 import karat
 from karat.data.policies import Policies
 from karat.errors import FormatError, MismatchError, MissingFieldError
-from karat.reading.meaning.paths import value_at
+from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.samples import load_records
 
 OWN = {

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from karat.data.gold import Item, Span
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document
 from karat.errors import FormatError, UnknownNameError
 from karat.reading.meaning.samples import load_records

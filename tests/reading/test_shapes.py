@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.reading.loading import load, load_by
+from karat.reading.doors import load, load_by
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

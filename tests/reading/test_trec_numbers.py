@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.reading.columnar.words import PADDING, Words, number, numbers
+from karat.reading.columnar.byte_column import ByteColumn
+from karat.reading.columnar.decimals import PADDING, number, numbers
 
 
-def words(texts: list[str]) -> Words:
+def words(texts: list[str]) -> ByteColumn:
     """Words as they stand in a file: with a blank between two."""
     parts = [text.encode() for text in texts]
     length = np.array([len(part) for part in parts])
     start = len(PADDING) + np.cumsum(length + 1) - length - 1
-    return Words(PADDING + b" ".join(parts) + PADDING, start, length)
+    text = PADDING + b" ".join(parts) + PADDING
+    return ByteColumn(np.frombuffer(text, np.uint8), start, length)
 
 
 @st.composite
@@ -118,14 +120,18 @@ def test_words_are_grouped_compared_and_ordered_by_their_bytes(
 ) -> None:
     some = words(texts)
     parts = [text.encode() for text in texts]
-    assert some.to_list() == parts
+    assert some.names() == texts
+    first, which = some.distinct()
+    assert [texts[i] for i in first] == [*dict.fromkeys(texts)]
+    assert [texts[first[i]] for i in which] == texts
+    assert some.copy().names() == texts
     firsts = [i for i, p in enumerate(parts) if i == 0 or parts[i - 1] != p]
-    assert some.first_of_each().tolist() == firsts
-    order = some.falling_order(np.zeros(len(parts), np.int64))
+    assert some.starts().tolist() == firsts
+    order = some.descending_order(np.zeros(len(parts), np.int64))
     assert [parts[i] for i in order] == sorted(parts, reverse=True)
-    others = Words.of(texts[::-1])
+    others = ByteColumn.of(texts[::-1])
     assert some.equal(others).tolist() == [
         a == b for a, b in zip(parts, parts[::-1], strict=True)
     ]
     keys = dict(zip(texts, some.keys().tolist(), strict=True))
-    assert Words.of(list(keys)).keys().tolist() == list(keys.values())
+    assert ByteColumn.of(list(keys)).keys().tolist() == list(keys.values())

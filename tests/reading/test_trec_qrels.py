@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document
 from karat.errors import FormatError
-from karat.reading.columnar.trec_files import (
-    TrecRun,
-    read_qrels,
-    write_qrels,
-    write_run,
-)
+from karat.reading.columnar.trec_qrels import read_qrels
+from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.syntax.trec import write_qrels, write_run
 
 _BLANKS = " \t\n\v\f\r\0"
 _IDS = st.text(st.characters(codec="utf-8", exclude_characters=_BLANKS), min_size=1)

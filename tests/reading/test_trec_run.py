@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from karat.data.policies import Policies
+from karat.data.policies import Duplicates, Policies, Precision
 from karat.data.runs import Labels, Located
 from karat.errors import FormatError
-from karat.reading.columnar import words as trec_tokens
-from karat.reading.columnar.trec_files import TrecRun
+from karat.reading.columnar.byte_column import ByteColumn, Keys
+from karat.reading.columnar.trec_source import TrecRun
 
 ANY = Policies()
 BLOCKS = [1, 40, 1 << 20]
@@ -64,7 +64,9 @@ def test_ties_among_long_ids_are_settled_beyond_any_common_start() -> None:
 
 
 @pytest.mark.parametrize(("precision", "rank"), [("double", 1), ("single", 2)])
-def test_near_ties_are_ties_in_single_precision(precision: str, rank: int) -> None:
+def test_near_ties_are_ties_in_single_precision(
+    precision: Precision, rank: int
+) -> None:
     text = (line("q", "a", "1.000000002") + line("q", "z", "1.000000001")).encode()
     found = locate(text, {"q": {"a": 1.0}}, Policies(precision=precision))
     assert found.rank.tolist() == [rank]
@@ -139,7 +141,7 @@ def test_only_relevant_documents_are_rows_unless_judged_ones_are_asked_for() -> 
 )
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_document_listed_twice(
-    duplicates: str, ranks: list[int], retrieved: int, block: int
+    duplicates: Duplicates, ranks: list[int], retrieved: int, block: int
 ) -> None:
     scores = [("a", 9), ("b", 8), ("a", 7), ("c", 6)]
     text = "".join(line(document=d, score=s) for d, s in reversed(scores)).encode()
@@ -149,7 +151,7 @@ def test_a_document_listed_twice(
     assert found.rank.tolist() == ranks
     assert found.retrieved.tolist() == [retrieved]
     assert [(n.kind, n.count, n.examples) for n in found.notices] == [
-        ("duplicates", 1, ("q (1)",))
+        ("duplicates", 1, ("q",))
     ]
 
 
@@ -278,12 +280,12 @@ def test_a_pipe_is_read_once_and_may_be_asked_again(tmp_path: Path) -> None:
 def test_equal_hashes_of_different_ids_are_told_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keys = trec_tokens.Words.keys
+    keys = ByteColumn.keys
 
-    def poor(self: trec_tokens.Words) -> trec_tokens.Keys:
+    def poor(self: ByteColumn) -> Keys:
         return keys(self) % np.uint64(3)
 
-    monkeypatch.setattr(trec_tokens.Words, "keys", poor)
+    monkeypatch.setattr(ByteColumn, "keys", poor)
     names = [f"a-document-{i}" for i in range(40)]
     queries = [f"a-rather-long-query-{i}" for i in range(4)]
     text = "".join(line(q, d, -i) for q in queries for i, d in enumerate(names))

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from karat.data.gold import Gold, Item, Span
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document
 from karat.errors import FormatError, UsageError
 from karat.reading.check import validate
-from karat.reading.format import Role, Source
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
+from karat.reading.streams import Role, Source
 from karat.reading.write import write
 
 NESTED = ["json", "jsonl", "yaml", "csv", "tsv"]

@@ -62,9 +62,11 @@ def reference(
             best = {document: score for score, document in reversed(pairs)}
             pairs = [(best[document], document) for document in firsts]
         retrieved.append(len(pairs))
-        tied = len(pairs) - len({score for score, _ in pairs})
+        best = {document: score for score, document in reversed(pairs)}
+        counted = Counter(best.values())
+        tied = [d for d, s in best.items() if counted[s] > 1 and wanted.get(d, 0) > 0]
         if tied:
-            ties[query] = tied
+            ties[query] = len(tied)
         seen = set()
         for rank, (_, document) in enumerate(pairs, 1):
             grade = wanted.get(document)

@@ -10,13 +10,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from karat.data.evaluations import Evaluation, Interval, MetricScores
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.tables import DASH
+from karat.data.scores import Interval
+from karat.data.tables import DASH, Table
 from karat.errors import UnknownNameError
-from karat.reports import REPORTS, by_tag, leaderboard, slices, tagged
+from karat.reports import REPORTS
 from karat.reports.progress import track
+from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import WIDTH, Leaderboard
+from karat.results.scores import MetricScores
+from karat.results.slices import slice_table, tagged
 
 Columns = dict[str, list[float | None]]
 HOSTILE = "=HYPERLINK(1)|<b>\r\x1b[31m"
@@ -27,7 +31,6 @@ def evaluation(run: str = "run", **scores: list[float | None]) -> Evaluation:
         name: MetricScores(
             name,
             array := np.array(column, float),
-            n=int((~np.isnan(array)).sum()),
             undefined=int(np.isnan(array).sum()),
         )
         for name, column in scores.items()
@@ -42,6 +45,14 @@ def evaluation(run: str = "run", **scores: list[float | None]) -> Evaluation:
         policies=Policies(),
         facts={"q0": Query("q0", tags=("a", "b")), "q1": Query("q1", tags=("b",))},
     )
+
+
+def board(evaluations: list[Evaluation]) -> Leaderboard:
+    return Leaderboard({evaluation.run: evaluation for evaluation in evaluations})
+
+
+def leaderboard(evaluations: list[Evaluation], width: int | None = WIDTH) -> Table:
+    return board(evaluations).summary(width)
 
 
 CASES = {
@@ -59,12 +70,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_every_report_shows_every_case(name: str, case: str) -> None:
     evaluations = CASES[case]
-    tables = [leaderboard(evaluations), by_tag(evaluations[0])]
-    text = REPORTS[name](evaluations, tables)
+    tables = [leaderboard(evaluations), evaluations[0].by_tag()]
+    text = REPORTS[name](board(evaluations), tables)
     assert text.endswith("\n") or (name == "jsonl" and not evaluations[0].queries)
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
     assert "\x1b" not in text or name == "csv"
-    assert REPORTS[name](evaluations, tables) == text
+    assert REPORTS[name](board(evaluations), tables) == text
 
 
 def test_an_unknown_report_names_the_known() -> None:
@@ -73,13 +84,13 @@ def test_an_unknown_report_names_the_known() -> None:
 
 
 def test_json_holds_one_run_or_a_list() -> None:
-    assert json.loads(REPORTS["json"](CASES["one run"], ()))["run"] == "run"
-    several = json.loads(REPORTS["json"](CASES["several runs"], ()))
+    assert json.loads(REPORTS["json"](board(CASES["one run"]), ()))["run"] == "run"
+    several = json.loads(REPORTS["json"](board(CASES["several runs"]), ()))
     assert [saved["run"] for saved in several] == ["x", "y"]
 
 
 def test_undefined_is_null_in_lines_and_empty_in_cells() -> None:
-    lines = REPORTS["jsonl"](CASES["undefined"], ()).splitlines()
+    lines = REPORTS["jsonl"](board(CASES["undefined"]), ()).splitlines()
     assert json.loads(lines[0]) == {
         "run": "run",
         "query": "q0",
@@ -87,7 +98,8 @@ def test_undefined_is_null_in_lines_and_empty_in_cells() -> None:
         "status": "undefined",
         "rr": None,
     }
-    rows = list(csv.DictReader(io.StringIO(REPORTS["csv"](CASES["undefined"], ()))))
+    table = REPORTS["csv"](board(CASES["undefined"]), ())
+    rows = list(csv.DictReader(io.StringIO(table)))
     assert [row["rr"] for row in rows] == ["", "0.5", "", ""]
 
 
@@ -96,23 +108,23 @@ def test_rows_say_what_was_asked_and_tell_failed_from_undefined() -> None:
     column = found.columns["rr"]
     failed = {**found.columns, "rr": replace(column, failures={1: "no reply"})}
     asked = replace(found, columns=failed, facts={"q2": Query("q2", "why?")})
-    rows = [*map(json.loads, REPORTS["jsonl"]([asked], ()).splitlines())]
+    rows = [*map(json.loads, REPORTS["jsonl"](board([asked]), ()).splitlines())]
     assert [row["status"] for row in rows] == ["undefined", "failed", "ok"]
     assert [row["question"] for row in rows] == [None, None, "why?"]
     assert [*rows[0]][:5] == ["run", "query", "question", "missing", "status"]
 
 
 def test_a_cell_is_never_a_formula() -> None:
-    text = REPORTS["csv"](CASES["hostile"], ())
+    text = REPORTS["csv"](board(CASES["hostile"]), ())
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [row["run"] for row in rows] == [f"'{HOSTILE}", "y"]
 
 
 def test_the_best_run_comes_first_and_one_without_a_mean_last() -> None:
     runs: Columns = {"b": [0.5], "none": [None], "a": [0.9], "zero": [0.0]}
-    board = leaderboard([evaluation(name, rr=scores) for name, scores in runs.items()])
-    assert [row[0] for row in board.rows] == ["a", "b", "zero", "none"]
-    assert board.rows[-1][1:] == [DASH, "0/1", "1", "0"]
+    table = leaderboard([evaluation(name, rr=scores) for name, scores in runs.items()])
+    assert [row[0] for row in table.rows] == ["a", "b", "zero", "none"]
+    assert table.rows[-1][1:] == [DASH, "0/1", "1", "0"]
 
 
 def test_a_board_too_wide_is_turned() -> None:
@@ -121,7 +133,7 @@ def test_a_board_too_wide_is_turned() -> None:
     assert leaderboard(runs).columns == ["metric", "x", "y"]
     assert leaderboard(runs, None).columns[:3] == ["run", "recall@1", "recall@2"]
     turned = {row[0]: row[1:] for row in leaderboard(runs).rows}
-    assert turned["recall@7"] == ["0.7500", "0.7500"]
+    assert turned["recall@7"] == [f"0.7500 (.110{DASH}.994)"] * 2
     assert turned["n"] == ["2/2", "2/2"]
 
 
@@ -129,10 +141,10 @@ def test_a_board_shows_both_ends_of_an_interval() -> None:
     runs = [evaluation(name, rr=[1.0, 1.0, 0.5]) for name in ("x", "y")]
     for run in runs:
         column = run["rr"]
-        object.__setattr__(column, "_interval", lambda _: Interval(-0.25, 1.0))
-    board = leaderboard(runs)
-    assert board.title.endswith("3 queries, mean (95% interval)")
-    assert board.rows[0][1] == f"0.8333 (-0.250{DASH}1.000)"
+        object.__setattr__(column, "interval", Interval(-0.25, 1.0))
+    table = leaderboard(runs)
+    assert table.title.endswith("3 queries, mean (95% interval)")
+    assert table.rows[0][1] == f"0.8333 (-0.250{DASH}1.000)"
 
 
 def test_a_result_shows_itself_in_one_line() -> None:
@@ -153,7 +165,7 @@ def test_notes_common_to_all_runs_are_said_once() -> None:
 
 
 def test_a_query_counts_in_each_of_its_slices() -> None:
-    table = by_tag(evaluation(rr=[1.0, 0.5, 0.0], ap=[None, None, 0.25]))
+    table = evaluation(rr=[1.0, 0.5, 0.0], ap=[None, None, 0.25]).by_tag()
     assert table.rows == [
         ["(untagged)", "0.0000", "0.2500", "1"],
         ["a", "1.0000", DASH, "1"],
@@ -163,7 +175,7 @@ def test_a_query_counts_in_each_of_its_slices() -> None:
 
 def test_slices_put_runs_beside_each_other() -> None:
     one, two = evaluation("x", rr=[1.0, 0.0]), evaluation("y", rr=[0.0, 0.5])
-    table = slices({e.run: e["rr"] for e in (one, two)}, tagged(one), title="rr")
+    table = slice_table({e.run: e["rr"] for e in (one, two)}, tagged(one), title="rr")
     assert table.columns == ["tag", "x", "y", "queries"]
     assert table.rows[1] == ["b", "0.5000", "0.2500", "2"]
 
@@ -187,7 +199,7 @@ def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("karat.reports.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("karat.reports.progress._SHOW_AFTER_SECONDS", 0.0)
     for _ in track("abc", 3, "scoring"):
         while "scoring" not in stream.getvalue():
             pass
@@ -197,6 +209,6 @@ def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_progress_is_silent_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("karat.reports.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("karat.reports.progress._SHOW_AFTER_SECONDS", 0.0)
     assert list(track("abc", 3, "scoring")) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""

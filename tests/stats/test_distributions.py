@@ -1,5 +1,6 @@
 """Quantiles against SciPy, an oracle for tests only."""
 
+import math
 import os
 import subprocess
 import sys
@@ -9,7 +10,13 @@ import scipy.stats
 from hypothesis import given, strategies as st
 
 from karat.errors import ParameterError
-from karat.stats.distributions import normal_quantile, t_quantile
+from karat.stats.distributions import (
+    even_binomial_tail,
+    normal_below,
+    normal_quantile,
+    t_below,
+    t_quantile,
+)
 
 PROBABILITIES = (1e-9, 0.001, 0.025, 0.3, 0.5, 0.500001, 0.75, 0.975, 0.9995, 1 - 1e-9)
 DEGREES = (0.5, 1, 1.7, 2, 3, 4.5, 9, 29, 99.3, 999, 999.999, 1000, 5000, 1e6, 1e12)
@@ -62,3 +69,35 @@ def test_the_room_loads_neither_scipy_nor_the_statistics_module() -> None:
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+@pytest.mark.parametrize("df", DEGREES)
+@pytest.mark.parametrize("t", [-30.0, -3.0, -0.4, -1e-3, 0.0, 0.7, 2.0, 40.0])
+def test_tails_of_t_equal_scipy(t: float, df: float) -> None:
+    expected = float(scipy.stats.t.cdf(t, df))
+    found = t_below(t, df)
+    assert found == pytest.approx(expected, abs=1e-10)
+    if t < 0 and expected > 1e-100:
+        assert found == pytest.approx(expected, rel=1e-8)
+
+
+def test_tails_at_the_ends() -> None:
+    assert [t_below(t, df) for t in (-math.inf, math.inf) for df in (3, 1e5)] == [
+        0.0,
+        0.0,
+        1.0,
+        1.0,
+    ]
+    assert math.isnan(t_below(math.nan, 4))
+    assert normal_below(0.0) == 0.5
+    with pytest.raises(ParameterError, match="df must be positive"):
+        t_below(1.0, 0)
+
+
+@pytest.mark.parametrize("trials", [0, 1, 2, 17, 999, 1000, 1001, 54_321, 1_000_000])
+def test_binomial_tails_equal_scipy(trials: int) -> None:
+    middle = trials // 2
+    for heads in {-1, 0, trials // 3, middle - 9, middle - 1, middle, trials}:
+        expected = float(scipy.stats.binom.cdf(heads, trials, 0.5))
+        found = even_binomial_tail(heads, trials)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-300)

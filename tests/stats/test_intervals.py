@@ -10,7 +10,7 @@ from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
 from karat.data.arrays import Floats, Ints
-from karat.data.evaluations import Interval
+from karat.data.scores import Interval
 from karat.errors import ParameterError
 from karat.stats import mean_interval
 
@@ -63,7 +63,7 @@ def test_binary_scores_get_the_wilson_interval_of_statsmodels(
         found = interval([1.0] * hits + [0.0] * (n - hits), binary=True, level=level)
         expected = proportion_confint(hits, n, alpha=1 - level, method="wilson")
         assert found[:2] == pytest.approx(expected, abs=1e-12)
-        assert found[2:] == (level, "wilson")
+        assert (found.level, found.method) == (level, "wilson")
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])

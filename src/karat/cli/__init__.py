@@ -33,6 +33,9 @@ _OBJECTS = 100_000
 # The command, and what `karat --help` says of it without importing its module.
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
+    "compare": "Say whether a run is better than another, and in what way.",
+    "baseline": "Pin the evaluation that drops are measured from.",
+    "fuse": "Make one run of several, and show what each adds.",
     "judge": "Have a language model label what runs retrieved.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",

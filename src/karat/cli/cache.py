@@ -1,4 +1,4 @@
-"""`karat cache`: what the journal of replies holds, and how to forget it."""
+"""`karat cache`: the contents of the journal of replies, and deleting them."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> N
 
 
 def _size(journal: Path) -> str:
-    """The room the file takes, with what SQLite keeps beside it."""
+    """The size of the file, and of what SQLite keeps beside it."""
     parts = (journal, journal.with_name(f"{journal.name}-wal"))
     size = float(sum(part.stat().st_size for part in parts if part.exists()))
     for unit in ("B", "KiB", "MiB"):

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import click
 
 from karat.cli.settings import Command
 from karat.errors import FormatError, ParameterError
-from karat.evaluation import evaluate
-from karat.reading.loading import load
-from karat.reports import leaderboard, slices, tagged
+from karat.leaderboards import leaderboard
 from karat.reports.terminal import show, width_of
+from karat.results.slices import slice_table, tagged
 
 __all__ = ["command"]
 
@@ -69,17 +67,19 @@ def _alike(file: Path, other: Path) -> bool:
 
 
 def _score(folder: Path) -> None:
-    gold = load(folder / "gold.qrels", role="gold")
-    questions = load(folder / "queries.jsonl", role="queries")
-    gold = replace(gold, queries=questions.queries)
-    keyword, dense = (
-        evaluate(load(folder / name, role="run"), gold=gold, metrics=_METRICS)
-        for name in ("keyword.run", "dense.run")
+    names = ("keyword.run", "dense.run")
+    board = leaderboard(
+        {name: folder / name for name in names},
+        gold=folder / "gold.qrels",
+        queries=folder / "queries.jsonl",
+        metrics=_METRICS,
+        judged=False,
     )
-    show(leaderboard([keyword, dense], width_of(sys.stdout)))
+    show(board.summary(width_of(sys.stdout)))
     click.echo()
+    dense = board["dense.run"]
     show(dense.summary())
     click.echo()
-    columns = {e.run: e["ndcg@10"] for e in (keyword, dense)}
-    show(slices(columns, tagged(dense), title="ndcg@10 by tag"))
+    columns = {name: result["ndcg@10"] for name, result in board.items()}
+    show(slice_table(columns, tagged(dense), title="ndcg@10 by tag"))
     click.echo(f"\n{_NEXT}")

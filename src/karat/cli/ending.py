@@ -1,15 +1,23 @@
 """How an evaluation ends: gates that failed, and queries that could not be judged."""
 
+import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
+from karat.cli.baseline import pinned_baseline
 from karat.cli.saying import say
-from karat.data.evaluations import Evaluation
 from karat.data.tables import counted
+from karat.gates import Gate, GateResult, Kind, check_gates, outcome_of, read_gate
+from karat.reports.gates import annotations, as_junit, as_step_summary
+from karat.results.evaluation import Evaluation
+from karat.results.loading import load
+from karat.results.saved_form import write_text
 
-__all__ = ["admit", "conclude"]
+__all__ = ["admit", "conclude", "gate_results", "read_gates"]
 
 _GATE_FAILED = 1
 _INCOMPLETE = 3
@@ -17,34 +25,84 @@ _LONGER = "--max-tokens"
 _PASSING = "transient"
 
 
+def read_gates(options: Mapping[str, Any]) -> list[Gate]:
+    """The gates that the options name."""
+    kinds: tuple[tuple[str, Kind], ...] = (
+        ("fail_under", "mean"),
+        ("fail_under_low", "low"),
+        ("max_drop", "drop"),
+    )
+    return [read_gate(text, kind) for name, kind in kinds for text in options[name]]
+
+
+def gate_results(
+    gates: Sequence[Gate],
+    evaluations: Iterable[Evaluation],
+    options: Mapping[str, Any],
+    baseline: Evaluation | None = None,
+) -> list[GateResult]:
+    """What came of the gates; a baseline is read where one of them needs it."""
+    if baseline is None and any(gate.kind == "drop" for gate in gates):
+        path = options["baseline"] or pinned_baseline()
+        baseline = None if path is None else load(path)
+    return check_gates(
+        gates,
+        evaluations,
+        baseline=baseline,
+        require_noninferior=options["require_noninferior"],
+        by_tag=options["gate_tags"],
+    )
+
+
 def conclude(
-    evaluations: Sequence[Evaluation],
-    broken: Sequence[str],
-    gates: int,
+    evaluations: Iterable[Evaluation],
+    results: Sequence[GateResult],
+    options: Mapping[str, Any],
     allowed: int = 0,
     kinds: Collection[str] = (),
 ) -> None:
-    """Say which gates failed and what could not be judged, and exit accordingly.
+    """Say what came of the gates and what could not be judged, and exit accordingly.
 
     Args:
         evaluations: what was scored.
-        broken: a sentence for each gate that failed.
-        gates: how many there were.
+        results: what came of each gate.
+        options: whether what is inconclusive fails.
         allowed: how many queries may lack a judgement.
         kinds: in which ways judgements failed.
     """
-    for sentence in broken:
-        say(f"karat: gate failed: {sentence}", err=True, alarm=True)
-    if broken:
+    for result in results:
+        if result.status != "pass":
+            word = {"fail": "failed"}.get(result.status, result.status)
+            advice = " (advice only: judged by a model)" if result.advice else ""
+            sentence = f"gate {word}{advice}: {result.run}: {result.sentence}"
+            say(f"karat: {sentence}", err=True, alarm=result.status == "fail")
+    outcome = outcome_of(results)
+    if results:
+        passed = sum(result.status == "pass" for result in results)
+        write_summaries(results, options)
+        say(f"RESULT: {outcome} ({passed} of {len(results)} gates passed)", err=True)
+    if outcome == "fail":
         sys.exit(_GATE_FAILED)
-    if gates:
-        click.echo(f"karat: {gates} gate{'s' * (gates > 1)} passed", err=True)
     failed = []
     for evaluation in evaluations:
         whys = (evaluation[name].failures for name in evaluation)
         most = max(whys, key=len, default={})
         failed += [(evaluation.queries[place], why) for place, why in most.items()]
     admit(failed, allowed, kinds)
+    if outcome == "inconclusive" and options["strict"]:
+        sys.exit(_INCOMPLETE)
+
+
+def write_summaries(results: Sequence[GateResult], options: Mapping[str, Any]) -> None:
+    """Write what came of the gates where CI looks for it: JUnit, and GitHub's page."""
+    for target in options["output"]:
+        if Path(target).name.endswith("junit.xml"):
+            write_text(target, as_junit(results))
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(path).open("a", encoding="utf-8") as stream:
+            stream.write(as_step_summary(results))
+        for line in annotations(results):
+            click.echo(line)
 
 
 def admit(

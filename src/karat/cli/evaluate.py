@@ -7,11 +7,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.ending import admit, conclude
-from karat.cli.gates import failures, read_gate
+from karat.cli.ending import admit, conclude, gate_results, read_gates
 from karat.cli.inputs import check_references, read_gold, read_runs
 from karat.cli.options import (
     existing,
+    gate_options,
     judge_options,
     mapping_option,
     policy_options,
@@ -19,31 +19,25 @@ from karat.cli.options import (
 from karat.cli.outputs import outputs_of, rehearse, report
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.data.evaluations import Evaluation
 from karat.data.policies import policies_for
-from karat.data.queries import Dataset, Query
-from karat.errors import FormatError, ParameterError
-from karat.evaluation import evaluate
+from karat.data.queries import Dataset
+from karat.errors import ParameterError
 from karat.explanation import explain
+from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
-from karat.metrics import read_metric
-from karat.metrics.asked import read_asked
+from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
-from karat.reading.loading import load
-from karat.reading.meaning.corpus import read_corpus, with_texts
-from karat.reading.shipped import FORMATS
+from karat.reading.format import FORMATS
 from karat.reports import REPORTS
-from karat.reports.differences import unlike_trec_eval
 from karat.reports.progress import track
 from karat.reports.terminal import show
-from karat.sensitivity import order_flips
+from karat.results.leaderboard import Leaderboard
 
 __all__ = ["command"]
 
-_JUDGED_AT = 10
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "threshold", "force"),
+    *("ties", "threshold", "force", "queries", "corpus"),
 )
 
 
@@ -84,11 +78,11 @@ _SCORING = (
 @click.option("--by", metavar="COLUMN", help="Split one table into systems.")
 @click.option("--slice", type=click.Choice(["tag"]), help="Also show means by tag.")
 @click.option("--explain", metavar="QUERY", help="Work one query out, rank by rank.")
+@gate_options
 @click.option(
-    "--fail-under",
-    multiple=True,
-    metavar="METRIC=VALUE",
-    help="Exit 1 when a mean is below the value; may be repeated.",
+    "--baseline",
+    metavar="FILE",
+    help="A saved evaluation that drops are measured from; default: the pinned one.",
 )
 @click.option(
     "-o",
@@ -97,6 +91,13 @@ _SCORING = (
     metavar="FILE",
     help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; "
     "may be repeated.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Also save the top N documents of each query.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--force", is_flag=True, default=None, help="Score without common ids.")
@@ -116,27 +117,30 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     outputs = outputs_of(options, paths)
-    gates = [read_gate(text) for text in options["fail_under"]]
+    gates = read_gates(options)
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
     judge = _judge(options)
     gold = read_gold(options, paths)
-    inputs = _readable(read_runs(paths, options, gold), options)
-    scoring = {**{name: options[name] for name in _SCORING}, "judge": judge}
-    told = {**options, "scoring": scoring}
+    inputs = _checked(read_runs(paths, options, gold), gold, metrics, judge)
+    scoring = {name: options[name] for name in _SCORING}
+    scoring |= {"gold": gold, "metrics": metrics, "judge": judge}
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
-        failed = _explain(inputs, gold, metrics, told)
-        admit(failed, allowed, judge.bench.failed if judge else ())
+        failed = _explain(inputs, options["explain"], scoring)
+        admit(failed, allowed, judge.session.failed if judge else ())
         return
-    evaluations, notes = _score(inputs, len(paths), gold, metrics, told)
+    if judge is None:
+        inputs = track(inputs, len(paths), "scoring")
+    board = leaderboard(inputs, keep=options["keep"], **scoring)
     if judge is not None:
-        _say_unasked(evaluations)
+        _say_unasked(board)
     if options["dry_run"]:
-        rehearse(judge.bench.total, options)
+        rehearse(judge.session.total, options)
         return
-    report(evaluations, notes, outputs, options)
-    kinds = judge.bench.failed if judge else ()
-    conclude(evaluations, failures(gates, evaluations), len(gates), allowed, kinds)
+    report(board, outputs, options)
+    kinds = judge.session.failed if judge else ()
+    results = gate_results(gates, board.values(), options)
+    conclude(board.values(), results, options, allowed, kinds)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:
@@ -144,14 +148,14 @@ def _judge(options: Mapping[str, Any]) -> Any:
     if options["model"] is None and not options["dry_run"]:
         return None
     # Only who asks a model pays for importing what asks it.
-    from karat.cli.judges import judge_of  # noqa: PLC0415
+    from karat.cli.judge_options import claims_judge  # noqa: PLC0415
 
-    return judge_of(options)
+    return claims_judge(options)
 
 
-def _say_unasked(evaluations: Sequence[Evaluation]) -> None:
+def _say_unasked(board: Leaderboard) -> None:
     """A model that nobody needs must not seem to have judged."""
-    if any("claims" in evaluation.matchers.values() for evaluation in evaluations):
+    if any("claims" in evaluation.matchers.values() for evaluation in board.values()):
         return
     origin = click.get_current_context().get_parameter_source("model")
     # In a file it stands for all evaluations, also for those that need none.
@@ -163,22 +167,22 @@ def _say_unasked(evaluations: Sequence[Evaluation]) -> None:
         )
 
 
-def _readable(
-    inputs: Iterator[tuple[str, Dataset]], options: Mapping[str, Any]
+def _checked(
+    inputs: Iterator[tuple[str, Dataset]],
+    gold: Dataset | None,
+    metrics: Sequence[str],
+    judge: Any,
 ) -> Iterator[tuple[str, Dataset]]:
-    """The runs with the texts of their documents, where a corpus gives them."""
-    if options["corpus"] is None:
-        return inputs
-    corpus = read_corpus(options["corpus"])
-    return (
-        (name, replace(loaded, run=loaded.run and with_texts(loaded.run, corpus)))
-        for name, loaded in inputs
-    )
+    """The runs; where a judge needs references, those without are told apart."""
+    for name, loaded in inputs:
+        if judge is not None:
+            check_references(gold or loaded, metrics)
+        yield name, loaded
 
 
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
-    metrics = [str(metric) for metric in read_asked(options["metrics"])]
+    metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     for metric in metrics:
         read_metric(metric)
     if options["profile"] is not None:
@@ -190,82 +194,13 @@ def _asked(options: Mapping[str, Any]) -> list[str]:
     return metrics or list(DEFAULT_METRICS)
 
 
-def _score(
-    inputs: Iterator[tuple[str, Dataset]],
-    total: int,
-    gold: Dataset | None,
-    metrics: Sequence[str],
-    options: Mapping[str, Any],
-) -> tuple[list[Evaluation], list[str]]:
-    """The evaluations, and what a reader should know about how files were read."""
-    facts = _facts(options)
-    evaluations, notes = [], []
-    covered = {}
-    if options["scoring"]["judge"] is None:
-        inputs = track(inputs, total, "scoring")
-    for name, loaded in inputs:
-        if options["scoring"]["judge"] is not None:
-            check_references(gold or loaded, metrics)
-        asked = [*metrics, *_judged(gold or loaded, metrics)]
-        evaluation = evaluate(
-            _informed(loaded, facts),
-            gold=gold and _informed(gold, facts),
-            metrics=asked,
-            **options["scoring"],
-        )
-        evaluations.append(replace(evaluation, run=name))
-        if any(matcher.startswith("span") for matcher in evaluation.matchers.values()):
-            covered[name] = loaded
-        if loaded.format.startswith("trec"):
-            notes += unlike_trec_eval(evaluation)
-    if len(covered) == len(evaluations) > 1:
-        notes += order_flips(covered, evaluations, gold=gold, **options["scoring"])
-    return evaluations, list(dict.fromkeys(notes))
-
-
-def _facts(options: Mapping[str, Any]) -> Mapping[str, Query]:
-    """Texts and tags of the queries, if they have a file of their own."""
-    if options["queries"] is None:
-        return {}
-    queries = load(options["queries"], role="queries").queries
-    if not queries:
-        raise FormatError("holds no texts or tags of queries", path=options["queries"])
-    return queries
-
-
-def _informed(loaded: Dataset, facts: Mapping[str, Query]) -> Dataset:
-    return replace(loaded, queries={**loaded.queries, **facts}) if facts else loaded
-
-
-def _judged(truth: Dataset, metrics: Sequence[str]) -> list[str]:
-    """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
-    if truth.gold is None:
-        return []
-    rows = truth.gold.documents.values()
-    if not any(grade <= 0 for row in rows for grade in row.values()):
-        return []
-    cutoffs = [getattr(read_metric(name), "k", None) for name in metrics]
-    deepest = max((k for k in cutoffs if isinstance(k, int)), default=_JUDGED_AT)
-    return [f"judged@{deepest}"]
-
-
 def _explain(
-    inputs: Iterator[tuple[str, Dataset]],
-    gold: Dataset | None,
-    metrics: Sequence[str],
-    options: Mapping[str, Any],
+    inputs: Iterator[tuple[str, Dataset]], query: str, scoring: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     """Print how one query is scored; why it could not be judged, where that is so."""
-    facts = _facts(options)
     failed = []
     for place, (name, loaded) in enumerate(inputs):
-        explanation = explain(
-            _informed(loaded, facts),
-            options["explain"],
-            gold=gold and _informed(gold, facts),
-            metrics=metrics,
-            **options["scoring"],
-        )
+        explanation = explain(loaded, query, **scoring)
         if place:
             click.echo()
         ranking, *others = explanation.tables
@@ -274,5 +209,5 @@ def _explain(
             click.echo()
             show(table)
         if explanation.failure is not None:
-            failed.append((options["explain"], explanation.failure))
+            failed.append((query, explanation.failure))
     return failed

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.metrics import read_metric
-from karat.reading.loading import load, load_by
-from karat.reading.mapping import fitting, mapping_of, shared_names
+from karat.reading.doors import load, load_by
+from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.streams import STDIN
 
 __all__ = ["check_references", "read_gold", "read_runs"]
@@ -24,9 +23,12 @@ def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | Non
         return None
     if options["gold"] == "-" and "-" in paths:
         raise UsageError("standard input can be read once only: one - at most")
-    path, mapping = options["gold"], mapping_of("gold", options["map"])
-    shared = shared_names(options["map"])
-    return fitting(partial(load, path, role="gold"), path, mapping, shared)
+    return load(
+        options["gold"],
+        role="gold",
+        mapping=mapping_of("gold", options["map"]),
+        optional=shared_names(options["map"]),
+    )
 
 
 def read_runs(
@@ -34,20 +36,21 @@ def read_runs(
 ) -> Iterator[tuple[str, Dataset]]:
     """Each run with its name, read when it is its turn."""
     role = "samples" if gold is None else "run"
-    mapping = mapping_of(role, options["map"])
-    shared = shared_names(options["map"], gold) if gold is not None else frozenset()
-    chosen = {"role": role, "format": options["format"]}
+    chosen = {
+        "role": role,
+        "format": options["format"],
+        "mapping": mapping_of(role, options["map"]),
+        "optional": frozenset() if gold is None else shared_names(options["map"], gold),
+    }
     several = {Path(path).name for path in paths}
     for path in paths:
         if options["by"] is not None:
-            split = partial(load_by, path, options["by"], **chosen)
-            systems = fitting(split, path, mapping, shared)
+            systems = load_by(path, options["by"], **chosen)
             prefix = f"{Path(path).name}:" if len(paths) > 1 else ""
             yield from ((prefix + name, part) for name, part in systems.items())
         else:
             others = [other for other in paths if other != path]
-            read = partial(_read_run, path, chosen, others)
-            loaded = fitting(read, path, mapping, shared)
+            loaded = _read_run(path, chosen, others)
             # Files of one name in several folders are told apart by their paths.
             own = loaded.run.name if loaded.run is not None else path
             yield (own if len(several) == len(paths) else path), loaded
@@ -69,13 +72,7 @@ def check_references(truth: Dataset, metrics: Sequence[str]) -> None:
     )
 
 
-def _read_run(
-    path: str,
-    chosen: Mapping[str, Any],
-    others: Sequence[str],
-    mapping: Mapping[str, str],
-) -> Dataset:
-    chosen = {**chosen, "mapping": mapping}
+def _read_run(path: str, chosen: Mapping[str, Any], others: Sequence[str]) -> Dataset:
     try:
         return load(path, **chosen)
     except DataError:

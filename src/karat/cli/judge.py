@@ -4,12 +4,13 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.judges import bench_of, votes_of
+from karat.cli.judge_options import open_session, read_votes
 from karat.cli.options import (
     existing,
     judge_options,
@@ -19,26 +20,35 @@ from karat.cli.options import (
 from karat.cli.outputs import rehearse
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.cli.splitting import show_all, split, write_out
-from karat.cli.trust import Findings, people_of
 from karat.data.gold import Gold
+from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.runs import Run
-from karat.data.tables import counted
+from karat.data.runs import Labels, Run
+from karat.data.tables import Table, counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
-from karat.judging import DryRun, JudgeSession, grade_pool, pool
-from karat.judging.injection import PASSAGES, probe_grader
-from karat.judging.relevance import Graded, Pool, completed, unlabelled
-from karat.judging.resistance import Probed
-from karat.judging.retesting import retest
-from karat.reading.format import Role
-from karat.reading.loading import load
-from karat.reading.mapping import mapping_of
-from karat.reading.meaning.corpus import read_corpus
+from karat.judging import (
+    DryRun,
+    JudgeSession,
+    complete_gold,
+    grade_pool,
+    pool,
+    probe_claims,
+    probe_grader,
+    retest,
+    split_references,
+    unlabelled,
+)
+from karat.judging.contexts import contexts_of
+from karat.judging.grading import Pool
+from karat.judging.probe import PASSAGES, ProbeReport
+from karat.reading.doors import load, read_corpus, with_texts
+from karat.reading.format import FORMATS, name_format
+from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
-from karat.reading.shipped import FORMATS
-from karat.reading.write import format_named, write
-from karat.trust import changes, compare
+from karat.reading.streams import Role
+from karat.reading.write import write
+from karat.reports.terminal import show
+from karat.trust import REPORT_VERSION, JudgeReport, changes, check_people, compare
 
 __all__ = ["command"]
 
@@ -54,7 +64,7 @@ _FILES = ("gold", "agreement", "queries", "corpus")
     "-k",
     type=int,
     default=_DEPTH,
-    help=f"How deep each run is pooled; {_DEPTH} unless told.",
+    help=f"How deep each run is pooled; default: {_DEPTH}.",
 )
 @click.option("--queries", metavar="FILE", help="Texts of queries.")
 @click.option(
@@ -75,19 +85,21 @@ _FILES = ("gold", "agreement", "queries", "corpus")
 @click.option(
     "--metric",
     default=_METRIC,
-    help=f"Orders the runs, for --agreement with several; {_METRIC} unless told.",
+    help=f"Orders the runs, for --agreement with several; default: {_METRIC}.",
 )
 @click.option(
     "--retest",
     is_flag=True,
     help="Ask all again in other words, and count what changes.",
 )
-@click.option("--probe", is_flag=True, help="Plant tricks, and see if they work.")
+@click.option(
+    "--probe", is_flag=True, help="Insert attack prompts, and count successes."
+)
 @click.option(
     "--probe-passages",
     type=int,
     metavar="N",
-    help=f"Passages that --probe plants tricks in; {PASSAGES} unless told.",
+    help=f"Passages that --probe inserts attacks into; default: {PASSAGES}.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @mapping_option
@@ -98,11 +110,11 @@ def command(**options: Any) -> None:
     Every metric works on such gold. Grade 1 does not help to answer, so score with
     --threshold 2. With --votes, the median of the grades counts. Labels name the model,
     and reports show where they are mixed with people's. With --gold, labels that exist
-    stay as they are, and only their holes are judged. How far the model can be trusted
-    is measured with --agreement, --retest and --probe; failures of the last two are
+    stay as they are, and only documents without one are judged. --agreement, --retest
+    and --probe measure how far the model can be trusted; failures of the last two are
     counted and stop nothing. With --claims, the reference answers of samples are split
     into claims instead, to be corrected and scored with context_recall; --probe then
-    tries the judge of claims.
+    attacks the judge of claims.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
@@ -116,14 +128,14 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     targets = _targets(options, paths)
-    bench = bench_of(options)
+    session = open_session(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
-        failed = [split([*loaded.values()], bench, targets, options)]
+        failed = [_split([*loaded.values()], session, targets, options)]
     else:
-        failed = _grade(loaded, bench, targets, options)
-    if isinstance(bench, DryRun):
-        rehearse(bench.total, options)
+        failed = _grade(loaded, session, targets, options)
+    if isinstance(session, DryRun):
+        rehearse(session.total, options)
         return
     for failures, when in zip(failed, ("", " when asked again"), strict=False):
         if len(failures) > (options["max_failures"] or 0):
@@ -138,13 +150,10 @@ def command(**options: Any) -> None:
 
 def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
     """Where gold is to be written; asking for nothing at all is an error."""
-    if options["k"] < 1:
-        raise ParameterError("-k", "k", "an integer >= 1", options["k"])
     passages = options["probe_passages"]
-    if passages is not None and passages < 1:
-        raise ParameterError(
-            "--probe-passages", "passages", "an integer >= 1", passages
-        )
+    for flag, value in (("-k", options["k"]), ("--probe-passages", passages)):
+        if value is not None and value < 1:
+            raise ParameterError(flag, flag.strip("-"), "an integer >= 1", value)
     if passages is not None and not options["probe"]:
         raise UsageError("--probe-passages says how large --probe is: add --probe")
     for name in ("agreement", "retest", "gold") if options["claims"] else ():
@@ -161,11 +170,9 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
 
 
 def _refuse_format(target: str, role: Role) -> None:
-    """A name that says no format, or one that cannot hold what is to be written."""
+    """Refuse a name whose ending is no format, or one that cannot hold the role."""
     name = target.lower().removesuffix(".gz")
-    named = [
-        f for f in FORMATS.values() if f.extensions and name.endswith(f.extensions)
-    ]
+    named = [known for known in FORMATS.values() if name.endswith(known.extensions)]
     if any(role in known.holds for known in named):
         return
     why = f"{named[0].name} holds no {role}; " if named else ""
@@ -185,7 +192,7 @@ def _load(path: str, options: Mapping[str, Any]) -> Dataset:
 def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
     """Refuse what a format cannot hold before a judge is paid for it."""
     for target in targets:
-        format = format_named(str(target)).name
+        format = name_format(str(target)).name
         try:
             write(Dataset(gold=gold), io.BytesIO(), format, "gold")
         except DataError as error:
@@ -194,11 +201,11 @@ def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
 
 def _grade(
     loaded: Mapping[str, Dataset],
-    bench: JudgeSession,
+    session: JudgeSession,
     targets: Sequence[Path],
     options: Mapping[str, Any],
 ) -> list[Mapping[str, str]]:
-    """Grade, write, try the judge and show what was found.
+    """Grade, write, check the judge and show the report.
 
     Returns:
         What could not be graded, with the reason; the same of what was asked again.
@@ -207,53 +214,70 @@ def _grade(
     corpus = None if options["corpus"] is None else read_corpus(options["corpus"])
     pooled = pool(runs.values(), options["k"], corpus)
     _refuse_texts_as_ids(pooled, options)
-    people = people_of(options, pooled, runs)
+    people = _people(options, pooled, runs)
     known = _known(options, targets)
-    todo = unlabelled(pooled, known.documents, people)
+    labels = known.documents
+    todo = unlabelled(pooled, labels, people)
     questions = _questions(loaded.values(), options["queries"])
-    votes = votes_of(options)
+    votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
-    graded = grade_pool(todo, questions, bench, votes=votes)
-    whole = completed(known, graded.gold)
-    for target in () if isinstance(bench, DryRun) else targets:
-        write_out(Dataset(gold=whole), target)
-    again: Graded | None = None
+    graded = grade_pool(todo, questions, session, votes=votes)
+    whole = complete_gold(known, graded.gold)
+    # What was paid for is written, whatever becomes of the rest.
+    for target in () if isinstance(session, DryRun) else targets:
+        _write(Dataset(gold=whole), target)
+    again = None
     if options["retest"]:
-        again = retest(todo, questions, bench, votes=votes)
-    probed: Probed | None = None
+        again = retest(todo, questions, session, votes=votes)
+    probe: ProbeReport | None = None
     if options["probe"]:
         passages = options["probe_passages"] or PASSAGES
         grades = graded.gold.documents
-        probed = probe_grader(
-            todo, questions, grades, bench, passages=passages, votes=votes
+        probe = probe_grader(
+            todo, questions, grades, session, passages=passages, votes=votes
         )
-        probed = probed.without_texts() if options["no_text"] else probed
-    if isinstance(bench, DryRun):
+        probe = probe.without_texts() if options["no_text"] else probe
+    if isinstance(session, DryRun):
         return []
-    labels = known.documents
-    judged, metric = graded.gold.documents, options["metric"]
-    findings = Findings(
+    agreement = None
+    if people is not None:
+        judged, metric = graded.gold.documents, options["metric"]
+        agreement = compare(runs, judged, people, known=labels, metric=metric)
+    report = JudgeReport(
         graded,
-        None
-        if people is None
-        else compare(runs, judged, people, known=labels, metric=metric),
+        agreement,
         None if again is None else changes(graded, again, people, labels),
-        probed,
+        probe,
         kept=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
         known=labels,
         written=whole if targets else None,
     )
     if options["json"]:
-        facts = findings.to_dict(texts=not options["no_text"])
+        facts = report.to_dict(texts=not options["no_text"])
         click.echo(json.dumps(facts, indent=2))
     else:
-        show_all(findings.tables())
+        _show_all(report.tables())
     return [
         {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
         for part in (graded, again)
         if part is not None
     ]
+
+
+def _people(
+    options: Mapping[str, Any], pooled: Pool, runs: Mapping[str, Run]
+) -> Labels | None:
+    """The labels by people to compare with, checked before a model is asked."""
+    path = options["agreement"]
+    if path is None:
+        return None
+    people = (load(path, role="gold").gold or Gold()).documents
+    try:
+        check_people(people, pooled, runs, options["metric"])
+    except DataError as error:
+        raise placed(error, path=path) from None
+    return people
 
 
 def _named(loaded: Mapping[str, Dataset]) -> dict[str, Run]:
@@ -266,7 +290,7 @@ def _named(loaded: Mapping[str, Dataset]) -> dict[str, Run]:
 
 
 def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
-    """A document without an id is named by its text, in gold and in reports."""
+    """Refuse documents that are named by their texts where texts must stay out."""
     if not options["no_text"]:
         return
     for query, row in pooled.items():
@@ -296,3 +320,77 @@ def _questions(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:
     if path is not None:
         facts |= load(path, role="queries").queries
     return {name: query.text for name, query in facts.items() if query.text}
+
+
+def _split(
+    loaded: Sequence[Dataset],
+    session: JudgeSession,
+    targets: Sequence[Path],
+    options: Mapping[str, Any],
+) -> Mapping[str, str]:
+    """Split the references of samples, and attack the judge of claims if asked to.
+
+    Returns:
+        The queries whose references could not be split, with the reason.
+    """
+    if len(loaded) > 1:
+        raise UsageError("--claims takes one file of samples at a time")
+    (samples,) = loaded
+    if samples.gold is None or not (samples.gold.references or samples.gold.claims):
+        raise DataError(
+            "no sample has a reference answer to split",
+            hint="--map reference=FIELD names the field that holds it",
+        )
+    split = split_references(samples.gold, session, _questions(loaded, None))
+    # What was paid for is written, whatever becomes of the rest.
+    for target in () if isinstance(session, DryRun) else targets:
+        _write(replace(samples, gold=split.gold), target)
+    probe = _probe_claims(samples.run, split.gold, session, options)
+    if isinstance(session, DryRun):
+        return {}
+    if options["json"]:
+        facts = {
+            "schema_version": REPORT_VERSION,
+            "source": session.source,
+            **split.to_dict(texts=not options["no_text"]),
+            "probe": None if probe is None else probe.to_dict(),
+        }
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        click.echo(split.summary(samples.queries))
+        _show_all([] if probe is None else probe.tables())
+    return split.failures
+
+
+def _probe_claims(
+    run: Run | None, gold: Gold, session: JudgeSession, options: Mapping[str, Any]
+) -> ProbeReport | None:
+    if not options["probe"]:
+        return None
+    if run is None:
+        raise DataError("there are no contexts to insert attacks into")
+    if options["corpus"] is not None:
+        run = with_texts(run, options["corpus"])
+    policies = Policies(depth=options["k"])
+    contexts = {
+        query: contexts_of(documents, query, policies)
+        for query, documents in run.rankings(policies)
+    }
+    passages = options["probe_passages"] or PASSAGES
+    votes = read_votes(options)
+    probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
+    return probe.without_texts() if options["no_text"] else probe
+
+
+def _show_all(tables: Sequence[Table]) -> None:
+    for table in tables:
+        show(table)
+        click.echo()
+
+
+def _write(dataset: Dataset, target: Path) -> None:
+    """Write it, and say so and what was lost."""
+    role: Role | None = "gold" if dataset.run is None else None
+    for notice in write(dataset, target, role=role):
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+    say(f"karat: wrote {target}", err=True)

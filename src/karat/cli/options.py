@@ -3,17 +3,25 @@
 import glob
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.reading.meaning.fields import FIELDS
+from karat.reading.meaning.aliases import FIELDS
 
-__all__ = ["existing", "judge_options", "mapping_option", "policy_options", "writable"]
+__all__ = [
+    "existing",
+    "gate_options",
+    "judge_options",
+    "mapping_option",
+    "policy_options",
+    "writable",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,11 +52,56 @@ def policy_options(command: F) -> F:
     )(command)
 
 
+def gate_options(command: F) -> F:
+    """Add the options that decide whether a build fails."""
+    described = (
+        ("--fail-under", "Exit 1 when a mean is below the value"),
+        ("--fail-under-low", "Exit 1 when the lower limit of its interval is"),
+        ("--max-drop", "Exit 1 when a larger drop from the baseline is demonstrated"),
+    )
+    for name, text in reversed(described):
+        command = click.option(
+            name, multiple=True, metavar="METRIC=VALUE", help=f"{text}; repeatable."
+        )(command)
+    for name, text in (
+        ("--strict", "Exit 3 when a gate is inconclusive."),
+        ("--require-noninferior", "Fail --max-drop unless a smaller drop is shown."),
+        ("--gate-tags", "Check --max-drop on the queries of each tag, too."),
+    ):
+        command = click.option(name, is_flag=True, help=text)(command)
+    return command
+
+
 def _read_parameters(
     context: click.Context, parameter: click.Parameter, pairs: Sequence[str]
 ) -> Mapping[str, Any]:
     del context
     return {name: _value(text) for name, text in _pairs(parameter, pairs).items()}
+
+
+class _Header(NamedTuple):
+    """A header, whose value may be a key and is not shown."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: ***"
+
+
+def _read_headers(
+    context: click.Context, parameter: click.Parameter, lines: Sequence[str]
+) -> tuple[_Header, ...]:
+    del context
+    headers = []
+    for line in lines:
+        # A pair of karat.yaml arrives with = in place of the colon.
+        parts = [part.strip() for part in re.split("[:=]", line, maxsplit=1)]
+        if len(parts) < len(_Header._fields) or not all(parts):
+            # Not shown: it may be a key.
+            raise click.BadParameter(f"expected {parameter.metavar}", param=parameter)
+        headers.append(_Header(*parts))
+    return tuple(headers)
 
 
 def _value(text: str) -> Any:
@@ -99,7 +152,7 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         {
             "type": int,
             "metavar": "N",
-            "help": "The longest reply; 4096 unless told.",
+            "help": "The most tokens of a reply (default: 4096).",
         },
     ),
     (
@@ -111,14 +164,23 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
             "help": "Sent too, as in reasoning_effort=low; may be repeated.",
         },
     ),
-    ("--concurrency", {"type": int, "help": "Calls at once; 8 unless told."}),
+    (
+        "--header headers",
+        {
+            "multiple": True,
+            "metavar": "NAME:VALUE",
+            "callback": _read_headers,
+            "help": "Sent too, as the key of a gateway; may be repeated.",
+        },
+    ),
+    ("--concurrency", {"type": int, "help": "Calls at once (default: 8)."}),
     ("--rpm", {"type": float, "metavar": "N", "help": "Calls per minute at most."}),
     (
         "--timeout",
         {
             "type": float,
             "metavar": "SECONDS",
-            "help": "The longest a call may take; 120 unless told.",
+            "help": "The longest a call may take (default: 120).",
         },
     ),
     (
@@ -126,7 +188,7 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         {
             "type": int,
             "metavar": "N",
-            "help": "Calls for one question at most; 6 unless told.",
+            "help": "Calls for one question at most (default: 6).",
         },
     ),
     ("--corpus", {"metavar": "FILE", "help": "Texts of documents, for runs of ids."}),
@@ -140,7 +202,7 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
         "--max-failures",
         {
             "type": int,
-            "help": "Failed judgements allowed before exit 3; 0 unless told.",
+            "help": "Failed judgements allowed before exit 3 (default: 0).",
         },
     ),
     ("--dry-run", {"is_flag": True, "help": "Only say what judging would take."}),

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,14 @@ import click
 
 from karat.cli.options import writable
 from karat.cli.saying import say
-from karat.data.evaluations import Evaluation
 from karat.data.tables import Table
 from karat.errors import UsageError
-from karat.reports import REPORTS, Report, by_tag, leaderboard
+from karat.reports import REPORTS, Report
 from karat.reports.terminal import show, width_of
+from karat.results.leaderboard import WIDTH, Leaderboard
+from karat.results.saved_form import LONE_SURROGATES, write_text
 
 __all__ = ["outputs_of", "rehearse", "report"]
-
-# Half a character, as broken JSON may hold, is written the way JSON writes it.
-_LONE = "backslashreplace"
 
 
 def outputs_of(
@@ -33,6 +30,9 @@ def outputs_of(
         raise UsageError("--dry-run asks nobody, so that there is nothing to --explain")
     outputs = []
     for target in options["output"]:
+        if Path(target).name.endswith("junit.xml"):
+            writable(target, [*paths, options["gold"]])
+            continue
         extension = Path(target).suffix.removeprefix(".")
         if not extension:
             raise UsageError(
@@ -45,34 +45,26 @@ def outputs_of(
 
 
 def report(
-    evaluations: Sequence[Evaluation],
-    notes: Sequence[str],
+    board: Leaderboard,
     outputs: Sequence[tuple[Path, Report]],
     options: Mapping[str, Any],
 ) -> None:
     """Show the results, and write the reports."""
     if options["no_text"]:
-        evaluations = [*map(_without_questions, evaluations)]
+        board = board.without_texts()
     if options["json"]:
         # Bytes, because JSON is UTF-8 whatever the terminal is.
-        text = REPORTS["json"](evaluations, ())
-        click.echo(text.encode("utf-8", _LONE), nl=False)
+        text = REPORTS["json"](board, ())
+        click.echo(text.encode("utf-8", LONE_SURROGATES), nl=False)
     else:
         width = width_of(sys.stdout)
-        for place, table in enumerate(_tables(evaluations, notes, options, width)):
+        for place, table in enumerate(_tables(board, options, width)):
             if place:
                 click.echo()
             show(table)
     for path, form in outputs:
-        text = form(evaluations, _tables(evaluations, notes, options))
-        path.write_text(text, "utf-8", _LONE, newline="\n")
+        write_text(path, form(board, _tables(board, options)))
         say(f"karat: wrote {path}", err=True)
-
-
-def _without_questions(evaluation: Evaluation) -> Evaluation:
-    facts = evaluation.facts.items()
-    bare = {query: replace(fact, text=None) for query, fact in facts}
-    return replace(evaluation, facts=bare)
 
 
 def rehearse(taken: Any, options: Mapping[str, Any]) -> None:
@@ -84,16 +76,7 @@ def rehearse(taken: Any, options: Mapping[str, Any]) -> None:
 
 
 def _tables(
-    evaluations: Sequence[Evaluation],
-    notes: Sequence[str],
-    options: Mapping[str, Any],
-    width: int | None = None,
+    board: Leaderboard, options: Mapping[str, Any], width: int = WIDTH
 ) -> list[Table]:
     """What a person is shown."""
-    table = (
-        leaderboard(evaluations) if width is None else leaderboard(evaluations, width)
-    )
-    tables = [replace(table, notes=[*table.notes, *notes])]
-    if options["slice"]:
-        tables += [by_tag(evaluation) for evaluation in evaluations]
-    return tables
+    return [board.summary(width), *(board.by_tag() if options["slice"] else ())]

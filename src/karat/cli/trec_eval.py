@@ -7,7 +7,8 @@ import click
 
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
-from karat.reading.columnar.trec_files import TrecRun, read_qrels
+from karat.reading.columnar.trec_qrels import read_qrels
+from karat.reading.columnar.trec_source import TrecRun
 
 __all__ = ["command"]
 

@@ -1,8 +1,9 @@
 """`karat validate`: check files, and say what is wrong with them and where."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,12 +14,12 @@ from karat.cli.settings import Command
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.runs import Notice, Run
+from karat.data.runs import Document, Notice, Run
 from karat.data.tables import counted
-from karat.errors import DataError, MissingFieldError, UsageError
+from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.reading.check import Checked, validate
-from karat.reading.mapping import fitting, mapping_of, shared_names
+from karat.reading.meaning.mapping import mapping_of, shared_names
 
 __all__ = ["command"]
 
@@ -59,7 +60,7 @@ def command(**options: Any) -> None:
             raise UsageError("standard input can be read once only: one - at most")
         gold = _check(options["gold"], options, "gold", shared_names(options["map"]))
     role = options["role"] or (options["gold"] and "run")
-    shared = shared_names(options["map"], gold.loaded) if gold else frozenset()
+    shared = shared_names(options["map"], gold.loaded) if gold else frozenset[str]()
     files = existing(options["files"])
     checks = [_check(path, options, role, shared) for path in files]
     problems = sum(len(c.problems) for c in (gold, *checks) if c is not None)
@@ -71,17 +72,17 @@ def command(**options: Any) -> None:
 
 
 def _check(
-    path: str, options: Mapping[str, Any], role: Any, shared: AbstractSet[str]
+    path: str, options: Mapping[str, Any], role: Any, shared: frozenset[str]
 ) -> Checked:
     """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
-    mapping = mapping_of(role, options["map"])
-    check = partial(
-        validate, path, role, format=options["format"], limit=options["limit"]
+    checked = validate(
+        path,
+        role,
+        mapping=mapping_of(role, options["map"]),
+        optional=shared,
+        format=options["format"],
+        limit=options["limit"],
     )
-    try:
-        checked = fitting(partial(_lacking_nothing, check), path, mapping, shared)
-    except MissingFieldError:
-        checked = check(mapping=mapping)
     for problem in checked.problems:
         say(f"karat: {problem}", err=True)
     if checked.more:
@@ -96,16 +97,6 @@ def _check(
             say(f"  {line}")
         if checked.loaded.gold is None and options["gold"] is None:
             _say((*checked.notices, *_noticed(checked.loaded.run)))
-    return checked
-
-
-def _lacking_nothing(
-    check: Callable[..., Checked], *, mapping: Mapping[str, str]
-) -> Checked:
-    checked = check(mapping=mapping)
-    for problem in checked.problems:
-        if isinstance(problem, MissingFieldError):
-            raise problem
     return checked
 
 
@@ -149,14 +140,30 @@ def _remarks(loaded: Dataset) -> Iterator[str]:
         yield counted(len(tags), "tag")
 
 
-def _noticed(run: Run | None) -> Iterable[Notice]:
+def _noticed(run: Run | None) -> Iterator[Notice]:
     """Ties and duplicates of a run without gold; with gold, its evaluation tells."""
     if run is None:
-        return ()
-    nothing = {query: dict[str, float]() for query in run.queries()}
-    located = run.locate(nothing, judged=True, policies=Policies())
-    seen = (*run.notices(nothing, Policies()), *located.notices)
-    return {notice.kind: notice for notice in seen}.values()
+        return
+    policies = Policies()
+    # What may be relevant is counted: here, all documents that are like another.
+    labels = {
+        query: dict.fromkeys(_alike(documents), 1.0)
+        for query, documents in run.rankings(policies)
+    }
+    for notice in run.locate(labels, judged=True, policies=policies).notices:
+        text, one = (t.removeprefix("relevant ") for t in (notice.text, notice.one))
+        yield replace(notice, text=text, one=one)
+
+
+def _alike(documents: Sequence[Document]) -> list[str]:
+    """Those that share their id or their score with another."""
+    ids = [(d.text or "") if d.id is None else d.id for d in documents]
+    scores = [document.score for document in documents]
+    often = Counter(ids)
+    shared = Counter(scores)
+    shared[None] = 0
+    pairs = zip(ids, scores, strict=True)
+    return [name for name, score in pairs if often[name] > 1 or shared[score] > 1]
 
 
 def _check_pair(loaded: Dataset, gold: Dataset | None) -> int:

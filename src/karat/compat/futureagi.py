@@ -29,16 +29,21 @@ import ast
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from karat.data.gold import Gold
-from karat.data.queries import Dataset, Query
-from karat.data.rankings import RankedRun
-from karat.errors import DataError, MismatchError, UnknownNameError, UsageError
-from karat.evaluation import evaluate
+import numpy as np
+
+from karat.compat.literal import hits_of_ids
+from karat.extend import (
+    DataError,
+    MismatchError,
+    UnknownNameError,
+    UsageError,
+    read_metric,
+)
 
 __all__ = ["TEMPLATES", "BatchRunResult", "EvalResult", "Evaluator"]
 
@@ -94,7 +99,7 @@ class BatchRunResult:
 class _Item:
     """One item of a batch: a query, or several at once for `mrr` and `hit_rate`."""
 
-    queries: Sequence[tuple[list[str], dict[str, float]]]
+    queries: Sequence[tuple[Sequence[Any], Sequence[Any]]]
     k: int
     several: bool = False
 
@@ -189,19 +194,23 @@ def _attempt(name: str, hypothesis: Any, reference: Any, k: Any) -> _Item | Data
         return error
 
 
-def _scores(name: str, items: Sequence[_Item]) -> Iterator[float]:
-    """The scores of all queries of all items, in one evaluation."""
-    run: dict[str, list[str]] = {}
-    gold: dict[str, dict[str, float]] = {}
-    facts: dict[str, Query] = {}
-    for item in items:
-        for retrieved, relevant in item.queries:
-            query = str(len(run))
-            run[query], gold[query] = retrieved, relevant
-            facts[query] = Query(query, k=min(item.k, _LARGEST_K))
-    if run:
-        loaded = Dataset(run=RankedRun(run), gold=Gold(documents=gold), queries=facts)
-        yield from evaluate(loaded, metrics=[name], force=True)[name].scores.tolist()
+def _scores(name: str, items: Sequence[_Item]) -> list[float]:
+    """The scores of all queries of all items, at once."""
+    pairs = [pair for item in items for pair in item.queries]
+    hits = hits_of_ids([gold for _, gold in pairs], [found for found, _ in pairs])
+    ks = [min(item.k, _LARGEST_K) for item in items for _ in item.queries]
+    # A value that was retrieved twice uses up a rank and earns nothing.
+    first = hits.first
+    once = replace(
+        hits,
+        query=hits.query[first],
+        rank=hits.rank[first],
+        grade=hits.grade[first],
+        item=None,
+        own_k=np.array(ks, np.int64),
+    )
+    scores: list[float] = read_metric(name).score(once).tolist()
+    return scores
 
 
 def _result(
@@ -225,7 +234,7 @@ def _read(name: str, hypothesis: Any, reference: Any, k: Any) -> _Item:
                 hint="mrr and hit_rate take a list of lists on both sides",
             )
     # _parse_k: without a usable k, that of the whole ranking; 1 if it is empty.
-    return _Item([_numbered(retrieved, relevant)], _read_k(k) or len(retrieved) or 1)
+    return _Item([_query(retrieved, relevant)], _read_k(k) or len(retrieved) or 1)
 
 
 def _read_several(retrieved: list[Any], relevant: list[Any]) -> _Item:
@@ -238,7 +247,7 @@ def _read_several(retrieved: list[Any], relevant: list[Any]) -> _Item:
             f"reference has {len(relevant)} queries, hypothesis {len(retrieved)}"
         )
     pairs = zip(retrieved, relevant, strict=True)
-    return _Item([_numbered(*pair) for pair in pairs], k=1, several=True)
+    return _Item([_query(*pair) for pair in pairs], k=1, several=True)
 
 
 def _read_list(value: Any, field: str) -> list[Any]:
@@ -280,18 +289,14 @@ def _read_k(k: Any) -> int:
         return 0
 
 
-def _numbered(
+def _query(
     retrieved: Sequence[Any], relevant: Sequence[Any]
-) -> tuple[list[str], dict[str, float]]:
-    """The values by number, equal ones by the same: ids for karat to look up."""
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The values of one query, once it is clear that they can be compared."""
     if not relevant:
         raise DataError("reference must hold at least one relevant item")
-    numbers: dict[Any, str] = {}
     try:
-        wanted = {
-            numbers.setdefault(value, str(len(numbers))): 1.0 for value in relevant
-        }
-        found = [numbers.setdefault(value, str(len(numbers))) for value in retrieved]
+        hash((*relevant, *retrieved))
     except TypeError as error:
         raise DataError(f"values must be plain, such as strings: {error}") from None
-    return found, wanted
+    return retrieved, relevant

@@ -1,31 +1,31 @@
-"""Ids and texts compared as they are, for fronts whose originals forgive nothing.
+"""Ids and texts compared as they are, for fronts whose originals do so.
 
 karat's own ids are text, and its text matchers leave blank texts out and count a gold
 text given twice once; the originals do none of this.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
-from karat.data.gold import Gold, Item
-from karat.data.hits import Hits
-from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun, RankedRun
-from karat.data.runs import Document, Located, Run
-from karat.errors import DataError
-from karat.matching.layout import first_ranks_of, lay_out
-from karat.matching.matcher import FirstRanks, Matched, Matcher
-from karat.matching.shipped import read_matcher
+from karat import Gold, Run
+from karat.extend import (
+    Bools,
+    DataError,
+    Document,
+    Floats,
+    Hits,
+    Ints,
+    Matcher,
+    Matches,
+    MismatchError,
+    Policies,
+)
 
-__all__ = ["LiteralMatcher", "found_ids", "found_texts"]
-
-# The originals look at every position, whatever stood above it.
-_POLICIES = Policies(duplicates="keep", force=True)
+__all__ = ["LiteralMatcher", "hits_of_ids", "hits_of_texts"]
 
 
 @dataclass(frozen=True)
@@ -40,94 +40,93 @@ class LiteralMatcher(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Compare the texts of every query of the gold."""
-        queries = gold.queries
-        items = [gold.passages.get(query, ()) for query in queries]
-        count = np.fromiter(map(len, items), np.int64, len(items))
-        grade = np.array([item.grade for row in items for item in row], np.float64)
+        del judged
+        items = [gold.passages.get(query, ()) for query in gold.queries]
         rankings = dict(run.rankings(policies))
-        sizes = [len(rankings[q]) if q in rankings else -1 for q in queries]
-        rows = [
-            self._rows(rankings.get(query, ()), row)
-            for query, row in zip(queries, items, strict=True)
-        ]
-        rank, item = np.concatenate([np.zeros((2, 0), np.int64), *rows], axis=1)
-        query = np.repeat(np.arange(len(queries)), [row.shape[1] for row in rows])
-        item = item + (count.cumsum() - count)[query]
-        kept = judged | (grade[item] > 0)
-        located = Located(
-            query=query[kept],
-            rank=rank[kept] + 1,
-            grade=grade[item][kept],
-            retrieved=np.array(sizes, np.int64),
-            extra=len(rankings.keys() - set(queries)),
-            item=item[kept],
+        missing = np.array([query not in rankings for query in gold.queries], np.bool_)
+        if missing.all() and len(missing):
+            raise MismatchError("run and gold have no query in common", path=run.name)
+        hits = hits_of_texts(
+            self.satisfied,
+            [[item.text for item in row] for row in items],
+            [[_text(d) for d in rankings.get(query, ())] for query in gold.queries],
         )
-        return lay_out(
-            run, queries, located, (count, grade), judged=judged, policies=policies
-        )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each gold passage was first found."""
-        hits = self.match(run, gold, judged=True, policies=policies).hits
-        rows = (gold.passages.get(query, ()) for query in gold.queries)
-        return first_ranks_of(hits, ([item.id for item in row] for row in rows))
-
-    def _rows(self, documents: Sequence[Document], items: Sequence[Item]) -> Ints:
-        """Place of document and of item of every match."""
-        if not documents or not items:
-            return np.zeros((2, 0), np.int64)
-        texts = [_text(document) for document in documents]
-        return np.array(
-            np.nonzero(self.satisfied(texts, [item.text for item in items]))
-        )
+        grade = np.array([item.grade for row in items for item in row], np.float64)
+        hits = replace(hits, grade=grade[hits.item], gold_grade=grade)
+        names = [item.id for row in items for item in row]
+        return Matches(hits, names, missing, len(rankings.keys() - set(gold.queries)))
 
 
-def found_texts(
-    matcher: Matcher, golds: Sequence[Sequence[str]], rankings: Sequence[Sequence[str]]
+def hits_of_texts(
+    satisfied: Callable[[Sequence[str], Sequence[str]], Bools],
+    golds: Sequence[Sequence[str]],
+    rankings: Sequence[Sequence[str]],
 ) -> Hits:
-    """Where a matcher finds the gold texts of each query in the ranked texts."""
-    passages = {
-        str(query): tuple(Item(str(place), text) for place, text in enumerate(gold))
-        for query, gold in enumerate(golds)
-    }
-    run = {
-        str(query): [Document(text=text) for text in ranking]
-        for query, ranking in enumerate(rankings)
-    }
-    return _found(matcher, DocumentRun(run), Gold(passages=passages))
+    """Where the gold texts of each query are found in the ranked texts.
+
+    Args:
+        satisfied: from documents and gold texts to whether each document (a row)
+            satisfies each gold text (a column).
+        golds: the gold texts of each query.
+        rankings: the ranked texts of each query.
+    """
+    rows = [
+        np.argwhere(satisfied(ranking, gold) if ranking and gold else np.zeros((0, 0)))
+        for gold, ranking in zip(golds, rankings, strict=True)
+    ]
+    return _hits(rows, [np.ones(len(gold)) for gold in golds], rankings)
 
 
-def found_ids(
+def hits_of_ids(
     golds: Sequence[Iterable[Hashable]], rankings: Sequence[Iterable[Hashable]]
 ) -> Hits:
-    """Where ids of any kind are found: equal is what Python says is equal."""
-    numbers: dict[Hashable, str] = {}
+    """Where ids of any kind are found: equal is what Python says is equal.
 
-    def number(value: Hashable) -> str:
+    Args:
+        golds: the ids to find for each query; those of a mapping have its grades.
+        rankings: the ranked ids of each query, each as often as it was retrieved.
+
+    Example:
+        >>> hits_of_ids([{"a", 1}], [["x", 1.0, "a", "1"]]).rank.tolist()
+        [2, 3]
+    """
+    rows, grades, lists = [], [], [list(ranking) for ranking in rankings]
+    for gold, ranking in zip(golds, lists, strict=True):
         try:
-            return numbers.setdefault(value, str(len(numbers)))
-        except TypeError:
-            raise DataError(
-                f"ids must be hashable, such as text, got {type(value).__name__}"
-            ) from None
-
-    documents = {
-        str(query): {number(value): 1.0 for value in gold}
-        for query, gold in enumerate(golds)
-    }
-    run = {
-        str(query): [number(value) for value in ranking]
-        for query, ranking in enumerate(rankings)
-    }
-    return _found(read_matcher("id"), RankedRun(run), Gold(documents=documents))
+            known = dict(gold) if isinstance(gold, Mapping) else dict.fromkeys(gold, 1)
+            place = {value: number for number, value in enumerate(known)}
+            found = [
+                (row, place[value])
+                for row, value in enumerate(ranking)
+                if value in place
+            ]
+        except TypeError as error:
+            raise DataError(f"ids must be hashable, such as text: {error}") from None
+        rows.append(np.array(found, np.int64).reshape(-1, 2))
+        grades.append(np.array([*known.values()], np.float64))
+    return _hits(rows, grades, lists)
 
 
-def _found(matcher: Matcher, run: Run, gold: Gold) -> Hits:
-    return matcher.match(run, gold, judged=False, policies=_POLICIES).hits
+def _hits(
+    rows: Sequence[Ints], grades: Sequence[Floats], rankings: Sequence[Sequence[object]]
+) -> Hits:
+    """Hits from places of document and of item, the grades of items, and rankings."""
+    count = np.array([*map(len, grades)], np.int64)
+    query = np.repeat(np.arange(len(rows)), [*map(len, rows)])
+    place, item = np.concatenate([np.zeros((0, 2), np.int64), *rows]).T
+    item = item + (count.cumsum() - count)[query]
+    grade = np.concatenate([np.zeros(0), *grades])
+    return Hits(
+        query=query,
+        rank=place + 1,
+        grade=grade[item],
+        gold_count=count,
+        gold_grade=grade,
+        retrieved=np.array([*map(len, rankings)], np.int64),
+        item=item,
+    )
 
 
 def _text(document: Document) -> str:

@@ -20,12 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from karat.compat.literal import found_ids
-from karat.data.hits import Hits
-from karat.errors import DataError, ParameterError
-from karat.metrics import Metric
-from karat.metrics.found_items import Hit, RecallAll
-from karat.metrics.ranked_gain import NDCGAny
+from karat.compat.literal import hits_of_ids
+from karat.extend import DataError, Hits, NDCGAny, ParameterError, make_metric
 
 __all__ = ["evaluate_retrieval", "evaluate_retrieval_turn2session"]
 
@@ -49,10 +45,10 @@ def evaluate_retrieval(
     top = _top(rankings, corpus, k)
     best = sorted(corpus, key=correct.__contains__, reverse=True)
     # ndcg() cuts the ranking and dcg() cuts it again, which tells for a negative k.
-    hits = found_ids([correct] * 3, [top, top[:k], best[:k]])
-    recall_any = _score(Hit(), hits, where_undefined=0.0)
+    hits = hits_of_ids([correct] * 3, [top, top[:k], best[:k]])
+    recall_any = _score("hit", hits, where_undefined=0.0)
     # all() of no correct document is true.
-    recall_all = _score(RecallAll(), hits, where_undefined=1.0)
+    recall_all = _score("recall_all", hits, where_undefined=1.0)
     _, found, ideal = NDCGAny().dcg(hits).tolist()
     return recall_any, recall_all, found / ideal if ideal else 0.0
 
@@ -95,8 +91,9 @@ def _session(turn: str) -> str:
     return turn.rpartition("_")[0]
 
 
-def _score(metric: Metric, hits: Hits, *, where_undefined: float) -> float:
-    return float(np.nan_to_num(metric.score(hits), nan=where_undefined)[0])
+def _score(metric: str, hits: Hits, *, where_undefined: float) -> float:
+    scores = make_metric(metric).score(hits)
+    return float(np.nan_to_num(scores, nan=where_undefined)[0])
 
 
 def _cutoff(k: int) -> int:

@@ -27,16 +27,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from karat.compat.literal import LiteralMatcher, found_ids, found_texts
+from karat.compat.literal import LiteralMatcher, hits_of_ids, hits_of_texts
 from karat.compat.longmemeval import (
     evaluate_retrieval,
     evaluate_retrieval_turn2session,
 )
-from karat.data.arrays import Bools, Floats, Ints, ratio
-from karat.data.hits import Hits
-from karat.errors import DataError, ParameterError, UsageError
-from karat.metrics.found_items import Recall, RecallAll
-from karat.metrics.ranked_gain import NDCGAny
+from karat.extend import (
+    Bools,
+    DataError,
+    Floats,
+    Hits,
+    Ints,
+    NDCGAny,
+    ParameterError,
+    UsageError,
+    make_metric,
+    ratio,
+)
 
 __all__ = [
     "RememChunk",
@@ -158,11 +165,11 @@ class RetrievalRecall(RetrievalMetric):
 
     def match(self, golds: Lists, rankings: Lists) -> Hits:
         """Equal documents: the original intersects sets, of ids or of texts."""
-        return found_ids(golds, rankings)
+        return hits_of_ids(golds, rankings)
 
     def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
         """The `recall@k` of karat."""
-        return Recall("k").score(_cut(hits, _prefixes(sizes, k)))
+        return make_metric("recall", k="k").score(_cut(hits, _prefixes(sizes, k)))
 
 
 class RetrievalRecallAll(RetrievalMetric):
@@ -173,11 +180,11 @@ class RetrievalRecallAll(RetrievalMetric):
 
     def match(self, golds: Lists, rankings: Lists) -> Hits:
         """Chunks of the gold documents."""
-        return found_texts(RememChunk(), golds, rankings)
+        return hits_of_texts(RememChunk().satisfied, golds, rankings)
 
     def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
         """The `recall_all@k` of karat."""
-        return RecallAll("k").score(_cut(hits, _prefixes(sizes, k)))
+        return make_metric("recall_all", k="k").score(_cut(hits, _prefixes(sizes, k)))
 
     def _scores(self, pairs: Sequence[tuple[Any, Any]], ks: Sequence[int]) -> Floats:
         scores = super()._scores(pairs, ks)
@@ -201,7 +208,7 @@ class RetrievalNDCGAny(RetrievalMetric):
 
     def match(self, golds: Lists, rankings: Lists) -> Hits:
         """Chunks of the gold documents."""
-        return found_texts(RememChunk(), golds, rankings)
+        return hits_of_texts(RememChunk().satisfied, golds, rankings)
 
     def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
         """The two halves of karat's `ndcg_any@k`."""

@@ -21,8 +21,11 @@ __all__ = [
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+"""An array of floats, such as one score per query."""
 Ints: TypeAlias = npt.NDArray[np.int64]
+"""An array of integers, such as ranks."""
 Bools: TypeAlias = npt.NDArray[np.bool_]
+"""An array of truth values, such as which rows count."""
 
 
 def as_floats(numbers: Iterable[object]) -> Floats:

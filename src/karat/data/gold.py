@@ -1,7 +1,7 @@
 """Gold: what should have been retrieved, each kind of label in a field of its own."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.runs import Labels, Notice
 
-__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span"]
+__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span", "labeller_notices"]
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
@@ -126,47 +126,72 @@ class Gold:
             counts[item.source] = counts.get(item.source, 0) + 1
         return {who: count for who, count in counts.items() if count}
 
-    def notices(self) -> tuple[Notice, ...]:
-        """Who gave the labels, where it was not people alone."""
-        who = self.labellers()
-        if not (judges := [name for name in who if name.startswith(JUDGES)]):
-            return ()
-        judged = sum(who[name] for name in judges)
-        if len(judges) < len(who):
-            counts = ", ".join(f"{name} {count}" for name, count in who.items())
-            mixed = f"a judge's, among others ({counts}): sources are mixed"
-            one = f"label is {mixed}"
-            return (Notice("mixed", judged, f"labels are {mixed}", one=one),)
-        who_alone = f"given by {', '.join(judges)} alone; karat judge "
-        who_alone += "--agreement compares a judge with people"
-        text, one = f"labels were {who_alone}", f"label was {who_alone}"
-        return (Notice("uncalibrated", judged, text, one=one),)
+    def copy(self) -> "Gold":
+        """The same labels, which no change to the caller's own can reach."""
+        if self.is_plain:
+            copied = {query: {**row} for query, row in self.documents.items()}
+            return Gold(copied, order=self.order, name=self.name)
+        return replace(
+            self,
+            passages=dict(self.passages),
+            spans=dict(self.spans),
+            answers=dict(self.answers),
+            claims=dict(self.claims),
+            documents={query: dict(row) for query, row in self.documents.items()},
+            references=dict(self.references),
+            sources={query: dict(row) for query, row in self.sources.items()},
+            groups={query: dict(row) for query, row in self.groups.items()},
+        )
 
     def fingerprint(self, query: str) -> str:
-        """A short digest of one query's labels, equal only for equal labels.
+        """A short digest of one query's labels, equal only for equal labels."""
+        return self.fingerprints([query])[0]
+
+    def fingerprints(self, queries: Iterable[str]) -> list[str]:
+        """The digests of the labels of queries.
 
         Saved with every evaluation, so that two saved files can tell whether they
         were scored against the same gold.
         """
         # Loading these takes longer than scoring a small run, which needs neither.
-        import hashlib  # noqa: PLC0415
-        import json  # noqa: PLC0415
+        from hashlib import sha256  # noqa: PLC0415
+        from json import JSONEncoder  # noqa: PLC0415
 
-        facts: dict[str, object] = {
-            "documents": sorted(
-                (str(name), float(grade))
-                for name, grade in self.documents.get(query, {}).items()
-            ),
-            "reference": self.references.get(query),
-        }
-        for kind in ("passages", "answers", "claims"):
-            items = getattr(self, kind).get(query, ())
-            facts[kind] = sorted((i.text, i.grade, i.group or "") for i in items)
-        facts["spans"] = sorted(
-            (s.document, s.start, s.end, s.grade, s.group or "")
-            for s in self.spans.get(query, ())
-        )
-        if groups := self.groups.get(query):
-            facts["groups"] = sorted(groups.items())
-        text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        encode = JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+        digests = []
+        for query in queries:
+            facts: dict[str, object] = {
+                "documents": sorted(
+                    (str(name), float(grade))
+                    for name, grade in self.documents.get(query, {}).items()
+                ),
+                "reference": self.references.get(query),
+                "spans": sorted(
+                    (s.document, s.start, s.end, s.grade, s.group or "")
+                    for s in self.spans.get(query, ())
+                ),
+            }
+            for kind in ("passages", "answers", "claims"):
+                items = getattr(self, kind).get(query, ())
+                facts[kind] = sorted((i.text, i.grade, i.group or "") for i in items)
+            if groups := self.groups.get(query):
+                facts["groups"] = sorted(groups.items())
+            text = encode(facts).encode("utf-8", "surrogatepass")
+            digests.append(sha256(text).hexdigest()[:16])
+        return digests
+
+
+def labeller_notices(labelled_by: Mapping[str, int]) -> tuple[Notice, ...]:
+    """Who gave the labels, where it was not people alone."""
+    if not (judges := [name for name in labelled_by if name.startswith(JUDGES)]):
+        return ()
+    judged = sum(labelled_by[name] for name in judges)
+    if len(judges) < len(labelled_by):
+        counts = ", ".join(f"{name} {count}" for name, count in labelled_by.items())
+        mixed = f"a judge's, among others ({counts}): sources are mixed"
+        one = f"label is {mixed}"
+        return (Notice("mixed", judged, f"labels are {mixed}", one=one),)
+    who_alone = f"given by {', '.join(judges)} alone; karat judge "
+    who_alone += "--agreement compares a judge with people"
+    text, one = f"labels were {who_alone}", f"label was {who_alone}"
+    return (Notice("uncalibrated", judged, text, one=one),)

@@ -1,14 +1,15 @@
 """Hits: which gold items a run found, and where. All that a metric reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
-from karat.data.coverage import Coverage
+from karat.data.coverage import Coverage, concatenate_coverage
 
-__all__ = ["Credits", "Hits"]
+__all__ = ["Credits", "Hits", "concatenate_hits", "is_relevant"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,3 +187,33 @@ def _or_undefined(count: Ints) -> Floats:
 def is_relevant(grade: Floats, threshold: float | None) -> Bools:
     """Any positive grade is relevant; with a threshold, grades at or above it."""
     return grade > 0 if threshold is None else grade >= threshold
+
+
+def concatenate_hits(parts: Sequence[Hits]) -> Hits:
+    """The hits of all queries, from those of disjoint parts in the same order."""
+    first_query = np.cumsum([0, *(part.size for part in parts)])
+    first_item = np.cumsum([0, *(len(part.gold_grade) for part in parts)])
+    items = [
+        part.item + start
+        for part, start in zip(parts, first_item, strict=False)
+        if part.item is not None
+    ]
+    own_k = [part.own_k for part in parts if part.own_k is not None]
+    coverage = [part.coverage for part in parts if part.coverage is not None]
+    return Hits(
+        query=np.concatenate(
+            [part.query + q for part, q in zip(parts, first_query, strict=False)]
+        ),
+        rank=np.concatenate([part.rank for part in parts]),
+        grade=np.concatenate([part.grade for part in parts]),
+        gold_count=np.concatenate([part.gold_count for part in parts]),
+        gold_grade=np.concatenate([part.gold_grade for part in parts]),
+        retrieved=np.concatenate([part.retrieved for part in parts]),
+        item=np.concatenate(items) if len(items) == len(parts) else None,
+        distinct=all(part.distinct for part in parts),
+        own_k=np.concatenate(own_k) if own_k else None,
+        judged=all(part.judged for part in parts),
+        coverage=concatenate_coverage(coverage, first_query, first_item)
+        if coverage
+        else None,
+    )

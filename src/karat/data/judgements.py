@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Conversation", "Failure", "Prompt", "Reply", "Schema", "Usage"]
+__all__ = [
+    "Conversation",
+    "Failure",
+    "ParallelConversation",
+    "Prompt",
+    "Reply",
+    "Schema",
+    "Usage",
+]
 
 T = TypeVar("T")
 
@@ -107,3 +115,6 @@ class Failure:
 
 Conversation: TypeAlias = Generator[Prompt, Reply, T]
 """A judge at work: it yields prompts, receives replies and returns its verdict."""
+
+ParallelConversation: TypeAlias = Generator[list[Prompt], list[Reply], T]
+"""A judge that yields lists of prompts, which are asked side by side."""

@@ -5,22 +5,47 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from karat.catalogue import Catalogue
 from karat.data.parameters import plain_numbers
 from karat.errors import ParameterError
 
-__all__ = ["CHOICES", "PROFILES", "Policies", "policies_for"]
+__all__ = [
+    "CHOICES",
+    "PROFILES",
+    "Duplicates",
+    "Extra",
+    "Missing",
+    "Policies",
+    "Precision",
+    "Ties",
+    "Undefined",
+    "policies_for",
+]
+
+Undefined: TypeAlias = Literal["skip", "zero", "error"]
+"""What becomes of a score without a value."""
+Missing: TypeAlias = Literal["zero", "skip", "error"]
+"""What becomes of a gold query that the run lacks."""
+Extra: TypeAlias = Literal["ignore", "error"]
+"""What becomes of a run query without gold."""
+Duplicates: TypeAlias = Literal["first", "collapse", "keep", "error"]
+"""What becomes of a document that was retrieved twice."""
+Ties: TypeAlias = Literal["trec", "input"]
+"""How documents of equal scores are ordered."""
+Precision: TypeAlias = Literal["double", "single"]
+"""How exactly scores are compared."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "undefined": ("skip", "zero", "error"),
-    "missing": ("zero", "skip", "error"),
-    "extra": ("ignore", "error"),
-    "duplicates": ("first", "collapse", "keep", "error"),
-    "ties": ("trec", "input"),
-    "precision": ("double", "single"),
+    "undefined": get_args(Undefined),
+    "missing": get_args(Missing),
+    "extra": get_args(Extra),
+    "duplicates": get_args(Duplicates),
+    "ties": get_args(Ties),
+    "precision": get_args(Precision),
 }
+"""What each policy can be; the first is the native rule."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +70,12 @@ class Policies:
         profile: the named set these came from.
     """
 
-    undefined: str = "skip"
-    missing: str = "zero"
-    extra: str = "ignore"
-    duplicates: str = "first"
-    ties: str = "trec"
-    precision: str = "double"
+    undefined: Undefined = "skip"
+    missing: Missing = "zero"
+    extra: Extra = "ignore"
+    duplicates: Duplicates = "first"
+    ties: Ties = "trec"
+    precision: Precision = "double"
     threshold: float | None = None
     depth: int | None = None
     judged_only: bool = False

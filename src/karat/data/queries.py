@@ -1,12 +1,15 @@
 """Queries: what is known of a question besides its gold; and what an input holds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 
-__all__ = ["Dataset", "Query"]
+__all__ = ["DEFAULT_K", "Corpus", "Dataset", "Query"]
+
+DEFAULT_K = 5
+"""What the letter in `recall@k` means when neither sample nor caller says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,29 @@ class Dataset:
     format: str = ""
     mapping: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+
+
+class Corpus(Mapping[str, str]):
+    """The texts of documents by id.
+
+    Example:
+        >>> corpus = Corpus({"d1": "Rye.", "d2": "Oats."}, "corpus.jsonl")
+        >>> corpus["d1"], corpus
+        ('Rye.', Corpus of 2 documents from corpus.jsonl)
+    """
+
+    def __init__(self, texts: Mapping[str, str], name: str = "corpus") -> None:
+        self.name = name
+        self._texts = texts
+
+    def __getitem__(self, document: str) -> str:
+        return self._texts[document]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        return f"Corpus of {len(self)} documents from {self.name}"

@@ -47,7 +47,7 @@ class Notice:
 
     Example:
         >>> print(Notice("empty", 1, "queries are empty", ("q7",), "query is empty"))
-        1 query is empty (such as q7)
+        1 query is empty (for example q7)
     """
 
     kind: str
@@ -57,7 +57,7 @@ class Notice:
     one: str = ""
 
     def __str__(self) -> str:
-        examples = f" (such as {', '.join(self.examples)})" if self.examples else ""
+        examples = f" (for example {', '.join(self.examples)})" if self.examples else ""
         text = self.one if self.one and self.count == 1 else self.text
         return f"{self.count} {text}{examples}"
 
@@ -74,10 +74,9 @@ class Located:
         grade: its label.
         retrieved: documents retrieved for each labelled query; -1 when it is missing.
         extra: number of queries of the run without labels.
-        item: number of the label of each row, counted over all labels in order; None
-            only when no two rows share one.
+        item: number of the label of each row, counted over all labels in order.
         distinct: whether no two rows share a label.
-        notices: what was seen on the way, when looking again would be expensive.
+        notices: all that is to be said of the run.
     """
 
     query: Ints
@@ -125,9 +124,9 @@ class Run(ABC):
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in rank order, as values; slow, to look closely."""
 
-    @abstractmethod
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """Ties, duplicates and coercions in the run, counted when asked for."""
+        """What is to be said of the run, for matchers that do not look up ids."""
+        return self.locate(labels, judged=False, policies=policies).notices
 
 
 def run_notices(
@@ -135,7 +134,6 @@ def run_notices(
     *,
     ties: Mapping[str, int] | None = None,
     duplicates: Mapping[str, int] | None = None,
-    numbers: Mapping[str, int] | None = None,
     empty: Sequence[str] = (),
     extra: Sequence[str] = (),
 ) -> tuple[Notice, ...]:
@@ -143,23 +141,25 @@ def run_notices(
 
     Args:
         policies: the rules applied, which the sentences name.
-        ties: query -> documents that share a score with one before.
-        duplicates: query -> documents retrieved before.
-        numbers: query -> ids that are numbers among text, and so match nothing.
+        ties: query -> relevant documents found that share their score with another.
+        duplicates: query -> relevant documents found more than once.
         empty: queries with an empty ranking.
         extra: queries without gold.
     """
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
-    tied = f"a score with another; ordered by {rule}"
-    often = "retrieved more than once for a query"
+    shared = f"score with another document; ordered by {rule}"
     counted = (
-        ("ties", ties, f"documents share {tied}", f"document shares {tied}"),
-        ("duplicates", duplicates, f"documents {often}", f"document {often}"),
         (
-            "numbers",
-            numbers,
-            "ids are numbers among text and were matched to nothing",
-            "id is a number among text and was matched to nothing",
+            "ties",
+            ties,
+            f"relevant documents share their {shared}",
+            f"relevant document shares its {shared}",
+        ),
+        (
+            "duplicates",
+            duplicates,
+            "relevant documents were retrieved more than once",
+            "relevant document was retrieved more than once",
         ),
     )
     notices = [
@@ -190,5 +190,5 @@ def run_notices(
 
 
 def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """The first three queries concerned, each with its count."""
-    return tuple(f"{query} ({counts[query]})" for query in list(counts)[:3])
+    """The first three queries concerned."""
+    return tuple(counts)[:3]

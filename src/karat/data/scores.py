@@ -1,77 +1,46 @@
-"""The scores of one metric: query by query, their mean and its interval."""
+"""The interval of a mean: how far the mean of other such queries may lie from it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-import numpy as np
-
-from karat.data.arrays import Floats
-from karat.data.tables import number
-
-__all__ = ["Interval", "MetricScores"]
+__all__ = ["Interval"]
 
 
-class Interval(NamedTuple):
-    """A confidence interval of a mean."""
-
+class _Limits(NamedTuple):
     low: float
     high: float
-    level: float = 0.95
-    method: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class MetricScores:
-    """One metric's score for every query, and their mean.
+class Interval(_Limits):
+    """A confidence interval of a mean: its two limits, and how it was computed.
 
     Attributes:
-        metric: the spelling.
-        scores: one per query in input order; NaN where there is none.
-        n: number of queries in the mean.
-        undefined: number of queries for which the metric says nothing.
-        failures: query index -> reason, for scores that could not be computed.
-        binary: whether scores can only be 0 or 1.
-        bounds: the smallest and largest possible score.
-        cutoffs: the ks used, for a metric spelled with the letter k.
+        low: the lower limit.
+        high: the upper limit.
+        level: the share of such intervals that hold the true mean.
+        method: how it was computed.
+
+    Example:
+        >>> low, high = Interval(0.25, 0.75, method="t")
+        >>> low, high
+        (0.25, 0.75)
     """
 
-    metric: str
-    scores: Floats
-    n: int
-    undefined: int = 0
-    failures: Mapping[int, str] = field(default_factory=dict)
-    binary: bool = False
-    bounds: tuple[float, float] = (0.0, 1.0)
-    cutoffs: tuple[int, ...] = ()
-    _interval: Callable[["MetricScores"], Interval | None] | None = None
+    level: float
+    method: str
 
-    @property
-    def defined(self) -> Floats:
-        """The scores that are in the mean."""
-        if self.n == len(self.scores):
-            return self.scores
-        return self.scores[~np.isnan(self.scores)]
+    def __new__(
+        cls, low: float, high: float, level: float = 0.95, method: str = ""
+    ) -> Self:
+        """An interval of these limits."""
+        interval = super().__new__(cls, low, high)
+        interval.level, interval.method = level, method
+        return interval
 
-    @property
-    def failed(self) -> int:
-        """Number of queries whose score could not be computed."""
-        return len(self.failures)
+    def clipped(self, low: float, high: float) -> "Interval":
+        """The part of the interval that lies between two bounds."""
+        limits = max(self.low, low), min(self.high, high)
+        return Interval(*limits, self.level, self.method)
 
-    @property
-    def mean(self) -> float:
-        """The mean over the defined scores; NaN when there are none."""
-        if not self.n:
-            return float("nan")
-        # One after the other, as trec_eval adds up: the same last bit on any machine.
-        return float(self.defined.cumsum()[-1]) / self.n
-
-    def __repr__(self) -> str:
-        mean = f"mean={number(self.mean)}, n={self.n}, undefined={self.undefined}"
-        return f"<MetricScores {self.metric}: {mean}>"
-
-    @cached_property
-    def interval(self) -> Interval | None:
-        """The confidence interval of the mean; None where the scores tell of none."""
-        return self._interval(self) if self._interval is not None else None
+    def to_dict(self) -> dict[str, float | str]:
+        """The limits, the level and the method, in plain values."""
+        return {**self._asdict(), "level": self.level, "method": self.method}

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
 from karat.data.runs import Document, Labels, Run
 from karat.errors import DataError
 

@@ -19,7 +19,7 @@ class Verdict:
         together: ranks of documents that support it only together, if they do.
         reason: the judge's own sentence.
         failure: why there is no verdict; then the claim is neither found nor missed.
-        disagreement: share of the votes that differ from the majority.
+        disagreement: share of the votes that differ from the majority, or failed.
 
     Example:
         >>> Verdict("claim-1", "It rains.", alone=(5,), together=(1, 3)).rank

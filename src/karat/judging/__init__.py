@@ -1,17 +1,24 @@
 """Judging: a language model as a matcher of claims, or as a grader that writes gold.
 
-A judge is a generator: it yields prompts, receives replies and returns its verdict. How
-and how often a model is asked is the business of `karat.llm`.
+A judge is a generator: it yields prompts, receives replies and returns its verdict.
+`karat.llm` decides how and how often a model is asked.
 """
 
 from karat.judging.claims import Claims
-from karat.judging.injection import probe_claims, probe_grader
-from karat.judging.relevance import completed, grade_pool, pool, unlabelled
+from karat.judging.grading import (
+    complete_gold,
+    grade_pool,
+    pool,
+    retest,
+    unlabelled,
+)
+from karat.judging.probe import probe_claims, probe_grader
 from karat.judging.session import DryRun, JudgeSession
 from karat.judging.splitting import split_references
 from karat.llm import Prices, Settings
-from karat.llm.chat import ChatClient
-from karat.llm.client import FunctionClient, OpenAIClient
+from karat.llm.callables import FunctionClient
+from karat.llm.chat_client import ChatClient
+from karat.llm.openai_client import OpenAIClient
 
 __all__ = [
     "ChatClient",
@@ -22,11 +29,12 @@ __all__ = [
     "OpenAIClient",
     "Prices",
     "Settings",
-    "completed",
+    "complete_gold",
     "grade_pool",
     "pool",
     "probe_claims",
     "probe_grader",
+    "retest",
     "split_references",
     "unlabelled",
 ]

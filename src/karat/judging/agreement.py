@@ -1,4 +1,4 @@
-"""Agreement: how far a judge says what people say."""
+"""Agreement: how far a judge says what people say, and what it said itself before."""
 
 import math
 from dataclasses import dataclass
@@ -7,30 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
-from karat.data.evaluations import Interval
 from karat.data.runs import Labels
+from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
-from karat.judging.concordance import (
-    Figures,
-    cohen_kappa,
-    figures,
-    krippendorff_alpha,
-)
-from karat.judging.ordering import Order
-from karat.judging.retesting import COLUMNS, Flips, limits, paired
+from karat.judging.run_order import Order, limits, plain
 from karat.stats import mean_interval
+from karat.stats.agreement import AgreementFigures, agreement_figures
 
-__all__ = [
-    "Agreement",
-    "Rate",
-    "agreement",
-    "cohen_kappa",
-    "krippendorff_alpha",
-]
+__all__ = ["Agreement", "Flips", "Rate", "agreement", "flips"]
 
+_COLUMNS = ("agreement", "value", "95% interval", "n")
 _NAMES = ("equal grades", "Cohen's kappa", "kappa, quadratic", "Krippendorff's alpha")
-_POOR = 0.2
+# Landis and Koch call a kappa up to this slight.
+_SLIGHT = 0.2
 
 
 class Rate(NamedTuple):
@@ -40,6 +30,48 @@ class Rate(NamedTuple):
     rate: float
     n: int
     interval: Interval | None
+
+
+class Flips(NamedTuple):
+    """How many grades changed when the same was asked again.
+
+    Attributes:
+        changed: number of grades that changed.
+        n: number of documents that were graded both times.
+        interval: how far their share may be off, for other queries than these.
+        failed: number of documents without a grade the second time, which count
+            neither way.
+    """
+
+    changed: int
+    n: int
+    interval: Interval | None = None
+    failed: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The share that changed."""
+        return self.changed / self.n if self.n else float("nan")
+
+    def row(self) -> list[str]:
+        """Its row in a table of agreement."""
+        interval = limits(self.interval)
+        return ["changed when asked again", number(self.rate), interval, str(self.n)]
+
+    def notes(self) -> list[str]:
+        """What could not be asked again."""
+        if not self.failed:
+            return []
+        failed = counted(self.failed, "document")
+        return [f"asked again: {failed} without a grade, which count neither way"]
+
+    def table(self) -> Table:
+        """A table of this alone, for a judge that was not compared with people."""
+        return Table(_COLUMNS, [self.row()], notes=self.notes())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields in plain values."""
+        return plain(self._asdict())
 
 
 @dataclass(frozen=True)
@@ -52,17 +84,17 @@ class Agreement:
         figures: share of equal grades, Cohen's kappa plain and with quadratic weights,
             and Krippendorff's alpha for ordered grades.
         rates: per class of people's labels, how often the judge says the same.
-        order: how alike the systems are ordered, when there are several.
-        unvaried: who gave one grade only, so that kappa tells nothing.
+        order: how alike the runs are ordered, when there are several.
+        constant: who gave one grade only, so that kappa tells nothing.
         scale: what was done where people and judge use different grades.
     """
 
     n: int
     queries: int
-    figures: Figures
+    figures: AgreementFigures
     rates: tuple[Rate, ...]
     order: Order | None = None
-    unvaried: tuple[str, ...] = ()
+    constant: tuple[str, ...] = ()
     scale: str | None = None
 
     @property
@@ -85,48 +117,43 @@ class Agreement:
         """Krippendorff's alpha for ordered grades."""
         return self.figures.alpha.value
 
-    def table(self, flipped: Flips | None = None) -> Table:
-        """What a person is shown, with what changed when asked again."""
-        count = str(self.n)
+    def table(self, flips: Flips | None = None) -> Table:
+        """Every figure with its interval, and what changed when asked again."""
         rows = [
-            [name, number(value), limits(interval), count]
+            [name, number(value), limits(interval), str(self.n)]
             for name, (value, interval) in zip(_NAMES, self.figures, strict=True)
         ]
         rows += [
             [rate.name, number(rate.rate), limits(rate.interval), str(rate.n)]
             for rate in self.rates
         ]
-        if self.order is not None:
-            rows.append(self.order.row())
-        if flipped is not None:
-            rows.append(flipped.row())
-        notes = [
-            f"intervals are over {counted(self.queries, 'query')}; n counts documents"
-            + ("" if self.order is None else ", for the order queries")
-        ]
-        notes += [] if flipped is None else flipped.notes()
-        return Table(COLUMNS, rows, notes=[*notes, *self.notes()])
+        rows += [part.row() for part in (self.order, flips) if part is not None]
+        basis = f"intervals are over {counted(self.queries, 'query')}"
+        unit = "" if self.order is None else ", for the order queries"
+        notes = [f"{basis}; n counts documents{unit}"]
+        notes += [] if flips is None else flips.notes()
+        return Table(_COLUMNS, rows, notes=[*notes, *self.notes()])
 
     def notes(self) -> list[str]:
         """What must be known to read the figures, and where they are poor."""
         notes = [] if self.scale is None else [f"scale: {self.scale}"]
-        if len(self.unvaried) > 1 and math.isnan(self.kappa):
+        if len(self.constant) > 1 and math.isnan(self.kappa):
             text = "people and judge gave one and the same grade throughout"
             notes.append(f"{DASH}: {text}, so chance explains it all")
-        elif self.unvaried:
-            who = " and ".join(self.unvaried)
+        elif self.constant:
+            who = " and ".join(self.constant)
             text = "kappa is 0 however often both agree: nothing is beyond chance"
             notes.append(f"kappa: {who} gave one grade only, so {text}")
-        elif poor := self._poor():
-            notes.append(f"agreement: {poor}")
+        elif warning := self._warning():
+            notes.append(f"agreement: {warning}")
         return notes + ([] if self.order is None else self.order.notes())
 
-    def _poor(self) -> str | None:
+    def _warning(self) -> str | None:
         """A sentence where the judge may be hardly better than chance."""
         kappa, interval = self.figures.kappa
-        if kappa <= _POOR:
+        if kappa <= _SLIGHT:
             return "this judge hardly agrees with people beyond chance"
-        if interval is not None and interval.low <= _POOR:
+        if interval is not None and interval.low <= _SLIGHT:
             return (
                 "this judge may hardly agree with people beyond chance: by these "
                 f"{counted(self.queries, 'query')} kappa may be as low as "
@@ -136,20 +163,16 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures in plain values; null is one that does not exist."""
-        named = self.figures._asdict()
+        figures = self.figures._asdict()
         return {
             "n": self.n,
             "queries": self.queries,
             "scale": self.scale,
-            **{name: _plain(figure.value) for name, figure in named.items()},
-            "intervals": {
-                name: figure.interval and figure.interval[:2]
-                for name, figure in named.items()
-            },
-            "rates": [
-                {**rate._asdict(), "interval": rate.interval and rate.interval[:2]}
-                for rate in self.rates
-            ],
+            **plain({name: figure.value for name, figure in figures.items()}),
+            "intervals": plain(
+                {name: figure.interval for name, figure in figures.items()}
+            ),
+            "rates": [plain(rate._asdict()) for rate in self.rates],
             "order": None if self.order is None else self.order.to_dict(),
             "notes": self.notes(),
         }
@@ -159,7 +182,7 @@ def agreement(
     human: Labels,
     judged: Labels,
     *,
-    line: float | None = None,
+    threshold: float | None = None,
     order: Order | None = None,
     scale: str | None = None,
 ) -> Agreement:
@@ -170,8 +193,8 @@ def agreement(
     Args:
         human: labels by people.
         judged: labels by the judge, on the same scale.
-        line: the smallest grade that is relevant; any positive one unless told.
-        order: how alike both order the systems.
+        threshold: the smallest grade that is relevant; by default any positive one.
+        order: how alike both order the runs.
         scale: what was done to bring the labels to one scale.
 
     Example:
@@ -179,56 +202,71 @@ def agreement(
         >>> agreement(people, {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}).kappa
         0.5555555555555556
     """
-    one, other, query = paired(human, judged)
+    one, other, query = _paired(human, judged)
     if not len(one):
         raise DataError(
             "people and judge have labelled no document in common",
             hint="judge the runs that people judged, with the same ids",
         )
     rates = [
-        _rate(name, says[of], query[of])
-        for name, of, says in _classes(one, other, line)
+        Rate(name, float(same[of].mean()), int(of.sum()), _share(same[of], query[of]))
+        for name, of, same in _classes(one, other, threshold)
+        if of.any()
     ]
     both = {"people": one, "the judge": other}
     return Agreement(
         n=len(one),
         queries=int(query[-1]) + 1,
-        figures=figures(one, other, query),
-        rates=tuple(rate for rate in rates if rate.n),
+        figures=agreement_figures(one, other, query),
+        rates=tuple(rates),
         order=order,
-        unvaried=tuple(who for who, said in both.items() if np.ptp(said) == 0),
+        constant=tuple(who for who, grades in both.items() if np.ptp(grades) == 0),
         scale=scale,
     )
 
 
+def flips(before: Labels, after: Labels, *, failed: int = 0) -> Flips:
+    """Compare two passes of one judge over the same documents."""
+    one, other, query = _paired(before, after)
+    changed = one != other
+    return Flips(int(changed.sum()), len(one), _share(changed, query), failed)
+
+
+def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
+    """The labels that both gave, side by side, and the index of their query."""
+    shared = [
+        [(grade, given[name]) for name, grade in row.items() if name in given]
+        for query, row in one.items()
+        if (given := other.get(query, {}))
+    ]
+    shared = [row for row in shared if row]
+    pairs = np.array([pair for row in shared for pair in row], float).reshape(-1, 2)
+    query = np.repeat(np.arange(len(shared)), [len(row) for row in shared])
+    return pairs[:, 0], pairs[:, 1], query
+
+
 def _classes(
-    one: Floats, other: Floats, line: float | None
+    one: Floats, other: Floats, threshold: float | None
 ) -> list[tuple[str, Bools, Bools]]:
     """Classes of people's labels: name, which belong, and where the judge agrees."""
     relevant, found = (
-        given > 0 if line is None else given >= line for given in (one, other)
+        given > 0 if threshold is None else given >= threshold for given in (one, other)
     )
     names = ("relevant, judge agrees", "not relevant, judge agrees")
-    if line is not None:
+    if threshold is not None:
         names = (
-            f"people say {line:g} or more, judge too",
-            f"people say less than {line:g}, judge too",
+            f"people say {threshold:g} or more, judge too",
+            f"people say less than {threshold:g}, judge too",
         )
-    classes = [(names[0], relevant, found), (names[1], ~relevant, ~found)]
+    same = relevant == found
+    classes = [(names[0], relevant, same), (names[1], ~relevant, same)]
     grades = np.unique(one).tolist()
-    if set(grades) <= {0, 1} and line is None:
+    if set(grades) <= {0, 1} and threshold is None:
         # Each grade would be shown twice.
         return classes
-    same = one == other
-    return [(f"people say {g:g}, judge too", one == g, same) for g in grades] + classes
+    equal = one == other
+    return [(f"people say {g:g}, judge too", one == g, equal) for g in grades] + classes
 
 
-def _rate(name: str, same: Bools, query: Ints) -> Rate:
-    values = same.astype(float)
-    mean = float(values.mean()) if len(values) else float("nan")
-    interval = mean_interval(values, binary=True, clusters=query)
-    return Rate(name, mean, len(values), interval)
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _share(same: Bools, query: Ints) -> Interval | None:
+    return mean_interval(same.astype(float), binary=True, clusters=query)

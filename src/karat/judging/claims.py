@@ -1,34 +1,40 @@
-"""Claims: a reference answer becomes gold items, and a judge their matcher."""
+"""Claims: a judge is the matcher of the claims that a reference answer makes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from karat.data.gold import Gold
-from karat.data.judgements import Conversation, Failure, Usage
+from karat.data.gold import Gold, Item
+from karat.data.hits import Hits
+from karat.data.judgements import Failure, Usage
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Notice, Run
+from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
+from karat.data.tables import counted
 from karat.data.verdicts import Verdict
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
-from karat.judging.contexts import contexts_of, long_contexts
-from karat.judging.layout import lay_out
-from karat.judging.packing import Context
+from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
 from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
-from karat.judging.support import BUDGET, MOST_VOTES, majority, support
+from karat.judging.support import majority, support
 from karat.llm import Results, Settings, Stage
-from karat.llm.client import as_client
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.llm.budget import tokens_of
+from karat.llm.callables import as_client
+from karat.llm.run_jobs import Job
+from karat.matching.matcher import Matcher
+from karat.matching.texts import wanted_items
 
 __all__ = ["Claims"]
 
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
+
+_Verdicts = tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,7 @@ class Claims(Matcher):
 
     Attributes:
         client: who answers: a client, the name of a model, a function from prompt to
-            reply, or a bench, whose limits hold for all it is used for.
+            reply, or a session, whose limits hold for all it is used for.
         settings: how fast, how long and for how much it is asked, in each evaluation.
         votes: how many independent assessors decide, by majority.
         budget: tokens of contexts in one question.
@@ -67,136 +73,119 @@ class Claims(Matcher):
         if not isinstance(self.client, JudgeSession):
             object.__setattr__(self, "client", as_client(self.client))
         elif self.settings is not None:
-            raise UsageError("a bench has settings of its own; give them to it instead")
+            raise UsageError(
+                "a JudgeSession has settings of its own; give them to it instead"
+            )
         for name in ("votes", "budget"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ParameterError(self.name, name, "an integer >= 1", value)
-        if self.votes > MOST_VOTES:
-            wanted = f"{MOST_VOTES} at most"
-            raise ParameterError(self.name, "votes", wanted, self.votes)
 
     @property
-    def bench(self) -> JudgeSession:
-        """The model and how it is asked; limits begin anew unless a bench was given."""
+    def session(self) -> JudgeSession:
+        """The model and its settings; limits start anew unless a session was given."""
         return JudgeSession.of(self.client, self.settings)
 
     @property
     def spelling(self) -> Spelling:
-        """The name alone: what the judge is made of is told in the notes."""
+        """The name alone: model and parameters are in the provenance."""
         return Spelling(self.name)
 
     def informed(self, queries: Mapping[str, Query]) -> "Claims":
-        """The judge, knowing what was asked."""
+        """The judge, knowing what the queries ask."""
         texts = {name: query.text for name, query in queries.items() if query.text}
         return replace(self, questions={**texts, **self.questions})
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Have every claim of every query judged."""
         del judged
-        _refuse_nothing_to_judge(gold)
-        queries, bench = gold.queries, self.bench
+        _require_claims(gold)
+        queries, session = gold.queries, self.session
         rankings = dict(run.rankings(policies))
+        require_texts(rankings, run.name, policies)
         # Before anything is paid for: a document without a text is an error.
         contexts = {
             query: contexts_of(rankings.get(query, []), query, policies)
             for query in queries
         }
-        done = split_references(gold, bench, self.questions)
-        gold = done.gold
-        heard, verdicts = self._verdicts(gold, contexts, bench)
-        usage = self._usage(done, heard, verdicts)
-        failures: dict[int, str] = {}
-        for place, query in enumerate(queries):
-            said = (verdict.failure for verdict in verdicts.get(query, ()))
-            whys = (done.failures.get(query), *said)
-            if reasons := [why for why in whys if why is not None]:
-                failures[place] = reasons[0]
-        return Matched(
-            hits=lay_out(gold, rankings, verdicts, policies),
+        split = split_references(gold, session, self.questions)
+        gold = split.gold
+        results, votes = self._votes(gold, contexts, session)
+        verdicts = {query: majority(row) for query, row in votes.items()}
+        failures = {
+            query: row[0].failure
+            for query, row in verdicts.items()
+            if row[0].failure is not None and all(v.failure is not None for v in row)
+        }
+        failures.update(split.failures)
+        usage = self._usage(split, results, verdicts)
+        index = {query: number for number, query in enumerate(queries)}
+        hits, items = _hits(gold, rankings, verdicts, failures, policies)
+        return Matches(
+            hits,
+            items,
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
             notices=(
-                *self._notices(gold, verdicts, done.failures),
-                *long_contexts(contexts, self.budget),
+                *self._notices(gold, verdicts, failures),
+                *self._vote_notices(votes),
+                *self._long_documents(contexts),
             ),
-            failures=failures,
-            verdicts={
-                place: self._shown(verdicts[query])
-                for place, query in enumerate(queries)
-                if query in verdicts
+            failures={
+                index[query]: failures[query] for query in queries if query in failures
             },
-            first_ranks=[
-                FirstRanks(
-                    {v.claim: v.rank for v in verdicts.get(query, ())},
-                    len(rankings.get(query, ())),
-                )
-                for query in queries
-            ],
-            usage={
-                place: usage[query]
-                for place, query in enumerate(queries)
-                if query in usage
-            },
-            provenance={"judge": self._facts(done.models | heard.models)},
+            verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
+            usage={index[query]: usage[query] for query in queries if query in usage},
+            provenance={"judge": self._facts(split.models | results.models)},
         )
 
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each claim was first supported."""
-        return self.match(run, gold, judged=False, policies=policies).first_ranks or ()
-
-    def _verdicts(
-        self, gold: Gold, contexts: Mapping[str, Sequence[Context]], bench: JudgeSession
-    ) -> tuple[Results[tuple[Verdict, ...]], dict[str, tuple[Verdict, ...]]]:
-        todo = [query for query in gold.queries if gold.claims.get(query)]
-        jobs: list[Callable[[], Conversation[tuple[Verdict, ...]]]] = [
+    def _votes(
+        self,
+        gold: Gold,
+        contexts: Mapping[str, Sequence[Context]],
+        session: JudgeSession,
+    ) -> tuple[Results[_Verdicts], dict[str, list[_Verdicts]]]:
+        """The results of all votes, and the verdicts of each vote by query."""
+        claims: dict[str, list[Item]] = {}
+        for query in gold.queries:
+            # A claim that is stated twice is asked about once.
+            first = {item.text: item for item in reversed(gold.claims.get(query, ()))}
+            if first:
+                claims[query] = [*reversed(first.values())]
+        jobs: list[Job[_Verdicts]] = [
             partial(
-                support,
-                gold.claims[query],
-                contexts[query],
-                budget=self.budget,
-                assessor=assessor,
+                support, items, contexts[query], budget=self.budget, assessor=assessor
             )
-            for query in todo
+            for query, items in claims.items()
             for assessor in range(1, self.votes + 1)
         ]
-        voters = [query for query in todo for _ in range(self.votes)]
-        heard = bench.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
-        verdicts = {}
-        for place, query in enumerate(todo):
-            said = heard[place * self.votes : (place + 1) * self.votes]
-            votes = [
-                tuple(
-                    Verdict(item.id, item.text, failure=vote.reason)
-                    for item in gold.claims[query]
-                )
+        voters = [query for query in claims for _ in range(self.votes)]
+        results = session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
+        votes = {}
+        for number, (query, items) in enumerate(claims.items()):
+            votes[query] = [
+                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in items)
                 if isinstance(vote, Failure)
                 else vote
-                for vote in said
+                for vote in results[number * self.votes : (number + 1) * self.votes]
             ]
-            verdicts[query] = majority(votes)
-        return heard, verdicts
+        return results, votes
 
     def _usage(
-        self,
-        done: Split,
-        heard: Results[tuple[Verdict, ...]],
-        verdicts: Mapping[str, Sequence[Verdict]],
+        self, split: Split, results: Results[_Verdicts], judged: Collection[str]
     ) -> dict[str, Usage]:
         """The tokens that each query took: its split, and every vote on its claims."""
-        usage = dict(done.usage)
-        for place, query in enumerate(verdicts):
-            votes = heard.usage[place * self.votes : (place + 1) * self.votes]
+        usage = dict(split.usage)
+        for number, query in enumerate(judged):
+            votes = results.usage[number * self.votes : (number + 1) * self.votes]
             usage[query] = sum(votes, usage.get(query, Usage()))
         return usage
 
     def _facts(self, models: Collection[str]) -> dict[str, Any]:
-        """What it takes to have the same judgements again, and who made them."""
-        client = self.bench.client
+        """What it takes to get the same judgements again, and which models answered."""
+        client = self.session.client
         return {
             "model": client.model,
             "endpoint": client.endpoint,
@@ -206,50 +195,104 @@ class Claims(Matcher):
             "answered_by": sorted(models),
         }
 
-    def _shown(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    def _shown(self, verdicts: _Verdicts) -> _Verdicts:
         if self.texts:
-            return tuple(verdicts)
+            return verdicts
         return tuple(replace(verdict, text="", reason="") for verdict in verdicts)
 
     def _notices(
         self,
         gold: Gold,
         verdicts: Mapping[str, Sequence[Verdict]],
-        unsplit: Mapping[str, str],
-    ) -> tuple[Notice, ...]:
-        said = [v for row in verdicts.values() for v in row if v.failure is None]
+        failures: Collection[str],
+    ) -> list[Notice]:
+        valid = [v for row in verdicts.values() for v in row if v.failure is None]
+        unknown = [
+            (query, verdict.failure)
+            for query, row in verdicts.items()
+            for verdict in row
+            if query not in failures and verdict.failure is not None
+        ]
         alone = (
-            f"judged by {self.bench.source} alone; read its reasons (--explain QUERY), "
-            "and try it with karat judge --claims --probe"
+            f"judged by {self.session.source} alone; read its reasons (--explain "
+            "QUERY), and try it with karat judge --claims --probe"
         )
-        were, was = f"claims were {alone}", f"claim was {alone}"
-        notices = [Notice("uncalibrated", len(said), were, one=was)] if said else []
-        silent = [
+        notices = [_claims("uncalibrated", len(valid), alone)] if valid else []
+        without = [
             query
             for query in gold.queries
-            if not gold.claims.get(query) and query not in unsplit
+            if not gold.claims.get(query) and query not in failures
         ]
-        if silent:
+        if without:
             why = "no claims: no reference, an empty one, or no statement"
             text, one = f"queries have {why}", f"query has {why}"
-            notices.append(Notice("claims", len(silent), text, tuple(silent[:3]), one))
-        if self.bench.forgetful:
+            examples = tuple(without[:3])
+            notices.append(Notice("claims", len(without), text, examples, one))
+        if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
-                "karat.judging.FunctionClient(function, model=NAME) keeps its replies"
+                "karat.extend.FunctionClient(function, model=NAME) keeps its replies"
             )
-            text, one = f"claims were {why}", f"claim was {why}"
-            notices.append(Notice("passing", len(said), text, one=one))
-        if self.votes > 1:
-            split_votes = [verdict for verdict in said if verdict.disagreement]
-            share = sum(v.disagreement for v in said) / max(1, len(said))
-            text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
-            told = (f"claims {text}", f"claim {text}")
-            notices.append(Notice("votes", len(split_votes), told[0], one=told[1]))
-        return tuple(notices)
+            notices.append(_claims("passing", len(valid), why))
+        if unknown:
+            why, reason = "no valid verdict and", f"neither way: {unknown[0][1]}"
+            text = f"claims have {why} count {reason}"
+            one = f"claim has {why} counts {reason}"
+            examples = tuple(dict.fromkeys(query for query, _ in unknown))[:3]
+            notices.append(Notice("unjudged", len(unknown), text, examples, one))
+        return notices
+
+    def _vote_notices(self, votes: Mapping[str, Sequence[_Verdicts]]) -> list[Notice]:
+        """Where votes differ, are tied or have failed."""
+        if self.votes == 1:
+            return []
+        claims = [
+            ballots for row in votes.values() for ballots in zip(*row, strict=True)
+        ]
+        failed = [sum(v.failure is not None for v in ballots) for ballots in claims]
+        valid = self.votes * len(claims) - sum(failed)
+        divided = ties = differ = 0
+        for ballots in claims:
+            yes = sum(v.supported for v in ballots)
+            no = sum(v.failure is None for v in ballots) - yes
+            divided += min(yes, no) > 0
+            ties += yes == no > 0
+            differ += min(yes, no)
+        share = differ / max(1, valid)
+        text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
+        if ties:
+            verb = "counts" if ties == 1 else "count"
+            text += f"; {counted(ties, 'tie')} {verb} as not supported"
+        if any(failed):
+            claims_short = counted(sum(map(bool, failed)), "claim")
+            text += f"; {counted(sum(failed), 'vote')} failed, on {claims_short}"
+        return [Notice("votes", divided, f"claims {text}", one=f"claim {text}")]
+
+    def _long_documents(
+        self, contexts: Mapping[str, Sequence[Context]]
+    ) -> list[Notice]:
+        """A notice of documents that are read in pieces, since each piece is a call."""
+        budget = self.budget
+        found = [
+            query
+            for query, row in contexts.items()
+            for _, text in row
+            if len(text) > budget and tokens_of(text) > budget
+        ]
+        if not found:
+            return []
+        advice = "read piece by piece, a call for each; cut into chunks they cost less"
+        text = f"documents are longer than {budget} tokens and are {advice}"
+        one = f"document is longer than {budget} tokens and is {advice}"
+        examples = tuple(dict.fromkeys(found))[:3]
+        return [Notice("long", len(found), text, examples, one)]
 
 
-def _refuse_nothing_to_judge(gold: Gold) -> None:
+def _claims(kind: str, count: int, text: str) -> Notice:
+    return Notice(kind, count, f"claims were {text}", one=f"claim was {text}")
+
+
+def _require_claims(gold: Gold) -> None:
     if any(gold.claims.values()) or any(map(str.strip, gold.references.values())):
         return
     empty = " (all are empty)" if gold.references else ""
@@ -258,3 +301,52 @@ def _refuse_nothing_to_judge(gold: Gold) -> None:
         path=gold.name,
         hint="a sample needs a field such as reference or claims; --map names another",
     )
+
+
+def _hits(
+    gold: Gold,
+    rankings: Mapping[str, Sequence[Document]],
+    verdicts: Mapping[str, Sequence[Verdict]],
+    failures: Collection[str],
+    policies: Policies,
+) -> tuple[Hits, list[str]]:
+    """A row for each rank that supports a claim, and the names of the claims.
+
+    A claim without a verdict is neither found nor missed: it is no item.
+    """
+    rows: list[tuple[int, int, float, int]] = []
+    grades: list[float] = []
+    counts: list[int] = []
+    names: list[str] = []
+    retrieved: list[int] = []
+    for index, query in enumerate(gold.queries):
+        by_text = {verdict.text: verdict for verdict in verdicts.get(query, ())}
+        before = len(names)
+        for item in wanted_items(gold.claims.get(query, ())):
+            judged = [by_text[text] for text in item.texts if text in by_text]
+            ranks = {rank for verdict in judged for rank in verdict.ranks}
+            failed = any(verdict.failure is not None for verdict in judged)
+            if failed and not ranks and query not in failures:
+                continue
+            rows += [(index, rank, item.grade, len(names)) for rank in ranks]
+            grades.append(item.grade)
+            names.append(item.name)
+        counts.append(len(names) - before)
+        documents = rankings.get(query, ())
+        collapse = policies.duplicates == "collapse"
+        count = len({d.text for d in documents}) if collapse else len(documents)
+        retrieved.append(
+            count if policies.depth is None else min(count, policies.depth)
+        )
+    rows.sort()
+    columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
+    hits = Hits(
+        query=np.array(columns[0], np.int64),
+        rank=np.array(columns[1], np.int64),
+        grade=np.array(columns[2], np.float64),
+        gold_count=np.array(counts, np.int64),
+        gold_grade=np.array(grades, np.float64),
+        retrieved=np.array(retrieved, np.int64),
+        item=np.array(columns[3], np.int64),
+    )
+    return hits, names

@@ -1,20 +1,63 @@
-"""Contexts: the texts of a ranking as a judge is shown them."""
+"""Contexts: the texts that a judge reads, in questions that fit a budget of tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
 
 from karat.data.policies import Policies
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document
 from karat.errors import DataError
-from karat.judging.packing import Context
 from karat.llm.budget import tokens_of
+from karat.reading.doors import looks_like_id
 
-__all__ = ["contexts_of", "long_contexts"]
+__all__ = [
+    "BUDGET",
+    "Context",
+    "contexts_of",
+    "excerpts",
+    "pack",
+    "pieces",
+    "require_texts",
+]
+
+Context: TypeAlias = tuple[int, str]
+"""A document under judgement: its rank and its text."""
+
+BUDGET = 6000
+"""How many tokens of contexts one question may hold by default."""
+
+_OVERLAP = 0.1
+_OMISSION = "\n[...]\n"
+# Letters in a row that an excerpt shares with a claim.
+_GRAM = 3
+# Excerpts that share nearly as much as the best one are as good.
+_NEARLY = 0.98
+
+
+def require_texts(
+    rankings: Mapping[str, Sequence[Document]], name: str, policies: Policies
+) -> None:
+    """Refuse a run of ids: a judge that reads `doc_17` as a text finds no support."""
+    documents = [document for row in rankings.values() for document in row]
+    if any(document.id is not None for document in documents):
+        return
+    texts = [d.text for d in documents if d.text is not None and d.text.strip()]
+    if policies.force or not texts or not all(map(looks_like_id, texts)):
+        return
+    raise DataError(
+        f"what was retrieved looks like ids, such as {texts[0]!r}, and a judge must "
+        "read texts",
+        path=name,
+        hint="--corpus FILE gives texts by document id; force=True (--force) has the "
+        "judge read them as they are",
+    )
 
 
 def contexts_of(
     documents: Sequence[Document], query: str, policies: Policies
 ) -> list[Context]:
-    """Rank and text of each document that can earn anything.
+    """Rank and text of each document that a judge has to read.
 
     A text retrieved before earns nothing the second time, so it is not shown again
     (`duplicates="keep"` shows it); documents without words support nothing.
@@ -22,7 +65,7 @@ def contexts_of(
     contexts: list[Context] = []
     seen: set[str] = set()
     rank = 0
-    for place, document in enumerate(documents, 1):
+    for position, document in enumerate(documents, 1):
         if document.text is None:
             raise DataError(
                 f"document {document.id!r} has no text, and a judge must read it",
@@ -32,7 +75,7 @@ def contexts_of(
         repeated = document.text in seen
         if repeated and policies.duplicates == "error":
             raise DataError(
-                f"rank {place} repeats a text retrieved before", query=query
+                f"rank {position} repeats a text retrieved before", query=query
             )
         if repeated and policies.duplicates == "collapse":
             continue
@@ -45,19 +88,84 @@ def contexts_of(
     return contexts
 
 
-def long_contexts(
-    contexts: Mapping[str, Sequence[Context]], budget: int
-) -> tuple[Notice, ...]:
-    """A word about documents that are read in pieces, since each piece is a call."""
-    found = [
-        query
-        for query, row in contexts.items()
-        for _, text in row
-        if len(text) > budget and tokens_of(text) > budget
-    ]
-    if not found:
-        return ()
-    advice = "read piece by piece, a call for each; cut into chunks they cost less"
-    text = f"documents are longer than {budget} tokens and are {advice}"
-    one = f"document is longer than {budget} tokens and is {advice}"
-    return (Notice("long", len(found), text, tuple(dict.fromkeys(found))[:3], one),)
+def pieces(text: str, budget: int) -> list[str]:
+    """The text in overlapping pieces that fit the budget; mostly one, itself.
+
+    Example:
+        >>> pieces("abcd" * 4, 4), len(pieces("abcd" * 4, 2))
+        (['abcdabcdabcdabcd'], 2)
+    """
+    total = tokens_of(text)
+    if total <= budget:
+        return [text]
+    size = max(1, len(text) * budget // total)
+    step = max(1, size - int(size * _OVERLAP))
+    last = max(1, len(text) - size + step)
+    return [text[start : start + size] for start in range(0, last, step)]
+
+
+def pack(contexts: Sequence[Context], budget: int) -> list[list[Context]]:
+    """The contexts in groups that fit the budget, in order of rank.
+
+    Example:
+        >>> pack([(1, "aaaa"), (2, "bbbb"), (3, "cccc")], budget=2)
+        [[(1, 'aaaa'), (2, 'bbbb')], [(3, 'cccc')]]
+    """
+    # No character is more than a token: most lists fit without counting.
+    if contexts and sum(len(text) for _, text in contexts) <= budget:
+        return [[*contexts]]
+    packs: list[list[Context]] = []
+    room = 0
+    for rank, text in _cut(contexts, budget):
+        need = tokens_of(text)
+        if need > room or not packs:
+            packs.append([])
+            room = budget
+        packs[-1].append((rank, text))
+        room -= need
+    return packs
+
+
+def _cut(contexts: Sequence[Context], budget: int) -> Iterator[Context]:
+    for rank, text in contexts:
+        yield from ((rank, piece) for piece in pieces(text, budget))
+
+
+def excerpts(passages: Sequence[Context], claim: str, budget: int) -> list[Context]:
+    """Of each passage what shares most with the claim, so that all fit the budget."""
+    share = max(1, budget // len(passages))
+    texts: dict[int, list[str]] = {}
+    for rank, text in passages:
+        texts.setdefault(rank, []).append(_excerpt(text, claim, share))
+    return [(rank, _OMISSION.join(texts[rank])) for rank in sorted(texts)]
+
+
+def _excerpt(text: str, claim: str, budget: int) -> str:
+    """The part of a text that shares most with a claim, with its neighbourhood.
+
+    What is shared counts by how rare it is: each run of three letters of the claim
+    weighs as much as all its occurrences in the text together.
+    """
+    total = tokens_of(text)
+    if total <= budget:
+        return text
+    size = max(1, len(text) * budget // total)
+    lower, wanted = text.lower(), claim.lower()
+    lower = lower if len(lower) == len(text) else text
+    grams = {wanted[at : at + _GRAM] for at in range(len(wanted) - _GRAM + 1)}
+    places: dict[str, list[int]] = {}
+    for at in range(len(lower) - _GRAM + 1):
+        if (gram := lower[at : at + _GRAM]) in grams:
+            places.setdefault(gram, []).append(at)
+    weight = np.zeros(len(text) + 1)
+    for found in places.values():
+        weight[np.array(found) + 1] = 1 / len(found)
+    sums = weight.cumsum()
+    shared = sums[size:] - sums[:-size]
+    best = int(shared.argmax())
+    # The middle of the best stretch, so that what is shared has text on both sides.
+    worse = shared < shared[best] * _NEARLY
+    low = best - int(np.append(worse[:best][::-1], True).argmax())
+    high = best + int(np.append(worse[best:], True).argmax()) - 1
+    start = (low + high) // 2
+    return text[start : start + size]

@@ -1,7 +1,7 @@
-"""Reading replies: what a model said becomes a value, or a sentence on what is wrong.
+"""Reading replies: a model's reply becomes a value, or a sentence on what is wrong.
 
-Nothing a model says is taken on trust: numbers must be among those shown, nothing may
-be missing, said twice or made up. A reply that cannot be used is asked for once more.
+Nothing in a reply is taken on trust: numbers must be among those shown, nothing may be
+missing, repeated or made up. A reply that cannot be used is asked for once more.
 """
 
 import json
@@ -15,7 +15,7 @@ from karat.judging import prompts
 from karat.llm.server_errors import cut_off
 
 __all__ = [
-    "PARROTED",
+    "NOT_FILLED_IN",
     "Answer",
     "ask",
     "is_blank",
@@ -23,20 +23,21 @@ __all__ = [
     "read_numbers",
     "read_object",
     "read_reason",
+    "read_reply",
 ]
 
 T = TypeVar("T")
 
-PARROTED = "it repeats the form it was shown instead of filling it in"
+NOT_FILLED_IN = "it repeats the form it was shown instead of filling it in"
 """What is wrong with a reply of a model that is too small to judge."""
 
 _REASON = 500
 _DECODER = json.JSONDecoder()
 # How far white space may reach between a brace and the first member.
 _AHEAD = 100
-# How many times longer than need be an object may be written.
+# How many times longer than its shortest form a copied object may be.
 _SPACED = 20
-# No number that was shown has more digits, and no answer is nested deeper.
+# Numbers shown to a model have fewer digits, and answers are less nested.
 _DIGITS = 10
 _DEPTH = 20
 _FLAGS: dict[object, bool] = {
@@ -60,24 +61,38 @@ def ask(
     answers: list[Answer[T]] = []
     for left in reversed(range(attempts)):
         reply = yield prompt
-        answers.append(read(reply.text))
+        answers.append(read_reply(reply, read, last=not left))
         if (problem := answers[-1].problem) is None:
             break
-        if reply.cut:
-            tokens = reply.usage.completion_tokens
-            problem = "it was cut off before its end" if left else cut_off(tokens)
-            answers[-1] = replace(answers[-1], problem=problem)
         # Each repair adds to the last, so that no two attempts are the same prompt.
         prompt = prompts.repair(prompt, problem)
     return answers
 
 
+def read_reply(
+    reply: Reply, read: Callable[[str], Answer[T]], *, last: bool
+) -> Answer[T]:
+    """What can be read of a reply; if it was cut off, that is what is wrong with it.
+
+    Args:
+        reply: what the model answered.
+        read: reads its text.
+        last: whether it will not be asked for again, so that the user needs a cure.
+    """
+    answer = read(reply.text)
+    if answer.problem is None or not reply.cut:
+        return answer
+    tokens = reply.usage.completion_tokens
+    problem = cut_off(tokens) if last else "it was cut off before its end"
+    return replace(answer, problem=problem)
+
+
 def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:
     """The one JSON object in a reply, or what is wrong.
 
-    Models wrap JSON in fences and talk around it. Where several objects differ, none is
-    believed: one of them may be quoted from a text under judgement. An object that is
-    known to be, reason and all, is no verdict of the model either.
+    Models wrap JSON in fences and add words around it. Where several objects differ,
+    none is believed: one of them may be quoted from a text under judgement. An object
+    that is known to be, reason and all, is no verdict of the model either.
 
     Args:
         text: the reply.
@@ -98,7 +113,7 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
             value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             # A whole object inside a broken one is not the answer; a brace that opens
-            # no member is only talk.
+            # no member is only text.
             if text[start + 1 : start + _AHEAD].lstrip()[:1] in {'"', "}"}:
                 return "it holds no whole JSON object"
             start = text.find("{", start + 1)

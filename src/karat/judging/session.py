@@ -1,14 +1,14 @@
-"""The bench: a model, how it is asked, and a rehearsal that asks nobody."""
+"""A model with its settings, and a dry run that makes no call."""
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
-from karat.data.judgements import Conversation, Failure, Prompt, Usage
+from karat.data.judgements import Failure, Prompt, Usage
 from karat.errors import IncompleteError, OfflineMissError
 from karat.llm import (
     Client,
@@ -17,13 +17,14 @@ from karat.llm import (
     Results,
     Settings,
     Stage,
-    awaited,
     estimate,
     run_jobs,
+    run_sync,
 )
 from karat.llm.budget import Budget
-from karat.llm.client import as_client
-from karat.llm.estimation import unanswered
+from karat.llm.callables import as_client
+from karat.llm.dry_run import unanswered
+from karat.llm.run_jobs import Job
 
 __all__ = ["DryRun", "JudgeSession"]
 
@@ -33,12 +34,12 @@ _ROWS = Stage()
 
 @dataclass(frozen=True, eq=False)
 class JudgeSession:
-    """A model and how it is asked.
+    """A model and the settings of its runs, which share one budget.
 
     Attributes:
-        client: who answers prompts.
-        settings: how fast, how long and for how much.
-        failed: in which ways judgements have failed so far.
+        client: answers prompts.
+        settings: speed, limits and the journal.
+        failed: the kinds of failures so far.
     """
 
     client: Client
@@ -46,15 +47,14 @@ class JudgeSession:
     failed: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
-        told = self.settings
-        if told.budget is None:
-            # Splitting and judging are two hearings, and their limits are one.
-            budget = Budget(told.prices, told.max_calls, told.max_cost)
-            object.__setattr__(self, "settings", replace(told, budget=budget))
+        given = self.settings
+        if given.budget is None:
+            budget = Budget(given.prices, given.max_calls, given.max_cost)
+            object.__setattr__(self, "settings", replace(given, budget=budget))
 
     @staticmethod
     def of(judge: Any, settings: Settings | None = None) -> "JudgeSession":
-        """A bench from one, a client, the name of a model, or a function.
+        """A session from one, a client, the name of a model, or a function.
 
         A function is given the prompt's text and returns the reply's.
         """
@@ -64,69 +64,69 @@ class JudgeSession:
 
     @property
     def source(self) -> str:
-        """How labels name this judge: by its model, or by the function that it is.
+        """The name of this judge in labels, from its model or its function.
 
-        Spaces would end the column of a qrels file.
+        It holds no spaces, which would end the column of a qrels file.
         """
         name: str = getattr(self.client, "label", self.client.model)
         return JUDGES + "_".join(name.split())
 
     @property
-    def forgetful(self) -> bool:
-        """Whether replies are to be kept, but nobody could find them again."""
-        lasting = getattr(self.client, "lasting", True)
-        return self.settings.journal is not None and not lasting
+    def loses_replies(self) -> bool:
+        """Whether there is a journal, but other processes cannot use these replies."""
+        persistent = getattr(self.client, "persistent", True)
+        return self.settings.journal is not None and not persistent
 
     def run_jobs(
         self,
-        jobs: Sequence[Callable[[], Conversation[T]]],
+        jobs: Sequence[Job[T]],
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
-        """The verdict of each judge, in order; a failure is a value with a reason.
+        """The result of each job, in order; a failure is a value with a reason.
 
         Args:
-            jobs: the judges.
-            stage: what they do, for whoever waits for it.
-            queries: the query of each, for whoever looks for what is missing.
+            jobs: the conversations.
+            stage: what they do, to show progress.
+            queries: the query of each, to name one whose reply is missing.
         """
-        return awaited(lambda: self.ahear(jobs, stage, queries))
+        return run_sync(lambda: self.arun_jobs(jobs, stage, queries))
 
-    async def ahear(
+    async def arun_jobs(
         self,
-        jobs: Sequence[Callable[[], Conversation[T]]],
+        jobs: Sequence[Job[T]],
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
-        """The same, to be awaited where an event loop runs already."""
+        """The same, to be awaited where an event loop is running."""
         if not jobs:
             return Results()
         settings = self.settings
-        if (tell := settings.progress) is not None:
+        if (report := settings.progress) is not None:
             settings = replace(
-                settings, progress=lambda now: tell(replace(now, stage=stage))
+                settings, progress=lambda now: report(replace(now, stage=stage))
             )
-            # The first reply may take long, and nobody likes to wait in the dark.
-            tell(Progress(0, len(jobs), stage=stage))
+            # The first reply may take long.
+            report(Progress(0, len(jobs), stage=stage))
         try:
-            heard = await run_jobs(jobs, self.client, settings)
+            results = await run_jobs(jobs, self.client, settings)
         except IncompleteError as error:
-            told = (error.reason, error.done, error.total, error.failed)
+            facts = (error.reason, error.done, error.total, error.failed)
             raise IncompleteError(
-                *told, kept=error.kept, during=str(stage)
+                *facts, kept=error.kept, during=str(stage)
             ) from error.__cause__
         except OfflineMissError:
-            raise self._missed(jobs, stage, queries) from None
-        self.failed.update(row.kind for row in heard if isinstance(row, Failure))
-        return heard
+            raise self._missing(jobs, stage, queries) from None
+        self.failed.update(row.kind for row in results if isinstance(row, Failure))
+        return results
 
-    def _missed(
+    def _missing(
         self, jobs: Sequence[Any], stage: Stage, queries: Sequence[str]
     ) -> OfflineMissError:
-        """How many judges lack a reply that may not be asked for, and which first."""
+        """How many jobs lack a reply while no call may be made, and which is first."""
         missing = unanswered(jobs, self.client, self.settings)
-        asked = [queries[place] for place in missing[:1] if queries]
-        first = f", the first for query {asked[0]!r}" if asked else ""
+        first_query = [queries[row] for row in missing[:1] if queries]
+        first = f", the first for query {first_query[0]!r}" if first_query else ""
         return OfflineMissError(
             f"offline, but {stage.of(len(jobs), len(missing))} takes replies of "
             f"{self.client.model!r} at {self.client.endpoint} that are not in "
@@ -136,39 +136,39 @@ class JudgeSession:
 
 @dataclass(frozen=True, eq=False)
 class DryRun(JudgeSession):
-    """A bench that asks nobody and counts what asking would take.
+    """A session that makes no call and estimates what the calls would take.
 
-    Replies in the journal are used. Beyond them a reference is taken for one claim per
-    sentence, and nothing is found to be supported or relevant.
+    Replies in the journal are used. Beyond them a reference is assumed to have one
+    claim per sentence, and no document to be relevant or to support a claim.
 
     Attributes:
-        parts: what each round of questions would take.
+        parts: the estimate of each run.
     """
 
     parts: list[Estimate] = field(default_factory=list)
 
-    async def ahear(
+    async def arun_jobs(
         self,
-        jobs: Sequence[Callable[[], Conversation[T]]],
+        jobs: Sequence[Job[T]],
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
-        """Carry every deliberation through with kept or made-up replies."""
+        """Carry every job through with replies of the journal or assumed ones."""
         del queries
-        heard: list[T | Failure] = [Failure("not asked")] * len(jobs)
+        results: list[T | Failure] = [Failure("not asked")] * len(jobs)
 
-        def follow(place: int) -> Conversation[None]:
-            heard[place] = yield from jobs[place]()
+        def follow(row: int) -> Generator[Any, Any, None]:
+            results[row] = yield from jobs[row]()
 
-        walks = [partial(follow, place) for place in range(len(jobs))]
-        taken = estimate(walks, self.client, self.settings, _assume)
+        rows = [partial(follow, row) for row in range(len(jobs))]
+        part = estimate(rows, self.client, self.settings, _assume)
         if jobs:
-            self.parts.append(replace(taken, stages=((stage, len(jobs)),)))
-        return Results(heard, [Usage()] * len(jobs))
+            self.parts.append(replace(part, stages=((stage, len(jobs)),)))
+        return Results(results, [Usage()] * len(jobs))
 
     @property
     def total(self) -> Estimate:
-        """What all rounds together would take."""
+        """The estimate of all runs together."""
         costs = [part.cost for part in self.parts if part.cost is not None]
         return Estimate(
             rows=sum(part.rows for part in self.parts),
@@ -188,8 +188,8 @@ _REASON = "The context says in other words about what the claim says, or it does
 
 
 def _split(prompt: Prompt) -> str:
-    found = _ANSWER.search(prompt.user)
-    sentences = _SENTENCE.split(found[1] if found else "")
+    answer = _ANSWER.search(prompt.user)
+    sentences = _SENTENCE.split(answer[1] if answer else "")
     return json.dumps({"claims": [s for s in sentences if s.strip()]})
 
 

@@ -1,15 +1,16 @@
 """Splitting: a reference answer becomes claims, which people may correct."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from karat.data.gold import Gold, Item
 from karat.data.judgements import Conversation, Failure, Usage
+from karat.data.tables import counted
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.replies import PARROTED, Answer, ask, is_blank, read_object
+from karat.judging.replies import NOT_FILLED_IN, Answer, ask, is_blank, read_object
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
 
@@ -20,19 +21,56 @@ _SPLITTING = Stage("splitting", "reference")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What came of splitting the reference answers of a gold.
+    """The claims of the reference answers of a gold.
 
     Attributes:
         gold: the gold with claims for every reference answer that could be split.
         failures: query -> why its reference has no claims.
         usage: query -> tokens of the replies it took.
-        models: who answered, by the server's own word.
+        models: which models answered, as the server names them.
     """
 
     gold: Gold
     failures: Mapping[str, str] = field(default_factory=dict)
     usage: Mapping[str, Usage] = field(default_factory=dict)
     models: frozenset[str] = frozenset()
+
+    def summary(self, samples: Iterable[str] = ()) -> str:
+        """How many claims there are and where they are from.
+
+        Args:
+            samples: ids of all samples, to count those without claims.
+        """
+        gold = self.gold
+        claims = {query: len(row) for query, row in gold.claims.items() if row}
+        references = [query for query in claims if query in gold.references]
+        total = sum(claims[query] for query in references)
+        source = counted(len(references), "reference")
+        parts = [f"{counted(total, 'claim')} from {source}"]
+        if given := sum(claims.values()) - total:
+            parts.append(f"{counted(given, 'claim')} brought by samples")
+        if rest := len({*gold.queries, *samples} - claims.keys()):
+            parts.append(f"{counted(rest, 'sample')} without")
+        return ", ".join(parts)
+
+    def to_dict(self, *, texts: bool = True) -> dict[str, Any]:
+        """Claims and failures in plain values; texts may be left out."""
+        return {
+            "claims": [
+                {
+                    "query": query,
+                    "claim": item.id,
+                    "text": item.text if texts else "",
+                    "labelled_by": item.source,
+                }
+                for query, row in self.gold.claims.items()
+                for item in row
+            ],
+            "failures": [
+                {"query": query, "reason": reason}
+                for query, reason in self.failures.items()
+            ],
+        }
 
 
 def split(question: str | None, reference: str) -> Conversation[list[str]]:
@@ -53,33 +91,33 @@ def split_references(
 
     Args:
         gold: holds the reference answers.
-        judge: who splits: a bench, a client, a model's name or a function.
+        judge: who splits: a session, a client, a model's name or a function.
         questions: what the queries ask, which helps.
     """
-    bench = JudgeSession.of(judge)
-    asked = questions or {}
+    session = JudgeSession.of(judge)
+    questions = questions or {}
     todo = {
         query: text
         for query, text in gold.references.items()
         if text.strip() and not gold.claims.get(query)
     }
-    jobs = [partial(split, asked.get(query), text) for query, text in todo.items()]
+    jobs = [partial(split, questions.get(query), text) for query, text in todo.items()]
     claims = dict(gold.claims)
     failures: dict[str, str] = {}
-    heard = bench.run_jobs(jobs, _SPLITTING, [*todo])
-    for query, found in zip(todo, heard, strict=True):
-        if isinstance(found, Failure):
-            failures[query] = f"the reference could not be split: {found.reason}"
+    results = session.run_jobs(jobs, _SPLITTING, [*todo])
+    for query, result in zip(todo, results, strict=True):
+        if isinstance(result, Failure):
+            failures[query] = f"the reference could not be split: {result.reason}"
             continue
         claims[query] = tuple(
-            Item(f"claim-{number}", text, source=bench.source)
-            for number, text in enumerate(found, 1)
+            Item(f"claim-{number}", text, source=session.source)
+            for number, text in enumerate(result, 1)
         )
     return Split(
         replace(gold, claims=claims, order=tuple(gold.queries)),
         failures,
-        dict(zip(todo, heard.usage, strict=True)),
-        heard.models,
+        dict(zip(todo, results.usage, strict=True)),
+        results.models,
     )
 
 
@@ -91,6 +129,6 @@ def _read_claims(text: str) -> Answer[list[str]]:
     if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
         return Answer([], "it has no list of claims")
     if any(map(is_blank, claims)):
-        return Answer([], PARROTED)
-    said = (" ".join(claim.split()) for claim in claims)
-    return Answer(list(dict.fromkeys(claim for claim in said if claim)))
+        return Answer([], NOT_FILLED_IN)
+    cleaned = (" ".join(claim.split()) for claim in claims)
+    return Answer(list(dict.fromkeys(claim for claim in cleaned if claim)))

@@ -1,44 +1,40 @@
-"""Support: which documents bear out which claims, asked of a model and checked."""
+"""Support: which documents support which claims, asked of a model and checked.
 
-from collections.abc import Generator, Mapping, Sequence
+Long lists of texts are packed into as few questions as a budget of tokens allows, and
+the questions of a sample are asked side by side.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from karat.data.gold import Item
-from karat.data.judgements import Conversation, Prompt, Reply
+from karat.data.judgements import ParallelConversation, Prompt, Reply
 from karat.data.verdicts import Verdict
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.packing import Context, pack
+from karat.judging.contexts import BUDGET, Context, excerpts, pack
 from karat.judging.replies import (
     Answer,
-    ask,
     is_blank,
     read_flag,
     read_numbers,
     read_object,
     read_reason,
+    read_reply,
 )
-from karat.llm.budget import tokens_of
 
-__all__ = ["BUDGET", "MOST_VOTES", "majority", "support"]
+__all__ = ["majority", "support"]
 
-BUDGET = 6000
-"""How many tokens of contexts one question may hold, unless told."""
-
-MOST_VOTES = 99
-"""More assessors than this are a slip of the keyboard."""
-
-# So many problems are told to the model; one that babbles has a million.
+# The number of problems shown to the model when it is asked again.
 _PROBLEMS = 25
-# So many claims in one question that the reply is not cut off.
+# The number of claims in one question; the reply to more might be cut off.
 _CLAIMS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What one reply says of one claim."""
+    """What one reply says about one claim."""
 
     alone: frozenset[int] = frozenset()
     parts: frozenset[int] = frozenset()
@@ -47,12 +43,52 @@ class _Finding:
 
     @property
     def rank(self) -> float:
-        """Where the claim is found, by this reply."""
+        """The rank at which the claim is found, by this reply."""
         completed = max(self.parts) if self.complete else float("inf")
         return min([*self.alone, completed])
 
 
-_Findings = dict[int, _Finding]
+_Findings: TypeAlias = dict[int, _Finding]
+
+
+class _Question(NamedTuple):
+    """Claims, numbered, beside contexts.
+
+    Attributes:
+        batch: index of the first claim; claims are numbered from 1 in each batch.
+        claims: number and text of each claim.
+        contexts: rank and text of each document; a long one may come in pieces.
+        assessor: which of several independent votes this is.
+    """
+
+    batch: int
+    claims: Sequence[tuple[int, str]]
+    contexts: Sequence[Context]
+    assessor: int
+
+    @property
+    def prompt(self) -> Prompt:
+        return prompts.support(self.claims, self.contexts, self.assessor)
+
+    def text(self, rank: int) -> str:
+        """What the question shows of a document."""
+        return "\n".join(text for shown, text in self.contexts if shown == rank)
+
+
+class _Answered(NamedTuple):
+    """A question, what was found, and what is wrong with the claims not found.
+
+    Attributes:
+        question: what was asked.
+        findings: valid findings by the number of the claim.
+        problem: why the others have none.
+        invalid: the prompts whose replies could not be used.
+    """
+
+    question: _Question
+    findings: _Findings
+    problem: str | None = None
+    invalid: tuple[Prompt, ...] = ()
 
 
 def support(
@@ -61,69 +97,128 @@ def support(
     *,
     budget: int = BUDGET,
     assessor: int = 1,
-) -> Conversation[tuple[Verdict, ...]]:
-    """One verdict for each claim, or `InvalidReply` if one cannot be had.
+) -> ParallelConversation[tuple[Verdict, ...]]:
+    """One verdict for each claim; one that cannot be had says why.
 
     Contexts that do not fit into one question come in several. Claims whose parts then
-    lie in different questions are asked once more, with those parts side by side.
+    lie in different questions are asked once more, with excerpts of those parts side by
+    side: the passages that share most with the claim.
 
     Args:
         claims: what should be supported.
         contexts: rank and text of each document.
         budget: tokens of contexts in one question.
         assessor: which of several independent votes this is.
+
+    Raises:
+        InvalidReply: for some claims there is no valid verdict; its `result` has the
+            verdicts of the others, if there are any.
     """
-    verdicts: list[Verdict] = []
-    for start in range(0, len(claims), _CLAIMS):
-        batch = claims[start : start + _CLAIMS]
-        verdicts += yield from _judge(batch, contexts, budget, assessor)
-    return tuple(verdicts)
-
-
-def _judge(
-    claims: Sequence[Item], contexts: Sequence[Context], budget: int, assessor: int
-) -> Generator[Prompt, Reply, list[Verdict]]:
-    numbered = [(number, item.text) for number, item in enumerate(claims, 1)]
-    findings: list[_Findings] = []
-    for group in pack(contexts, budget):
-        findings += [(yield from _question(numbered, group, assessor))]
-    for number, text in numbered if len(findings) > 1 else ():
-        if apart := _apart(number, findings):
-            side_by_side = _shortest(contexts, apart, budget)
-            question = _question([(number, text)], side_by_side, assessor)
-            findings += [(yield from question)]
-    return [
-        _merge(item, [found[number] for found in findings if number in found])
-        for number, item in enumerate(claims, 1)
+    packs = pack(contexts, budget)
+    questions = [
+        _Question(start, [*enumerate(texts, 1)], group, assessor)
+        for start in range(0, len(claims), _CLAIMS)
+        for texts in [[item.text for item in claims[start : start + _CLAIMS]]]
+        for group in packs
     ]
+    answered = yield from _ask(questions)
+    if len(packs) > 1:
+        answered += yield from _ask(_follow_ups(answered, len(claims), budget))
+    verdicts = tuple(_merge(item, index, answered) for index, item in enumerate(claims))
+    if invalid := [prompt for one in answered for prompt in one.invalid]:
+        reason = next(one.problem for one in answered if one.problem is not None)
+        usable = any(verdict.failure is None for verdict in verdicts)
+        raise InvalidReply(reason, result=verdicts if usable else None, prompts=invalid)
+    return verdicts
 
 
-def _question(
-    claims: Sequence[tuple[int, str]], contexts: Sequence[Context], assessor: int
-) -> Generator[Prompt, Reply, _Findings]:
-    """What the model says of these claims: one valid finding for each of them."""
-    numbers = [number for number, _ in claims]
-    read = partial(_read, numbers=numbers, contexts=contexts)
-    answers = yield from ask(prompts.support(claims, contexts, assessor), read)
-    valid: _Findings = {}
-    for answer in answers:
-        valid |= answer.value
-    if len(valid) < len(claims):
-        raise InvalidReply(answers[-1].problem or "")
-    return valid
+def _ask(
+    questions: Sequence[_Question],
+) -> ParallelConversation[list[_Answered]]:
+    """Ask all questions, and once more for the claims without a valid finding."""
+    if not questions:
+        return []
+    sent = [question.prompt for question in questions]
+    replies = yield sent
+    answers = [_read(r, q, last=False) for r, q in zip(replies, questions, strict=True)]
+    again = {
+        index: prompts.repair(_missing(questions[index], answer.value).prompt, problem)
+        for index, answer in enumerate(answers)
+        if (problem := answer.problem) is not None
+    }
+    repaired = dict(zip(again, (yield [*again.values()]), strict=True)) if again else {}
+    answered = []
+    for index, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+        if index not in again:
+            answered.append(_Answered(question, answer.value))
+            continue
+        rest = _missing(question, answer.value)
+        second = _read(repaired[index], rest, last=True)
+        findings = answer.value | second.value
+        if len(findings) == len(question.claims):
+            answered.append(_Answered(question, findings))
+        else:
+            invalid = (sent[index], again[index])
+            problem = second.problem or answer.problem
+            answered.append(_Answered(question, findings, problem, invalid))
+    return answered
 
 
-def _read(
-    text: str, numbers: Sequence[int], contexts: Sequence[Context]
-) -> Answer[_Findings]:
+def _missing(question: _Question, findings: _Findings) -> _Question:
+    """The question about those claims that have no finding yet."""
+    rest = [
+        (number, text) for number, text in question.claims if number not in findings
+    ]
+    return question._replace(claims=rest or question.claims)
+
+
+def _follow_ups(
+    answered: Sequence[_Answered], claims: int, budget: int
+) -> list[_Question]:
+    """Questions about claims whose parts no question showed together."""
+    questions = []
+    for index in range(claims):
+        start, number = index - index % _CLAIMS, index % _CLAIMS + 1
+        shown = [
+            (one.question, one.findings[number])
+            for one in answered
+            if one.question.batch == start and number in one.findings
+        ]
+        partial = [(question, found.parts) for question, found in shown if found.parts]
+        if len(partial) < 2:  # noqa: PLR2004
+            continue
+        earliest = sorted(min(parts) for _, parts in partial)[1]
+        if min(found.rank for _, found in shown) <= earliest:
+            continue
+        question = partial[0][0]
+        claim = dict(question.claims)[number]
+        passages = [
+            (rank, question.text(rank))
+            for question, parts in partial
+            for rank in sorted(parts)
+        ]
+        questions.append(
+            question._replace(
+                claims=[(number, claim)], contexts=excerpts(passages, claim, budget)
+            )
+        )
+    return questions
+
+
+def _read(reply: Reply, question: _Question, *, last: bool) -> Answer[_Findings]:
+    return read_reply(reply, lambda text: _read_findings(text, question), last=last)
+
+
+def _read_findings(text: str, question: _Question) -> Answer[_Findings]:
     """The valid findings of a reply; one made-up claim and none of it counts."""
-    reply = read_object(text, (shown for _, shown in contexts))
+    reply = read_object(text, (shown for _, shown in question.contexts))
     if isinstance(reply, str):
         return Answer({}, reply)
     entries = reply.get("verdicts")
     if not isinstance(entries, list):
         return Answer({}, "it has no list of verdicts")
-    ranks = {rank for rank, _ in contexts}
+    ranks = {rank for rank, _ in question.contexts}
+    numbers = [number for number, _ in question.claims]
     findings: _Findings = {}
     problems: list[str] = []
     seen: set[int] = set()
@@ -164,38 +259,18 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
     return _Finding(frozenset(alone), frozenset(parts), complete, reason)
 
 
-def _apart(number: int, findings: Sequence[_Findings]) -> set[int]:
-    """The parts of a claim that no question showed together, if they could help."""
-    found = [group[number] for group in findings if number in group]
-    groups = [set(finding.parts) for finding in found if finding.parts]
-    parts = set().union(*groups)
-    if len(groups) < 2 or len(parts) < 2:  # noqa: PLR2004
-        return set()
-    earliest = sorted(min(group) for group in groups)[1]
-    return parts if min(finding.rank for finding in found) > earliest else set()
-
-
-def _shortest(
-    contexts: Sequence[Context], ranks: set[int], budget: int
-) -> list[Context]:
-    """Those contexts, best rank first, each cut so that all fit into one question."""
-    chosen = [(rank, text) for rank, text in contexts if rank in ranks]
-    share = max(1, budget // len(chosen))
-    return [
-        (rank, text[: max(1, len(text) * share // max(1, tokens_of(text)))])
-        if tokens_of(text) > share
-        else (rank, text)
-        for rank, text in chosen
+def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
+    """What all replies say about one claim; the reason is that of the best rank."""
+    start, number = index - index % _CLAIMS, index % _CLAIMS + 1
+    asked = [
+        one
+        for one in answered
+        if one.question.batch == start and number in dict(one.question.claims)
     ]
-
-
-def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
-    """What replies say of one claim; the reason is that of the best rank."""
-    if len(found) == 1:
-        (only,) = found
-        together = only.parts if only.complete else ()
-        ranks = (tuple(sorted(only.alone)), tuple(sorted(together)))
-        return Verdict(item.id, item.text, *ranks, only.reason)
+    for one in asked:
+        if number not in one.findings:
+            return Verdict(item.id, item.text, failure=one.problem)
+    found = [one.findings[number] for one in asked]
     alone = {rank for finding in found for rank in finding.alone}
     complete = [finding.parts for finding in found if finding.complete]
     completing = min(complete, key=max, default=frozenset[int]())
@@ -212,23 +287,21 @@ def _merge(item: Item, found: Sequence[_Finding]) -> Verdict:
 def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     """The verdict of most assessors on each claim, with the share that disagrees.
 
-    Without a majority a claim is not supported. The ranks are those of the assessor in
-    the middle of the majority. Assessors without a valid verdict do not vote.
+    Without a majority of the valid votes a claim is not supported. The ranks are those
+    of the assessor in the middle of the majority. Votes that failed decide nothing, and
+    do not agree with it either.
     """
     if len(votes) == 1:
         return tuple(votes[0])
-    return tuple(_elect(list(ballots)) for ballots in zip(*votes, strict=True))
+    return tuple(_vote(list(ballots)) for ballots in zip(*votes, strict=True))
 
 
-def _elect(ballots: list[Verdict]) -> Verdict:
+def _vote(ballots: list[Verdict]) -> Verdict:
     valid = [verdict for verdict in ballots if verdict.failure is None]
     if not valid:
         return ballots[0]
-    ayes = sum(verdict.supported for verdict in valid)
-    won = ayes * 2 > len(valid)
-    winners = [verdict for verdict in valid if verdict.supported == won]
-    if not winners:
-        return ballots[0]
+    supported = sum(verdict.supported for verdict in valid) * 2 > len(valid)
+    winners = [verdict for verdict in valid if verdict.supported == supported]
     winners.sort(key=lambda verdict: verdict.rank or 0)
     middle = winners[(len(winners) - 1) // 2]
-    return replace(middle, disagreement=1 - len(winners) / len(valid))
+    return replace(middle, disagreement=1 - len(winners) / len(ballots))

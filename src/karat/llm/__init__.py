@@ -1,13 +1,12 @@
-"""Many outside calls: concurrency, limits, retries, a journal, and resuming from it."""
+"""Many calls to a model: concurrency, limits, retries, and a journal to resume from."""
 
 from karat.errors import IncompleteError, InvalidReply, Refused, Transient
-from karat.llm.awaiting import awaited
 from karat.llm.budget import Prices, tokens_of
-from karat.llm.estimation import Estimate, estimate
+from karat.llm.dry_run import Estimate, estimate
 from karat.llm.journal import Journal
 from karat.llm.progress import Progress, Stage
 from karat.llm.protocol import Client
-from karat.llm.run_jobs import Job, Results, run_jobs, run_jobs_sync
+from karat.llm.run_jobs import Job, Results, run_jobs, run_jobs_sync, run_sync
 from karat.llm.settings import JOURNAL, Settings
 
 __all__ = [
@@ -25,9 +24,9 @@ __all__ = [
     "Settings",
     "Stage",
     "Transient",
-    "awaited",
     "estimate",
     "run_jobs",
     "run_jobs_sync",
+    "run_sync",
     "tokens_of",
 ]

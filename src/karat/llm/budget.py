@@ -1,22 +1,24 @@
-"""What judging costs: an estimate before, a limit during."""
+"""Tokens and cost of calls: estimated before, counted and limited during a run."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Real
+from typing import Any
 
-from karat.data.judgements import Prompt, Usage
+from karat.data.judgements import Prompt, Schema, Usage
 from karat.data.tables import counted
 from karat.errors import ParameterError
 from karat.llm.protocol import Client
 
-__all__ = ["Budget", "Prices", "tokens_of", "usage_ahead"]
+__all__ = ["Budget", "Prices", "estimate_usage", "tokens_of"]
 
 BYTES_PER_TOKEN = 4
 TOKENS_PER_CALL = 16
 REPLY_TOKENS = 256
 _MILLION = 1_000_000
-_LIMITS = ("max_tokens", "max_completion_tokens")
+REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +40,22 @@ class Prices:
                 raise ParameterError("prices", name, "0 or more", value)
 
     @staticmethod
-    def read(told: "Prices | str | Sequence[float]") -> "Prices":
+    def read(value: "Prices | str | Sequence[float]") -> "Prices":
         """Prices as they are, as two numbers, or as text.
 
         Example:
             >>> Prices.read("0.15,0.6")
             Prices(prompt=0.15, completion=0.6)
         """
-        if isinstance(told, Prices):
-            return told
+        if isinstance(value, Prices):
+            return value
         try:
-            parts = told.split(",") if isinstance(told, str) else told
+            parts = value.split(",") if isinstance(value, str) else value
             prompt, completion = (float(part) for part in parts)
             return Prices(prompt, completion)
         except (TypeError, ValueError, ParameterError):
-            wanted = "two numbers per million tokens, as in 0.15,0.6"
-            raise ParameterError("prices", "prices", wanted, told) from None
+            must_be = "two numbers per million tokens, as in 0.15,0.6"
+            raise ParameterError("prices", "prices", must_be, value) from None
 
     def cost(self, usage: Usage) -> float:
         """What these tokens cost."""
@@ -75,23 +77,32 @@ def tokens_of(text: str) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
-def usage_ahead(prompt: Prompt, reply_tokens: int | None = None) -> Usage:
-    """The tokens a call is expected to use, before it is made."""
-    asked = tokens_of(prompt.system) + tokens_of(prompt.user) + TOKENS_PER_CALL
-    return Usage(asked, REPLY_TOKENS if reply_tokens is None else reply_tokens)
+def estimate_usage(prompt: Prompt, reply_tokens: int | None = None) -> Usage:
+    """The tokens a call is expected to use; the schema of its reply is sent too."""
+    sent = tokens_of(prompt.system) + tokens_of(prompt.user) + TOKENS_PER_CALL
+    if prompt.schema is not None:
+        sent += tokens_of(schema_text(prompt.schema))
+    return Usage(sent, REPLY_TOKENS if reply_tokens is None else reply_tokens)
 
 
-def longest_reply(client: Client) -> int:
-    """The tokens that a reply may have at most, if the client says so."""
-    told = [client.parameters.get(name) for name in _LIMITS]
-    return next((most for most in told if type(most) is int), REPLY_TOKENS)
+def schema_text(schema: Mapping[str, Any] | None) -> str:
+    """A JSON schema as it is sent."""
+    if isinstance(schema, Schema):
+        return schema.text
+    return json.dumps(schema, default=dict)
+
+
+def max_reply_tokens(client: Client) -> int:
+    """The most tokens that a reply may have, if the client's parameters limit it."""
+    limits = [client.parameters.get(name) for name in REPLY_LIMITS]
+    return next((limit for limit in limits if type(limit) is int), REPLY_TOKENS)
 
 
 class Budget:
-    """Counts calls, tokens and cost, and says when the next call would be too much.
+    """Counts calls, tokens and cost, and tells when the next call would exceed a limit.
 
-    Each call in flight holds back what it is expected to cost, so that many calls at
-    once do not overshoot together.
+    Each call under way reserves what it may cost, so that many calls at once do not
+    exceed the limit together.
     """
 
     def __init__(
@@ -106,7 +117,7 @@ class Budget:
         self.calls = 0
         self.prompt_tokens = 0
         self.completion_tokens = 0
-        self._held = 0.0
+        self._reserved = 0.0
         self._under_way = 0
 
     @property
@@ -116,36 +127,37 @@ class Budget:
             return None
         return self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
 
-    def crowded(self, ahead: Usage) -> bool:
-        """Whether one more call would be too much only while others are under way."""
-        if self.max_cost is None or self.prices is None or not self._under_way:
-            return False
-        cost = (self.cost or 0.0) + self.prices.cost(ahead)
-        return cost <= self.max_cost < cost + self._held
+    def must_wait(self) -> bool:
+        """Whether a call that is refused now may be made when others have ended."""
+        return self._under_way > 0 and not self._calls_are_used_up()
 
-    def refusal(self, ahead: Usage) -> str | None:
-        """Why one more call would be too much, or None when it may be made."""
-        if self.max_calls is not None and self.calls >= self.max_calls:
-            return f"the limit of {counted(self.max_calls, 'call')} is reached"
+    def refusal(self, reserved: Usage) -> str | None:
+        """Why one more call would exceed a limit, or None when it may be made."""
+        if self._calls_are_used_up():
+            return f"the limit of {counted(self.max_calls or 0, 'call')} is reached"
         if self.max_cost is not None and self.prices is not None:
             spent = self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
-            if spent + self._held + self.prices.cost(ahead) > self.max_cost:
+            if spent + self._reserved + self.prices.cost(reserved) > self.max_cost:
                 return (
                     f"the next call could pass the limit of {self.max_cost:g} "
-                    f"({spent:.4g} is spent)"
+                    f"({spent:.4g} is spent, and a reply may take "
+                    f"{counted(reserved.completion_tokens, 'token')})"
                 )
         return None
 
-    def begin(self, ahead: Usage) -> None:
+    def _calls_are_used_up(self) -> bool:
+        return self.max_calls is not None and self.calls >= self.max_calls
+
+    def begin(self, reserved: Usage) -> None:
         """A call starts."""
         self.calls += 1
         self._under_way += 1
-        self._held += self.prices.cost(ahead) if self.prices else 0.0
+        self._reserved += self.prices.cost(reserved) if self.prices else 0.0
 
-    def settle(self, ahead: Usage, used: Usage | None) -> None:
+    def settle(self, reserved: Usage, used: Usage | None) -> None:
         """A call ended, having used these tokens; None when it was not billed."""
         self._under_way -= 1
-        self._held -= self.prices.cost(ahead) if self.prices else 0.0
+        self._reserved -= self.prices.cost(reserved) if self.prices else 0.0
         if used is not None:
             self.prompt_tokens += used.prompt_tokens
             self.completion_tokens += used.completion_tokens

@@ -1,4 +1,4 @@
-"""How fast calls may be made, how long to wait after a failure, and when to give up."""
+"""Limits on calls: rate, waits after a failure, and when an endpoint is down."""
 
 import asyncio
 import random
@@ -6,9 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-__all__ = ["Backoff", "Breaker", "Pace"]
+__all__ = ["Backoff", "CircuitBreaker", "RateLimiter"]
 
-Pause: TypeAlias = Callable[[float], Awaitable[None]]
+Wait: TypeAlias = Callable[[float], Awaitable[None]]
 _PROBES = 4
 _SECONDS_PER_MINUTE = 60
 
@@ -16,13 +16,13 @@ _SECONDS_PER_MINUTE = 60
 class Backoff:
     """Waits that double from `first` up to `longest`, each shortened at random.
 
-    The randomness keeps calls that failed together from coming back together.
+    The randomness spreads the second attempts of calls that failed together.
     """
 
     def __init__(self, first: float, longest: float) -> None:
         self.first = first
         self.longest = longest
-        self._random = random.Random()  # noqa: S311 (no secret hangs on it)
+        self._random = random.Random()  # noqa: S311 (not used for secrets)
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float:
         """Seconds to wait after this attempt, counted from 1."""
@@ -33,49 +33,52 @@ class Backoff:
         return wait * self._random.uniform(0.5, 1.0)
 
 
-class Pace:
-    """A token bucket for the calls of a minute, and a pause the endpoint asked for."""
+class RateLimiter:
+    """A token bucket for the calls of a minute, and pauses an endpoint asks for."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._rate = None if per_minute is None else per_minute / _SECONDS_PER_MINUTE
-        # A second's worth may go at once, so that short pauses can be made up for.
-        self._most = max(1.0, self._rate or 1.0)
-        self._tokens = self._most
+        # The calls of one second may start at once.
+        self._capacity = max(1.0, self._rate or 1.0)
+        self._tokens = self._capacity
         self._last = time.monotonic()
-        self._held_until = 0.0
+        self._paused_until = 0.0
 
-    def hold(self, seconds: float) -> None:
-        """Let no call start for this long: the endpoint said when to come back."""
-        self._held_until = max(self._held_until, time.monotonic() + seconds)
+    def pause(self, seconds: float) -> bool:
+        """Let no call start for this long; returns whether that is a new pause."""
+        now = time.monotonic()
+        is_new = self._paused_until <= now
+        self._paused_until = max(self._paused_until, now + seconds)
+        return is_new
 
     def reserve(self) -> float:
-        """Take a token; how many seconds to wait before using it."""
+        """Take a token; returns the seconds to wait before using it."""
         now = time.monotonic()
-        wait = max(0.0, self._held_until - now)
+        wait = max(0.0, self._paused_until - now)
         if self._rate is None:
             return wait
         earned = (now - self._last) * self._rate
-        self._tokens = min(self._most, self._tokens + earned) - 1
+        self._tokens = min(self._capacity, self._tokens + earned) - 1
         self._last = now
         return max(wait, -self._tokens / self._rate)
 
 
-class Breaker:
-    """Notices that an endpoint is down, and lets one call at a time find out.
+class CircuitBreaker:
+    """Notices that an endpoint is down, and then lets one call at a time through.
 
     It opens when calls for `patience` different prompts have failed in a row. While it
-    is open, one call after another is tried, ever further apart; the first success
-    closes it, and after a few failures it gives up for all.
+    is open, one call after another is a probe, with growing waits between them; the
+    first success closes it, and after a few failures it is broken.
     """
 
-    def __init__(self, patience: int, backoff: Backoff, pause: Pause) -> None:
+    def __init__(self, patience: int, backoff: Backoff, wait: Wait) -> None:
         self._patience = patience
         self._backoff = backoff
-        self._pause = pause
+        self._wait = wait
         self._failing: set[bytes] = set()
         self._probes = 0
         self._probing = False
-        self._over = False
+        self._released = False
         self._changed = asyncio.Event()
 
     @property
@@ -89,19 +92,19 @@ class Breaker:
         return self._probes >= _PROBES
 
     async def admit(self) -> bool:
-        """Wait for leave to call; whether this call is a probe."""
-        while self.open and not self._over:
+        """Wait until a call may be made; returns whether it is a probe."""
+        while self.open and not self._released:
             if not self._probing:
                 self._probing = True
-                # Probes start where a call's own attempts have already been.
-                await self._pause(self._backoff.wait(self._probes + 3))
+                # The attempts of single calls have waited for less already.
+                await self._wait(self._backoff.wait(self._probes + 3))
                 return True
             await self._changed.wait()
         return False
 
-    def let_go(self) -> None:
-        """Keep nobody waiting any longer: the hearing is over."""
-        self._over = True
+    def release_all(self) -> None:
+        """Let every waiting call through: the run stops."""
+        self._released = True
         self._release()
 
     def succeeded(self) -> None:
@@ -118,8 +121,8 @@ class Breaker:
             self._probes += 1
             self._release()
 
-    def pass_on(self, *, probe: bool) -> None:
-        """A call failed for reasons of its own; another may find out."""
+    def inconclusive(self, *, probe: bool) -> None:
+        """A call failed, perhaps because of its prompt; another may probe."""
         if probe:
             self._release()
 

@@ -1,4 +1,4 @@
-"""How far a hearing has come."""
+"""How far a run has come."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ _MINUTE = 60
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a hearing is about, in the words of whoever waits for it.
+    """What a run does, in words for the person who waits for it.
 
     Attributes:
         doing: the verb.
-        what: each of the things it is done to.
+        what: the noun for each row.
 
     Example:
         >>> stage = Stage("splitting", "reference")
@@ -31,23 +31,23 @@ splitting 3 of 5 references
         return f"{self.doing} {counted(0, self.what)[2:]}"
 
     def of(self, total: int, done: int | None = None) -> str:
-        """The same with the number of things, and with how many are done if not all."""
+        """The same with the number of rows, and with how many are done if not all."""
         part = "" if done is None or done == total else f"{done} of "
         return f"{self.doing} {part}{counted(total, self.what)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a hearing has come, told to whoever asked for it.
+    """How far a run has come.
 
     Attributes:
         done: rows with a result, failed ones included.
         total: rows in all.
         failed: rows that failed.
-        calls: calls made now, repeated ones included.
-        cached: replies that came from the journal and cost nothing now.
-        prompt_tokens: tokens sent, and paid for, now.
-        completion_tokens: tokens received, and paid for, now.
+        calls: calls made by this run, repeated ones included.
+        cached: replies that came from the journal.
+        prompt_tokens: tokens sent by this run.
+        completion_tokens: tokens received by this run.
         cost: what they cost, if prices are known.
         elapsed: seconds since the start.
         eta: seconds to the end at the speed of the rows that needed calls, if known.

@@ -1,4 +1,4 @@
-"""What the driver expects of whoever answers prompts."""
+"""The protocol of clients, which answer prompts."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -10,19 +10,20 @@ __all__ = ["Client"]
 
 @runtime_checkable
 class Client(Protocol):
-    """Someone who answers prompts: an endpoint with a model, or a function.
+    """Answers prompts: an endpoint with a model, or a function.
 
-    Endpoint, model and parameters are part of a reply's identity: a client that differs
-    in any of them is never given the other's replies. A client that holds connections
-    may offer `session()`, an asynchronous context manager, entered around a hearing;
-    one that another process could not find again says so with `lasting = False`; and
-    one whose model's name means nothing to people has another one in `label`. One whose
-    calls go on although nobody waits for them says `stoppable = False`; one
-    that has something to load before its first call does so in `prepare()`.
+    Endpoint, model and parameters are part of a reply's key: a client that differs in
+    any of them does not use the other's replies. Further attributes are optional:
+
+    - `session()`: an asynchronous context manager around a run, for connections.
+    - `prepare()`: loads what the first call needs.
+    - `label`: a readable name, if the model's name is not.
+    - `persistent = False`: another process cannot identify this client again.
+    - `stoppable = False`: a call goes on although nobody waits for it.
 
     Attributes:
         endpoint: where prompts are sent, without any secret.
-        model: who answers there.
+        model: the name of the model there.
         parameters: what else decides the answer, such as the temperature.
     """
 

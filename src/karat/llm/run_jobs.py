@@ -1,43 +1,55 @@
-"""The one driver: it hears many judges at once, and every reply is kept."""
+"""Running many jobs at once, each a conversation with a model."""
 
 import asyncio
+import contextvars
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from karat.data.judgements import Conversation, Failure, Prompt, Reply, Usage
+from karat.data.judgements import (
+    Conversation,
+    Failure,
+    ParallelConversation,
+    Prompt,
+    Reply,
+    Usage,
+)
 from karat.data.tables import counted
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
-from karat.llm.asking import Asking
 from karat.llm.attempts import Stopped
-from karat.llm.awaiting import awaited
-from karat.llm.journal import Journal
-from karat.llm.keys import Keys
+from karat.llm.cached_calls import CachedCalls
+from karat.llm.credentials import check_endpoint
+from karat.llm.journal import Journal, JournalWriter, ProcessLock, PromptKeys
 from karat.llm.progress import Progress
 from karat.llm.protocol import Client
-from karat.llm.recording import Recorder
-from karat.llm.secrecy import check_endpoint
 from karat.llm.settings import Settings
-from karat.llm.turns import Turns
 
-__all__ = ["Job", "Results", "awaited", "run_jobs", "run_jobs_sync"]
+__all__ = ["Job", "Results", "run_jobs", "run_jobs_sync", "run_sync"]
 
 T = TypeVar("T")
-Job: TypeAlias = Callable[[], Conversation[T]]
-_BREATH = 256
-"""Rows after which others on the event loop get their turn."""
+Job: TypeAlias = Callable[[], Conversation[T] | ParallelConversation[T]]
+# Rows from the journal take no time; others on the event loop must not wait for all.
+_ROWS_BETWEEN_YIELDS = 256
 
 
 class Results(list[T | Failure]):
-    """The verdict of each row, in order, and what its replies took.
+    """The result of each job, in order, and what its replies cost.
 
-    What was paid earlier counts like what was paid now, so that a hearing that was
-    stopped and went on says the same as one that was not.
+    Replies from the journal count like new ones, so that a run that was stopped and
+    continued reports the same as one that was not.
 
     Attributes:
-        usage: tokens of the replies each row rests on, those of no use included.
-        models: who answered, by the server's own word.
+        usage: tokens of the replies of each job, invalid ones included.
+        models: the models that answered, as the server names them.
     """
 
     def __init__(
@@ -54,43 +66,38 @@ class Results(list[T | Failure]):
 async def run_jobs(
     jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
 ) -> Results[T]:
-    """The verdict of each judge, in order; a `Failure` where one could not be had.
+    """The result of each job, in order; a `Failure` where a job could not be done.
 
-    A judge yields prompts and receives replies. One that cannot use a reply may ask
-    again by itself, once, and then raises `InvalidReply`. Equal prompts are sent once.
-    Every reply is in the journal before a judge sees it, so whatever stops this, the
-    same call goes on from there.
+    A job yields prompts and receives replies. If it cannot use a reply it may ask
+    again, once, and then raises `InvalidReply`. Equal prompts are sent once. Every
+    reply is in the journal before the job receives it: if the run stops for any
+    reason, the same call continues from there.
 
     Raises:
         IncompleteError: a limit was reached or the endpoint is down; call again.
         OfflineMissError: a reply is not in the journal and no call may be made.
-        Refused: no call would be answered, as with a wrong key.
+        Refused: every call would be refused, as with a wrong key.
     """
     settings = settings or Settings()
     check_endpoint(client.endpoint)
     async with AsyncExitStack() as stack:
+        path, offline = settings.journal, settings.offline
         journal = stack.enter_context(
-            Journal(
-                settings.journal,
-                no_text=settings.no_text,
-                only_read=settings.offline,
-            )
+            Journal(path, no_text=settings.no_text, read_only=offline)
         )
         if (session := getattr(client, "session", None)) is not None:
             await stack.enter_async_context(session())
-        keys = Keys(client)
-        recorder = await stack.enter_async_context(Recorder(journal, keys))
-        turns = stack.enter_context(
-            Turns(None if settings.offline else settings.journal)
-        )
-        asking = Asking(client, settings, journal, recorder, keys, turns)
-        return await _JobRunner(jobs, asking).run()
+        keys = PromptKeys(client)
+        writer = await stack.enter_async_context(JournalWriter(journal, keys))
+        lock = stack.enter_context(ProcessLock(None if offline else path))
+        calls = CachedCalls(client, settings, journal, writer, keys, lock)
+        return await _JobRunner(jobs, calls).run()
 
 
 def run_jobs_sync(
     jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
 ) -> Results[T]:
-    """`run_jobs` for those who do not await: in scripts, and in notebooks too.
+    """`run_jobs` for code that does not await, notebooks included.
 
     Example:
         >>> from karat.data.judgements import Prompt, Reply
@@ -102,25 +109,28 @@ def run_jobs_sync(
         ...     reply = yield Prompt("Repeat.", text)
         ...     return reply.text
         >>> run_jobs_sync([lambda: judge("a"), lambda: judge("b")], Echo(),
-        ...          Settings(journal=None))
+        ...               Settings(journal=None))
         ['A', 'B']
     """
-    return awaited(lambda: run_jobs(jobs, client, settings))
+    return run_sync(lambda: run_jobs(jobs, client, settings))
 
 
 class _JobRunner(Generic[T]):
-    """Hears the judges of all rows, as many at a time as there may be calls."""
+    """Runs all jobs, as many at a time as there may be calls."""
 
-    def __init__(self, jobs: Sequence[Job[T]], asking: Asking) -> None:
+    def __init__(self, jobs: Sequence[Job[T]], calls: CachedCalls) -> None:
         self._jobs = jobs
-        self._asking = asking
-        self._settings = asking.settings
+        self._calls = calls
+        self._attempts = calls.attempts
+        self._settings = calls.settings
         self._results: dict[int, T | Failure] = {}
         self._usage: dict[int, Usage] = {}
         self._models: set[str] = set()
         self._failed = 0
-        self._fresh = 0
-        self._began = time.monotonic()
+        self._with_calls = 0
+        self._started = time.monotonic()
+        # Also holds back the calls of a job that asks several prompts at once.
+        self._slots = asyncio.Semaphore(calls.settings.concurrency)
 
     async def run(self) -> Results[T]:
         rows = iter(range(len(self._jobs)))
@@ -132,103 +142,191 @@ class _JobRunner(Generic[T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        problem = self._asking.attempts.problem
+        problem = self._attempts.problem
         if isinstance(problem, IncompleteError):
             done, total = len(self._results) - self._failed, len(self._jobs)
             kept = self._settings.journal is not None
             raise IncompleteError(problem.reason, done, total, self._failed, kept=kept)
         if problem is not None:
             raise problem
-        every = range(len(self._jobs))
-        results = (self._results[row] for row in every)
-        return Results(results, [self._usage[row] for row in every], self._models)
+        order = range(len(self._jobs))
+        results = (self._results[row] for row in order)
+        return Results(results, [self._usage[row] for row in order], self._models)
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
-            if self._asking.attempts.problem is not None:
+            if self._attempts.problem is not None:
                 return
-            calls = self._asking.attempts.budget.calls
+            calls = self._attempts.budget.calls
             try:
-                result = await self._deliberate(row)
+                result = await self._converse(row)
             except Stopped:
                 return
-            self._fresh += self._asking.attempts.budget.calls > calls
+            self._with_calls += self._attempts.budget.calls > calls
             self._results[row] = result
             if isinstance(result, Failure):
-                self._count(result)
+                self._count_failure(result)
             if self._settings.progress is not None:
                 self._settings.progress(self._progress())
-            if row % _BREATH == 0:
+            if row % _ROWS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)
 
-    async def _deliberate(self, row: int) -> T | Failure:
-        judge = self._jobs[row]()
+    async def _converse(self, row: int) -> T | Failure:
+        conversation: Generator[Any, Any, T] = self._jobs[row]()
         asked: list[tuple[Prompt, bytes]] = []
         replies: list[Reply] = []
         try:
-            prompt = next(judge)
+            prompt = next(conversation)
             while True:
+                several = prompt if isinstance(prompt, list) else [prompt]
+                before = len(replies)
                 try:
-                    key, reply = await self._asking.reply_to(prompt)
+                    await self._ask(several, asked, replies)
                 except CallError as error:
-                    prompt = judge.throw(error)
+                    prompt = conversation.throw(error)
                 else:
-                    asked.append((prompt, key))
-                    replies.append(reply)
-                    prompt = judge.send(reply)
+                    new = replies[before:]
+                    prompt = conversation.send(new if several is prompt else new[0])
         except StopIteration as end:
-            verdict: T = end.value
-            return verdict
+            result: T = end.value
+            return result
         except InvalidReply as error:
-            # A repair adds to the prompt it repairs; what other prompts of this judge
-            # brought stays good.
-            useless = [key for prompt, key in asked if asked[-1][0].repairs(prompt)]
-            await self._asking.mark_invalid(useless)
-            reason = self._asking.attempts.sentence(error)
-            return Failure(reason, "invalid", max(1, len(useless)))
+            # By default the replies to the last prompt, and to the one it repairs.
+            invalid = [
+                key
+                for prompt, key in asked
+                if (
+                    prompt in error.prompts
+                    if error.prompts
+                    else asked[-1][0].repairs(prompt)
+                )
+            ]
+            await self._calls.mark_invalid(invalid)
+            if error.result is not None:
+                return error.result  # type: ignore[return-value]
+            reason = self._attempts.reason(error)
+            return Failure(reason, "invalid", max(1, len(invalid)))
         except CallError as error:
             kind = "refused" if isinstance(error, Refused) else "transient"
-            return Failure(self._asking.attempts.sentence(error), kind, error.attempts)
+            return Failure(self._attempts.reason(error), kind, error.attempts)
         finally:
-            judge.close()
-            self._usage[row] = _taken(replies)
+            conversation.close()
+            tokens = sum((reply.usage for reply in replies), Usage())
+            counts = (tokens.prompt_tokens, tokens.completion_tokens, len(replies))
+            self._usage[row] = Usage(*counts)
             self._models.update(reply.model for reply in replies if reply.model)
 
-    def _count(self, failure: Failure) -> None:
+    async def _ask(
+        self,
+        prompts: list[Prompt],
+        asked: list[tuple[Prompt, bytes]],
+        replies: list[Reply],
+    ) -> None:
+        """Ask side by side; the first that fails is raised when all have ended."""
+        if len(prompts) == 1:
+            key, reply = await self._reply(prompts[0])
+            asked.append((prompts[0], key))
+            replies.append(reply)
+            return
+        answers = await asyncio.gather(
+            *map(self._reply, prompts), return_exceptions=True
+        )
+        for prompt, answer in zip(prompts, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                asked.append((prompt, answer[0]))
+                replies.append(answer[1])
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
+        async with self._slots:
+            return await self._calls.reply(prompt)
+
+    def _count_failure(self, failure: Failure) -> None:
         self._failed += 1
-        most = self._settings.max_failures
-        if most is not None and self._failed > most:
-            self._asking.attempts.stop(
+        limit = self._settings.max_failures
+        if limit is not None and self._failed > limit:
+            self._attempts.stop(
                 IncompleteError(
-                    f"{counted(self._failed, 'row')} failed, and {most} may "
+                    f"{counted(self._failed, 'row')} failed, and {limit} may "
                     f"(the last one: {failure.reason})"
                 )
             )
 
     def _progress(self) -> Progress:
-        budget, done, total = (
-            self._asking.attempts.budget,
-            len(self._results),
-            len(self._jobs),
-        )
-        elapsed = time.monotonic() - self._began
+        budget, done, total = self._attempts.budget, len(self._results), len(self._jobs)
+        elapsed = time.monotonic() - self._started
         return Progress(
             done,
             total,
             self._failed,
             budget.calls,
-            self._asking.cached,
+            self._calls.cached,
             budget.prompt_tokens,
             budget.completion_tokens,
             budget.cost,
             elapsed,
-            elapsed / self._fresh * (total - done) if self._fresh else None,
+            elapsed / self._with_calls * (total - done) if self._with_calls else None,
         )
 
 
-def _taken(replies: Sequence[Reply]) -> Usage:
-    return Usage(
-        sum(reply.usage.prompt_tokens for reply in replies),
-        sum(reply.usage.completion_tokens for reply in replies),
-        len(replies),
-    )
+def run_sync(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, for code that does not await.
+
+    Where an event loop is already running, as in a notebook, the coroutine runs in a
+    thread with a loop of its own.
+
+    Example:
+        >>> async def answer():
+        ...     return 42
+        >>> run_sync(answer)
+        42
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        return _run_in_thread(task)
+    results: list[T] = []
+
+    async def work() -> None:
+        # Not returned: on Ctrl-C, asyncio would print the result of the task.
+        results.append(await task())
+
+    asyncio.run(work())
+    return results[0]
+
+
+def _run_in_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    tasks: list[asyncio.Task[T]] = []
+    loop = asyncio.new_event_loop()
+    # Waited for in place of the thread, which cannot be joined a second time.
+    ended, interrupted = threading.Event(), threading.Event()
+
+    async def start() -> None:
+        tasks.append(asyncio.create_task(task()))
+        if interrupted.is_set():
+            tasks[0].cancel()
+        await asyncio.wait(tasks)
+
+    def work() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(start())
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+    try:
+        thread.start()
+        ended.wait()
+    except KeyboardInterrupt:
+        interrupted.set()
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        ended.wait()
+        raise
+    return tasks[0].result()

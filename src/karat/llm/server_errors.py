@@ -1,9 +1,9 @@
-"""What a server's complaint means, in a sentence that says what to do."""
+"""What an error of a server means, in a sentence that says what to do."""
 
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
@@ -11,31 +11,37 @@ from karat.errors import CallError, Refused, Transient
 
 __all__ = [
     "ADDRESS",
-    "complaint",
+    "STREAM_ONLY",
+    "SYSTEM_ROLE",
     "cut_off",
-    "nobody_there",
+    "is_bare",
     "read_error",
     "retry_after",
+    "status_error",
     "too_long",
-    "unsupported",
+    "unsupported_parameter",
+    "wrong_address",
 ]
 
 ADDRESS = "OPENAI_BASE_URL"
-"""Where the address of a server is said, unless by an option."""
-_LONGEST_DETAIL = 300
+"""The variable that holds the address of a server."""
+SYSTEM_ROLE = "system role"
+STREAM_ONLY = "requests without stream"
+_MAX_DETAIL = 300
 _OVERLOADED = 529
-_PASSING = {
+_RETRIED = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.CONFLICT,
     HTTPStatus.TOO_EARLY,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
-_NOWHERE = {
+_WRONG_ADDRESS = {
     HTTPStatus.NOT_FOUND,
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.NOT_IMPLEMENTED,
 }
-_KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
@@ -45,48 +51,70 @@ _QUOTA = {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 _QUOTA_CODES = ("insufficient_quota", "billing")
-# Complaints about a text, whatever words of it they quote.
+_SYSTEM_WORDS = re.compile(
+    r"\bsystem[ _-](role|message|prompt|instruction)|\brole\W{1,4}system\b"
+)
+_STREAM_WORDS = re.compile(
+    r"only supports? stream|\bstream\w*\W+(must be|has to be|is required)|"
+    r"(enable|set|requires?)\b.{0,20}\bstream"
+)
+# An error without any word besides these does not say what is wrong.
+_BARE_WORDS = {"400", "415", "422", "bad", "error", "invalid", "request"}
+_BARE_WORDS |= {"unprocessable", "entity", "content", "none", "null"}
+# Where errors hold their messages. What FastAPI calls input quotes the request.
+_MESSAGE_FIELDS = ("error", "errors", "loc", "message", "msg", "code", "detail")
+_MAX_DEPTH = 8
+# Errors about a text, whatever words of it they quote.
 _ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
 _ABOUT_TEXTS |= {"content_policy_violation"}
-# What a server says first is what it has to say; the rest is quotes.
-_LONGEST_MESSAGE = 20_000
-# So many words in a row are no accident: the server quotes the prompt.
-_RUN = 3
+# The beginning says what is wrong; the rest is quotes.
+_MAX_MESSAGE = 20_000
+# With this many equal words in a row, the server quotes the prompt.
+_QUOTE_WORDS = 3
 _WORD = re.compile(r"\w+")
 _ESCAPED_BREAK = re.compile(r"\\+[nrt]")
 
 
-def complaint(
+def status_error(
     status: int,
     body: object,
     endpoint: str,
     model: str,
-    clean: Callable[[str], str] = str,
-    wait: float | None = None,
-    where: str = ADDRESS,
+    redact: Callable[[str], str] = str,
+    source: str = ADDRESS,
     sent: str = "",
+    *,
+    answered: bool = False,
 ) -> CallError:
-    """The error that a status and the body with it stand for.
+    """The error for a status and the body that came with it.
 
-    Words that the server quotes from what was sent mean nothing.
+    Words that the server quotes from `sent`, the prompt, are ignored. Where the model
+    has `answered` another prompt, a forbidden one is that prompt's own problem.
 
     Example:
-        >>> print(complaint(404, {"message": "no such model"}, "http://a/v1", "x"))
+        >>> print(status_error(404, {"message": "no such model"}, "http://a/v1", "x"))
         http://a/v1 does not know model 'x'; check its name: no such model
     """
-    said = message_of(body)
-    detail = clean(said)[:_LONGEST_DETAIL] or None
+    message = error_message(body)
+    detail = redact(message)[:_MAX_DETAIL] or None
     if _no_credit(status, body, sent):
-        hopeless: str | None = f"the account at {endpoint} has no credit left"
+        fatal: str | None = f"the account at {endpoint} has no credit left"
     else:
-        hopeless = _hopeless(status, _own(said, sent), endpoint, model, where)
-    if hopeless is not None:
-        # What a server says about a key may quote it, in part or whole.
-        return Refused(hopeless, detail=None if status in _KEY else detail, always=True)
-    if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        words = _without_quotes(message, sent)
+        moderated = answered or _any(_MODERATION_WORDS, words)
+        about_prompt = moderated and status in (403, 404)
+        fatal = (
+            None
+            if about_prompt
+            else _fatal_reason(status, words, endpoint, model, source)
+        )
+    if fatal is not None:
+        # A server's message about a wrong key may quote it in part.
+        shown = None if status == HTTPStatus.UNAUTHORIZED else detail
+        return Refused(fatal, detail=shown, always=True)
+    if status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Transient(
             f"{endpoint} answered {_name(status)}",
-            wait,
             detail=detail,
             alive=status == HTTPStatus.TOO_MANY_REQUESTS,
         )
@@ -100,16 +128,16 @@ def complaint(
     return Refused(reason, detail=detail)
 
 
-def _hopeless(
-    status: int, words: str, endpoint: str, model: str, where: str
+def _fatal_reason(
+    status: int, words: str, endpoint: str, model: str, source: str
 ) -> str | None:
-    """Why no call at all would be answered, if that is so."""
-    if status in _KEY:
+    """Why every call would be refused, if that is so."""
+    if status in _KEY_REFUSED:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
     if status == HTTPStatus.NOT_FOUND and "model" in words:
         return f"{endpoint} does not know model {model!r}; check its name"
-    if status in _NOWHERE or status < HTTPStatus.BAD_REQUEST:
-        return nobody_there(endpoint, _name(status), where)
+    if status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
+        return wrong_address(endpoint, _name(status), source)
     return None
 
 
@@ -121,33 +149,33 @@ def _no_credit(status: int, body: object, sent: str) -> bool:
     return (
         status in _QUOTA
         and "rate_limit" not in code
-        and _any(_QUOTA_WORDS, _own(message_of(body), sent))
+        and _any(_QUOTA_WORDS, _without_quotes(error_message(body), sent))
     )
 
 
-def nobody_there(endpoint: str, answer: str, where: str = ADDRESS) -> str:
-    """What to do about a server that is there, but not for prompts."""
+def wrong_address(endpoint: str, answer: str, source: str = ADDRESS) -> str:
+    """What to do about a server that responds, but does not take prompts."""
     return (
-        f"nothing takes prompts at {endpoint} ({answer}); check {where}, which "
-        "mostly ends in /v1"
+        f"nothing takes prompts at {endpoint} ({answer}); check {source}, which "
+        "usually ends in /v1"
     )
 
 
-def unsupported(
+def unsupported_parameter(
     status: int, body: object, optional: Iterable[str], sent: str = ""
 ) -> str | None:
-    """Which of the optional parts of a request the server does not know, if any.
+    """Which of the optional parts of a request the server does not take, if any.
 
     Example:
-        >>> unsupported(400, {"message": "'json_schema' is unknown"},
-        ...             ["response_format", "temperature"])
+        >>> unsupported_parameter(400, {"message": "'json_schema' is unknown"},
+        ...                       ["response_format", "temperature"])
         'response_format'
-        >>> unsupported(400, {"message": "flagged: what temperature is right"},
-        ...             ["temperature"], sent="What temperature is right for bread?")
+        >>> unsupported_parameter(400, {"message": "flagged: what temperature is it"},
+        ...                       ["temperature"], sent="What temperature is it?")
     """
     if status not in (400, 404, 415, 422, 500, 501):
         return None
-    words = _own(message_of(body), sent)
+    words = _without_quotes(error_message(body), sent)
     if _any(_LENGTH_WORDS, words):
         return None
     param = re.split(r"[.\[]", _field(body, "param"))[0].lower()
@@ -159,9 +187,24 @@ def unsupported(
     return next((name for name in names if _names(name, f"{words} {param}")), None)
 
 
+def is_bare(status: int, body: object) -> bool:
+    """Whether an error says nothing but that the request is bad.
+
+    Example:
+        >>> is_bare(400, b""), is_bare(400, {"message": "no such seed"})
+        (True, False)
+    """
+    words = _WORD.findall(error_message(body).lower())
+    return status in (400, 415, 422) and _BARE_WORDS.issuperset(words)
+
+
 def _names(name: str, words: str) -> bool:
     if name == "response_format":
         return _any(_SCHEMA_WORDS, words)
+    if name == SYSTEM_ROLE:
+        return _SYSTEM_WORDS.search(words) is not None
+    if name == STREAM_ONLY:
+        return _STREAM_WORDS.search(words) is not None
     # As a word of its own: a parameter may be called n.
     return re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
 
@@ -170,28 +213,29 @@ def too_long(status: int, body: object, sent: str = "") -> bool:
     """Whether the prompt, with room for the reply, exceeds what the model can read."""
     return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
         HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
-        and _any(_LENGTH_WORDS, _own(message_of(body), sent))
+        and _any(_LENGTH_WORDS, _without_quotes(error_message(body), sent))
     )
 
 
-def _own(said: str, sent: str) -> str:
-    """What a server says in its own words, without those that it quotes.
+def _without_quotes(message: str, sent: str) -> str:
+    """A server's message in lower case, without the words that it quotes.
 
     Example:
-        >>> _own("Flagged: the SEED of rye", "Mix the seed of rye.")
+        >>> _without_quotes("Flagged: the SEED of rye", "Mix the seed of rye.")
         'flagged: '
     """
-    said, sent = (_ESCAPED_BREAK.sub(" ", text.lower()) for text in (said, sent))
-    ours = _WORD.findall(sent)
-    runs = {tuple(ours[n : n + _RUN]) for n in range(len(ours) - _RUN + 1)}
-    words = list(_WORD.finditer(said))
-    parts, rest = [], 0
-    for n in range(len(words) - _RUN + 1):
-        run = words[n : n + _RUN]
-        if tuple(word.group() for word in run) in runs:
-            parts.append(said[rest : run[0].start()])
-            rest = run[-1].end()
-    return "".join([*parts, said[rest:]])
+    message = _ESCAPED_BREAK.sub(" ", message.lower())
+    sent_words = _WORD.findall(_ESCAPED_BREAK.sub(" ", sent.lower()))
+    starts = range(len(sent_words) - _QUOTE_WORDS + 1)
+    quotes = {tuple(sent_words[n : n + _QUOTE_WORDS]) for n in starts}
+    words = list(_WORD.finditer(message))
+    parts, end = [], 0
+    for n in range(len(words) - _QUOTE_WORDS + 1):
+        run = words[n : n + _QUOTE_WORDS]
+        if tuple(word.group() for word in run) in quotes:
+            parts.append(message[end : run[0].start()])
+            end = run[-1].end()
+    return "".join([*parts, message[end:]])
 
 
 def cut_off(tokens: int, when: str = "") -> str:
@@ -199,42 +243,51 @@ def cut_off(tokens: int, when: str = "") -> str:
 
     Example:
         >>> cut_off(4096)
-        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and asks \
-all anew'
+        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and pays \
+again only for what was cut off'
     """
     at = f" at {tokens:,} tokens" if tokens else ""
     return (
-        f"the reply was cut off{at}{when}; --max-tokens allows more, and asks all anew"
+        f"the reply was cut off{at}{when}; --max-tokens allows more, and pays again "
+        "only for what was cut off"
     )
 
 
 def read_error(content: bytes) -> object:
-    """What came with a complaint: its fields, or else its text."""
+    """The body of an error: its fields, or else its text."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
         return content
+    if isinstance(body, list) and body:
+        body = body[0]
     inner = body.get("error") if isinstance(body, Mapping) else None
     return inner if isinstance(inner, Mapping | str) else body
 
 
-def message_of(body: object) -> str:
-    """What a server said, wherever it put it."""
+def error_message(body: object) -> str:
+    """The message in the body of an error, in whichever field it is."""
     if isinstance(body, bytes):
         body = body.decode("utf-8", "replace")
-    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
-        body = body["error"]
-    if isinstance(body, Mapping):
-        parts = (_field(body, "message"), _field(body, "code"), _field(body, "detail"))
-        body = " ".join(part for part in parts if part)
-    words = body[:_LONGEST_MESSAGE].split() if isinstance(body, str) else []
-    text = " ".join(words)
+    text = " ".join(" ".join(_texts(body))[:_MAX_MESSAGE].split())
     # A web page is no help to anyone.
     return "" if text.startswith("<") else text
 
 
+def _texts(body: object, depth: int = 0) -> Iterator[str]:
+    """The texts of a body, of its message fields only where it has fields."""
+    if isinstance(body, str):
+        yield body
+    elif depth < _MAX_DEPTH and isinstance(body, list):
+        for part in body:
+            yield from _texts(part, depth + 1)
+    elif depth < _MAX_DEPTH and isinstance(body, Mapping):
+        for name in _MESSAGE_FIELDS:
+            yield from _texts(body.get(name), depth + 1)
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as the server asks for in any of three ways.
+    """Seconds to wait, in any of the three ways a server may ask for it.
 
     Example:
         >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"})

@@ -1,4 +1,4 @@
-"""How a hearing is run: how fast, how long, for how much, and where it is kept."""
+"""Settings of a run: its speed, its limits, and where replies are kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from karat.llm.progress import Progress
 __all__ = ["JOURNAL", "Settings"]
 
 JOURNAL = Path(".karat") / "journal.sqlite"
-"""Where replies are kept unless told otherwise."""
+"""The default file for replies."""
 
-_NEEDED: Final = {
+_REQUIRED: Final = {
     "concurrency",
     "max_attempts",
     "patience",
     "first_wait",
     "longest_wait",
 }
-_LEAST: Final = {
+_MINIMA: Final = {
     **dict.fromkeys(("concurrency", "max_attempts", "patience"), 1),
     **dict.fromkeys(("max_calls", "max_failures", "reply_tokens"), 0),
 }
@@ -31,29 +31,32 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How many calls are made, how fast and for how much, and what is kept of them.
+    """How many calls are made, how fast and at what cost, and what is kept of them.
+
+    A run that reaches a limit stops, and the same run continues from there.
 
     Attributes:
         concurrency: calls under way at once.
         requests_per_minute: calls that may start in a minute; None for no limit.
         timeout: seconds after which a call is given up and tried again.
         max_attempts: how often one prompt is tried before it counts as failed.
-        max_calls: stop, to be continued, before more calls than this are made.
-        max_cost: stop, to be continued, before more than this is spent.
-        prices: what tokens cost, as `Prices` or as in "0.15,0.6" per million sent and
-            received; without them there is no cost.
-        reply_tokens: expected length of a reply, for costs ahead.
-        max_failures: stop, to be continued, when more rows than this have failed.
+        max_calls: the most calls to make.
+        max_cost: the most to spend; needs prices.
+        prices: what a million tokens sent and received cost, as `Prices` or as in
+            "0.15,0.6".
+        reply_tokens: the expected length of a reply, to estimate costs (default: 256).
+        max_failures: the most rows that may fail.
         offline: make no call; a reply the journal does not hold is an error.
-        retry_errors: ask again what was refused or answered uselessly last time.
-        journal: where replies are kept; None for nowhere.
-        no_text: keep no prompt, and quote none in reasons. Prompts are then kept as
-            hashes only; replies are kept, since they are what was paid for.
+        retry_errors: ask again what was refused or had no valid reply last time.
+        journal: the file for replies; None keeps none.
+        no_text: store hashes in place of prompts, and quote none in reasons. Replies
+            are stored.
         progress: called whenever a row is done.
         first_wait: seconds before the second attempt; they double from there.
         longest_wait: the most seconds between two attempts.
-        budget: what several hearings may take together; None for one's own.
-        patience: different prompts in a row that must fail to call the endpoint down.
+        budget: shared by several runs; None for one of its own.
+        patience: how many different prompts in a row must fail before the endpoint is
+            taken for down.
 
     Example:
         >>> Settings(concurrency=0)
@@ -85,19 +88,19 @@ class Settings:
             object.__setattr__(self, "journal", Path(self.journal))
         if self.prices is not None:
             object.__setattr__(self, "prices", Prices.read(self.prices))
-        for name, least in _LEAST.items():
-            self._check(name, Integral, f"{least} or more", float(least))
+        for name, minimum in _MINIMA.items():
+            self._check(name, Integral, f"{minimum} or more", float(minimum))
         for name in ("max_cost", "first_wait", "longest_wait"):
             self._check(name, Real, "0 or more", 0.0)
         for name in ("timeout", "requests_per_minute"):
             self._check(name, Real, "more than 0", ulp(0.0))
         if self.max_cost is not None and self.prices is None:
-            raise UsageError("a limit on the cost needs prices: what do tokens cost?")
+            raise UsageError("max_cost needs prices: what a million tokens cost")
 
-    def _check(self, name: str, kind: type, wanted: str, least: float) -> None:
+    def _check(self, name: str, kind: type, must_be: str, minimum: float) -> None:
         value = getattr(self, name)
-        if value is None and name not in _NEEDED:
+        if value is None and name not in _REQUIRED:
             return
         number = isinstance(value, kind) and not isinstance(value, bool)
-        if not number or not least <= value < inf:
-            raise ParameterError("settings", name, wanted, value)
+        if not number or not minimum <= value < inf:
+            raise ParameterError("settings", name, must_be, value)

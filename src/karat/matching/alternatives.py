@@ -33,14 +33,8 @@ class Items:
 
     def locate(self, run: Run, labels: Labels, policies: Policies) -> Located:
         """Find the labelled documents; each row says which item it satisfies."""
-        # Numbered instead of graded, every row tells which label it belongs to.
-        number = iter(range(len(self.of_label)))
-        numbered = {
-            query: {document: next(number) + 1.0 for document in row}
-            for query, row in labels.items()
-        }
-        located = run.locate(numbered, judged=True, policies=policies)
-        item = self.of_label[located.grade.astype(np.int64) - 1]
+        located = run.locate(labels, judged=True, policies=policies)
+        item = self.of_label[located.item]
         return replace(located, grade=self.grade[item], item=item, distinct=False)
 
 

@@ -1,6 +1,5 @@
 """Matchers that ask whether two things are equal: ids, or texts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import eq
@@ -10,14 +9,13 @@ import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.data.sessions import roll_up, roll_up_labels, session_of, source_of
 from karat.errors import DataError, ParameterError
-from karat.matching.alternatives import items_of
 from karat.matching.labels import STRANGE_IDS, match_labels
-from karat.matching.layout import first_ranks_of
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.matcher import Matcher
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
 
@@ -63,11 +61,11 @@ class Id(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Look up the gold's ids in the run."""
-        run, labels = self._keys(run, gold, policies)
-        return match_labels(
-            run,
+        compared, labels = self._keys(run, gold, policies)
+        matches = match_labels(
+            compared,
             labels,
             judged=judged,
             policies=policies,
@@ -75,34 +73,8 @@ class Id(Matcher):
             hint=_HINTS.get(self.level, STRANGE_IDS),
             groups=gold.groups,
         )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each gold id, or the first of a group of them, was first found."""
-        if gold.groups:
-            forced = replace(policies, force=True)
-            hits = self.match(run, gold, judged=True, policies=forced).hits
-            return first_ranks_of(hits, items_of(_in_order(gold), gold.groups).names)
-        run, labels = self._keys(run, gold, policies)
-        # Numbered instead of graded, every row tells which label it belongs to.
-        numbered = {
-            query: {key: number + 1.0 for number, key in enumerate(row)}
-            for query, row in labels.items()
-        }
-        located = run.locate(numbered, judged=True, policies=policies)
-        ranks: list[dict[str, int | None]] = [dict.fromkeys(r) for r in labels.values()]
-        keys = [list(row) for row in labels.values()]
-        for query, number, rank in zip(
-            located.query.tolist(),
-            located.grade.tolist(),
-            located.rank.tolist(),
-            strict=True,
-        ):
-            key = keys[query][int(number) - 1]
-            ranks[query][key] = min(rank, ranks[query][key] or rank)
-        retrieved = np.maximum(located.retrieved, 0).tolist()
-        return [FirstRanks(*pair) for pair in zip(ranks, retrieved, strict=True)]
+        # Of sessions, every turn but the first would seem to be a duplicate.
+        return matches if compared is run else replace(matches, run_notices=None)
 
     def _keys(self, run: Run, gold: Gold, policies: Policies) -> tuple[Run, Labels]:
         """The run and the labels, both by what is compared."""

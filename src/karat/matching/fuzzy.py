@@ -1,21 +1,50 @@
-"""The matcher by string similarity, computed by RapidFuzz on all cores."""
+"""The matcher by string similarity, computed by RapidFuzz on all cores.
 
+RapidFuzz's partial_ratio compares the shorter text, of length m, with every window of
+that length in the longer one and with the shorter windows at its two ends, and takes
+the best ratio 2 L / (m + w), where L is the length of the longest common subsequence
+and w the window's. That costs milliseconds for texts of 500 characters, and most pairs
+have nothing in common. Whether a threshold t is reached takes far less, exactly:
+
+- A text that lies in the other scores 1.
+- A ratio of t needs L >= t m / (2 - t), also within any section that holds the window.
+  Sections of 2 m characters, m apart, hold every window.
+- Moving a window by d characters changes L by d at most, and making it smaller never
+  adds to L, so one window that misses t rules out many others.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from functools import cache
+from itertools import islice
+from math import ceil
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Bools
+from karat.data.arrays import Bools, Floats
 from karat.errors import ParameterError
 from karat.matching.pairwise import TextMatcher
-from karat.matching.partial import reach_partially
-from karat.matching.rapid import SLACK, compare
 
 __all__ = ["Fuzzy"]
+
+# RapidFuzz keeps cutoffs in single precision, which would lose scores that equal the
+# threshold: it has to cut a little below, and what reaches it is decided here.
+_SLACK: Final = 1e-5
 
 # Below this threshold the common subsequence rules out pairs sooner than Levenshtein's
 # own cutoff; above it the cutoff is the quicker.
 _BOUND_HELPS: Final = 0.65
+
+# Up to a machine word RapidFuzz is quick by itself.
+_WORD: Final = 64
+# Beyond this length, counting characters is worth it before comparing them.
+_HUGE: Final = 1 << 14
+_BLOCK: Final = 1 << 15
+
+Enough = Callable[[Any], Any]
+"""Whether similarities, one or an array of them, are enough."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +90,7 @@ class Fuzzy(TextMatcher):
             return self._reach(golds, documents)
         # What an alignment keeps is a common subsequence, and never the longer one.
         possible = compare("subsequence", golds, documents, self.threshold)
-        rows: Bools = possible >= self.threshold - SLACK
+        rows: Bools = possible >= self.threshold - _SLACK
         left = np.flatnonzero(rows).tolist()
         rows[left] = self._reach([golds[i] for i in left], [documents[i] for i in left])
         return rows
@@ -75,3 +104,163 @@ class Fuzzy(TextMatcher):
         if self.strict:
             return similarity > self.threshold
         return similarity >= self.threshold
+
+
+@cache
+def _scorers() -> dict[str, tuple[Callable[..., float], int]]:
+    """Scorers, each with the score it gives to equal texts."""
+    from rapidfuzz import fuzz  # noqa: PLC0415  slow to import
+    from rapidfuzz.distance import (  # noqa: PLC0415
+        Hamming,
+        Jaro,
+        JaroWinkler,
+        LCSseq,
+        Levenshtein,
+    )
+
+    return {
+        "levenshtein": (Levenshtein.normalized_similarity, 1),
+        "hamming": (Hamming.normalized_similarity, 1),
+        # In [0, 1] as they are; normalised again, batches and loops differ in a bit.
+        "jaro": (Jaro.similarity, 1),
+        "jaro_winkler": (JaroWinkler.similarity, 1),
+        "token_set": (fuzz.token_set_ratio, 100),
+        "partial": (fuzz.partial_ratio, 100),
+        "ratio": (fuzz.ratio, 100),
+        "subsequence": (LCSseq.normalized_similarity, 1),
+        "subsequence_length": (LCSseq.similarity, 1),
+    }
+
+
+def scorer(name: str) -> Callable[..., float]:
+    """The function that scores one pair of texts."""
+    return _scorers()[name][0]
+
+
+def compare(
+    name: str, golds: Sequence[str], documents: Sequence[str], threshold: float = 0.0
+) -> Floats:
+    """The similarity of each pair, in [0, 1]; 0 where it is below the threshold.
+
+    Example:
+        >>> compare("levenshtein", ["day", "day"], ["days", "week"], 0.5).tolist()
+        [0.75, 0.0]
+    """
+    from rapidfuzz import process  # noqa: PLC0415  slow to import
+
+    function, top = _scorers()[name]
+    scores: Floats = process.cpdist(
+        golds,
+        documents,
+        scorer=function,
+        score_cutoff=max(0.0, (threshold - _SLACK) * top),
+        dtype=np.float64,
+        workers=-1,
+    )
+    return scores / top
+
+
+class _Pair(NamedTuple):
+    """A row with the shorter text and the longer one, or a section of it."""
+
+    row: int
+    needle: str
+    hay: str
+
+
+def reach_partially(
+    golds: list[str], documents: list[str], threshold: float, enough: Enough
+) -> Bools:
+    """Whether the partial_ratio of each pair is enough.
+
+    Args:
+        golds: one text of each pair.
+        documents: the other one.
+        threshold: the similarity, in [0, 1], below which nothing is enough.
+        enough: whether a similarity is enough.
+
+    Example:
+        >>> reach_partially(["big fox"], ["a big fox!"], 0.9, lambda s: s >= 0.9)
+        array([ True])
+    """
+    rows = np.zeros(len(golds), np.bool_)
+    short: list[int] = []
+    long: list[_Pair] = []
+    for row, (gold, text) in enumerate(zip(golds, documents, strict=True)):
+        needle, hay = (gold, text) if len(gold) <= len(text) else (text, gold)
+        if needle and needle in hay:
+            rows[row] = enough(1.0)
+        elif len(needle) <= _WORD:
+            short.append(row)
+        else:
+            long.append(_Pair(row, needle, hay))
+    if short:
+        pairs = [golds[row] for row in short], [documents[row] for row in short]
+        rows[short] = enough(compare("partial", *pairs, threshold))
+    possible = _possible(long, threshold)
+    for row, needle, hay in long:
+        if row in possible:
+            rows[row] = _reaches(needle, hay, threshold, enough)
+    return rows
+
+
+def _possible(pairs: Iterable[_Pair], threshold: float) -> set[int]:
+    """Rows whose common subsequences leave the threshold within reach."""
+    share = threshold / (2 - threshold)
+    sections = (s for pair in pairs for s in _sections(pair, share))
+    found: set[int] = set()
+    while block := list(islice(sections, _BLOCK)):
+        rows, needles, hays = zip(*block, strict=True)
+        common = compare("subsequence_length", needles, hays)
+        least = np.fromiter(map(len, needles), np.float64) * share - _SLACK
+        found.update(np.array(rows)[common >= least].tolist())
+    return found
+
+
+def _sections(pair: _Pair, share: float) -> Iterator[_Pair]:
+    """Parts of the longer text that together hold every window."""
+    row, needle, hay = pair
+    size = len(needle)
+    if size > _HUGE:
+        same = Counter(needle) & Counter(hay)
+        if same.total() < size * share - _SLACK:
+            return
+    if len(hay) <= 2 * size:
+        yield pair
+        return
+    for start in range(0, len(hay) - size, size):
+        yield _Pair(row, needle, hay[start : start + 2 * size])
+
+
+def _reaches(needle: str, hay: str, threshold: float, enough: Enough) -> bool:
+    """Whether any window is enough."""
+    score = scorer("ratio")
+    size, last = len(needle), len(hay) - len(needle)
+    start = 0
+    while start <= last:
+        ratio = score(needle, hay[start : start + size]) / 100
+        if enough(ratio):
+            return True
+        start += max(1, ceil((threshold - ratio) * size - _SLACK))
+    if _end_reaches(needle, hay, threshold, enough):
+        return True
+    # Of two texts of one length, each is the shorter one.
+    return not last and _end_reaches(hay, needle, threshold, enough)
+
+
+def _end_reaches(needle: str, hay: str, threshold: float, enough: Enough) -> bool:
+    """Whether a window at either end, shorter than the needle, is enough."""
+    score = scorer("ratio")
+    size = len(needle)
+    # Where no similarity is asked for, strictly more than none still is.
+    least = max(threshold, _SLACK)
+    for at_start in (True, False):
+        window = size - 1
+        while window > 0:
+            end = hay[:window] if at_start else hay[-window:]
+            ratio = score(needle, end) / 100
+            if enough(ratio):
+                return True
+            lacking = (least - ratio) * (size + window)
+            window -= max(1, ceil(lacking / least - _SLACK))
+    return False

@@ -1,13 +1,16 @@
 """Labels looked up in a run by id: what most evaluations come down to."""
 
+from dataclasses import replace
+from itertools import chain
+
 from karat.data.arrays import Floats, Ints
 from karat.data.gold import Gold
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import MismatchError
 from karat.matching.alternatives import Groups, items_of
 from karat.matching.layout import examples, lay_out
-from karat.matching.matcher import Matched
 
 __all__ = ["STRANGE_IDS", "match_labels"]
 
@@ -25,7 +28,7 @@ def match_labels(
     grades: tuple[Ints, Floats] | None = None,
     hint: str = STRANGE_IDS,
     groups: Groups | None = None,
-) -> Matched:
+) -> Matches:
     """Look up labels in a run and lay the rows out as hits.
 
     Args:
@@ -44,15 +47,17 @@ def match_labels(
     if groups:
         items = items_of(labels, groups)
         count, grade = items.count, items.grade
+        names = [name for row in items.names for name in row]
         located = items.locate(run, labels, policies)
     else:
+        names = [*chain.from_iterable(labels.values())]
         located = run.locate(labels, judged=judged, policies=policies)
-    matched = lay_out(
-        run, labels, located, (count, grade), judged=judged, policies=policies
+    matches = lay_out(
+        run, labels, located, names, (count, grade), judged=judged, policies=policies
     )
-    if not len(matched.hits.query) and not policies.force:
+    if not len(matches.hits.query) and not policies.force:
         _refuse_no_common_id(run, labels, hint)
-    return matched
+    return replace(matches, notices=(), run_notices=matches.notices)
 
 
 def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:

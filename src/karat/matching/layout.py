@@ -1,35 +1,37 @@
 """From located rows to hits, for every matcher; and the refusals on the way."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.hits import Hits
+from karat.data.matches import Matches
 from karat.data.narrowing import narrow
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
 from karat.errors import MismatchError
-from karat.matching.matcher import FirstRanks, Matched
 
-__all__ = ["examples", "first_ranks_of", "lay_out"]
+__all__ = ["examples", "lay_out"]
 
 
 def lay_out(
     run: Run,
     queries: Iterable[str],
     located: Located,
+    items: Sequence[str],
     gold: tuple[Ints, Floats],
     *,
     judged: bool,
     policies: Policies,
-) -> Matched:
+) -> Matches:
     """Hits from rows, with the narrowing the policies ask for.
 
     Args:
         run: what was retrieved, to name it in a message.
         queries: ids of the queries that the rows count.
         located: the rows.
+        items: the names of all gold items, query after query.
         gold: number of gold items of each query, and the grades of all of them.
         judged: whether rows of judged non-relevant items are among the rows.
         policies: how much of each ranking is read.
@@ -57,24 +59,7 @@ def lay_out(
         distinct=located.distinct,
         judged=judged,
     )
-    return Matched(hits, missing, located.extra, located.notices)
-
-
-def first_ranks_of(hits: Hits, names: Iterable[Iterable[str]]) -> list[FirstRanks]:
-    """Where each gold item was first found, by name.
-
-    Args:
-        hits: rows that say which item they match, judged non-relevant ones included.
-        names: the names of each query's items, in the order of the gold.
-    """
-    assert hits.item is not None  # noqa: S101
-    first: Ints = np.zeros(len(hits.gold_grade), np.int64)
-    first[hits.item[hits.first]] = hits.rank[hits.first]
-    found = iter(first.tolist())
-    return [
-        FirstRanks({name: next(found) or None for name in row}, retrieved)
-        for row, retrieved in zip(names, hits.retrieved.tolist(), strict=True)
-    ]
+    return Matches(hits, items, missing, located.extra, located.notices)
 
 
 def examples(ids: Iterable[str]) -> str:

@@ -1,17 +1,18 @@
 """Texts against texts: every gold text of a query beside every retrieved one."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
-from karat.matching.layout import first_ranks_of, lay_out
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.layout import lay_out
+from karat.matching.matcher import Matcher
 from karat.matching.texts import Ranking, Rankings, Wanted, wanted_items
 
 __all__ = ["TextMatcher"]
@@ -43,7 +44,7 @@ class TextMatcher(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Compare the texts of every query of the gold."""
         queries = gold.queries
         items = self._wanted(gold, queries)
@@ -77,19 +78,13 @@ class TextMatcher(Matcher):
             retrieved=retrieved,
             extra=extra,
             item=item_of,
-            notices=rankings.notices(wanted=len(grade), found=len(rank) > 0),
+            notices=rankings.notices(),
         )
+        names = [item.name for row in items for item in row]
+        graded = (count, grade)
         return lay_out(
-            run, queries, located, (count, grade), judged=judged, policies=policies
+            run, queries, located, names, graded, judged=judged, policies=policies
         )
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each gold item was first found."""
-        hits = self.match(run, gold, judged=True, policies=policies).hits
-        rows = self._wanted(gold, gold.queries)
-        return first_ranks_of(hits, ([item.name for item in row] for row in rows))
 
     def _wanted(self, gold: Gold, queries: Iterable[str]) -> list[list[Wanted]]:
         kind = self.reads[0]

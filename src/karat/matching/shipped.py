@@ -8,11 +8,10 @@ from karat.data.parameters import build
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, parse
 from karat.errors import DataError, ParameterError, SpellingError, UsageError
-from karat.matching.chunk import Chunk
-from karat.matching.contains import Contains
 from karat.matching.coverage.matcher import Span
 from karat.matching.equality import Exact, Id, Normalized
 from karat.matching.fuzzy import Fuzzy
+from karat.matching.literal import Chunk, Contains
 from karat.matching.matcher import Matcher
 
 __all__ = [
@@ -65,7 +64,7 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     if spelling.name == JUDGED:
         raise UsageError(
             "claims need a judge, and no language model was named: "
-            "judge=karat.judging.Claims(client) in Python, or "
+            "judge=karat.extend.Claims(client) in Python, or "
             "karat evaluate FILE -m context_recall@5 --model NAME"
         )
     return build(MATCHERS[spelling.name], spelling, "matcher")

@@ -187,32 +187,21 @@ class Rankings:
                 hint=hint,
             )
 
-    def notices(self, *, wanted: int, found: bool) -> tuple[Notice, ...]:
-        """What the user should know of the rankings.
-
-        Args:
-            wanted: number of gold items.
-            found: whether any text satisfied any of them.
-        """
-        notices = []
-        if self.retold:
-            other = "the id of another with another text and"
-            rule = "nothing; duplicates='keep' reads them all"
-            notices.append(
-                Notice(
-                    "retold",
-                    sum(self.retold.values()),
-                    f"documents repeat {other} earn {rule}",
-                    note_examples(self.retold),
-                    f"document repeats {other} earns {rule}",
-                )
-            )
-        if wanted and not found:
-            text = f"gold items, and {self.matcher} found none of them in the whole run"
-            one = f"gold item, and {self.matcher} did not find it in the whole run"
-            kind = f"unmatched by {self.matcher}"
-            notices.append(Notice(kind, wanted, text, one=one))
-        return tuple(notices)
+    def notices(self) -> tuple[Notice, ...]:
+        """What the user should know of the rankings."""
+        if not self.retold:
+            return ()
+        other = "the id of another with another text and"
+        rule = "nothing; duplicates='keep' reads them all"
+        return (
+            Notice(
+                "retold",
+                sum(self.retold.values()),
+                f"documents repeat {other} earn {rule}",
+                note_examples(self.retold),
+                f"document repeats {other} earns {rule}",
+            ),
+        )
 
 
 def _identity(document: Document) -> object:

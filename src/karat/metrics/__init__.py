@@ -1,106 +1,80 @@
 """Metrics: one formula each, over hits.
 
-To add one: a frozen dataclass in a module of this room, and its name in `SHIPPED`.
+To add one: a frozen dataclass in the module of its family, and its row in `SHIPPED`.
 """
+
+import re
+from collections.abc import Iterable
+from typing import Any
 
 from karat.catalogue import Catalogue, plain
 from karat.data.parameters import build
-from karat.data.spelling import Spelling, parse
+from karat.data.spelling import Cutoff, Spelling, Value, parse
 from karat.errors import UnknownNameError, UsageError
 from karat.metrics.aliases import NAMES, canonical
-from karat.metrics.counts import (
-    NumNonrelJudgedRet,
-    NumRel,
-    NumRelRet,
-    NumRet,
-    Utility,
-)
-from karat.metrics.coverage import (
-    IOU,
-    CharPrecision,
-    Complete,
-    Coverage,
-    RecallAtBudget,
-)
-from karat.metrics.first_found import ReciprocalRank
-from karat.metrics.found_items import (
-    F1,
-    Containment,
-    ContextRecall,
-    Hit,
-    Precision,
-    Recall,
-    RecallAll,
-    RecallCapped,
-)
-from karat.metrics.interpolated import InterpolatedAverage, InterpolatedPrecision
-from karat.metrics.judged_lists import BPref, InferredAP, Judged, Unjudged
 from karat.metrics.metric import Metric
-from karat.metrics.r_based import RNDCG, BinaryG, G, NDCGRel, RPrecision
-from karat.metrics.ranked_gain import NDCG, AveragePrecision, ContextPrecision, NDCGAny
-from karat.metrics.sets import (
-    SetAP,
-    SetF,
-    SetPrecision,
-    SetRecall,
-    SetRelativePrecision,
-)
-from karat.metrics.user_models import (
-    ExpectedReciprocalRank,
-    RankBiasedPrecision,
-    RankBiasedResidual,
-)
 
-__all__ = ["METRICS", "SHIPPED", "Metric", "read_metric", "read_spelling"]
+__all__ = [
+    "METRICS",
+    "SHIPPED",
+    "Metric",
+    "make_metric",
+    "read_metric",
+    "read_spelling",
+    "split_metrics",
+]
 
-SHIPPED: tuple[type[Metric], ...] = (
-    Hit,
-    Recall,
-    RecallAll,
-    RecallCapped,
-    Precision,
-    F1,
-    Containment,
-    Coverage,
-    Complete,
-    CharPrecision,
-    IOU,
-    RecallAtBudget,
-    ReciprocalRank,
-    AveragePrecision,
-    NDCG,
-    NDCGAny,
-    ContextPrecision,
-    ContextRecall,
-    RPrecision,
-    BPref,
-    InferredAP,
-    InterpolatedPrecision,
-    InterpolatedAverage,
-    Judged,
-    Unjudged,
-    RankBiasedPrecision,
-    RankBiasedResidual,
-    ExpectedReciprocalRank,
-    RNDCG,
-    NDCGRel,
-    G,
-    BinaryG,
-    SetPrecision,
-    SetRecall,
-    SetAP,
-    SetF,
-    SetRelativePrecision,
-    Utility,
-    NumRet,
-    NumRel,
-    NumRelRet,
-    NumNonrelJudgedRet,
-)
+SHIPPED: dict[str, str] = {
+    "hit": "karat.metrics.precision_recall:Hit",
+    "recall": "karat.metrics.precision_recall:Recall",
+    "recall_all": "karat.metrics.precision_recall:RecallAll",
+    "recall_capped": "karat.metrics.precision_recall:RecallCapped",
+    "precision": "karat.metrics.precision_recall:Precision",
+    "f1": "karat.metrics.precision_recall:F1",
+    "containment": "karat.metrics.precision_recall:Containment",
+    "coverage": "karat.metrics.coverage:Coverage",
+    "complete": "karat.metrics.coverage:Complete",
+    "char_precision": "karat.metrics.coverage:CharPrecision",
+    "iou": "karat.metrics.coverage:IOU",
+    "recall_at_budget": "karat.metrics.coverage:RecallAtBudget",
+    "rr": "karat.metrics.ranking:ReciprocalRank",
+    "ap": "karat.metrics.ranking:AveragePrecision",
+    "ndcg": "karat.metrics.ranking:NDCG",
+    "ndcg_any": "karat.metrics.ranking:NDCGAny",
+    "context_precision": "karat.metrics.ranking:ContextPrecision",
+    "context_recall": "karat.metrics.precision_recall:ContextRecall",
+    "r_precision": "karat.metrics.recall_points:RPrecision",
+    "bpref": "karat.metrics.incomplete_judgements:BPref",
+    "infap": "karat.metrics.incomplete_judgements:InferredAP",
+    "iprec": "karat.metrics.recall_points:InterpolatedPrecision",
+    "iprec_avg": "karat.metrics.recall_points:InterpolatedAverage",
+    "judged": "karat.metrics.incomplete_judgements:Judged",
+    "unjudged": "karat.metrics.incomplete_judgements:Unjudged",
+    "rbp": "karat.metrics.user_models:RankBiasedPrecision",
+    "rbp_resid": "karat.metrics.user_models:RankBiasedResidual",
+    "err": "karat.metrics.user_models:ExpectedReciprocalRank",
+    "rndcg": "karat.metrics.recall_points:RNDCG",
+    "ndcg_rel": "karat.metrics.recall_points:NDCGRel",
+    "g": "karat.metrics.recall_points:G",
+    "bing": "karat.metrics.recall_points:BinaryG",
+    "set_precision": "karat.metrics.sets:SetPrecision",
+    "set_recall": "karat.metrics.sets:SetRecall",
+    "set_ap": "karat.metrics.sets:SetAP",
+    "set_f": "karat.metrics.sets:SetF",
+    "set_relative_precision": "karat.metrics.sets:SetRelativePrecision",
+    "utility": "karat.metrics.sets:Utility",
+    "num_ret": "karat.metrics.sets:NumRet",
+    "num_rel": "karat.metrics.sets:NumRel",
+    "num_rel_ret": "karat.metrics.sets:NumRelRet",
+    "num_nonrel_judged_ret": "karat.metrics.sets:NumNonrelJudgedRet",
+}
+"""Name and home of every metric; a family is imported when one of it is asked for."""
 
-METRICS: Catalogue[type[Metric]] = Catalogue(
-    "metric", {metric.name: metric for metric in SHIPPED}, group="karat.metrics"
-)
+METRICS: Catalogue[type[Metric]] = Catalogue("metric", SHIPPED, group="karat.metrics")
+
+# A comma between metrics, not one inside parentheses or brackets.
+_BETWEEN = re.compile(r",(?![^(\[]*[)\]])")
+_CUTOFF = re.compile(r"(.*[@._])[0-9]+")
 
 
 def read_spelling(text: str) -> Spelling:
@@ -112,13 +86,68 @@ def read_metric(text: str | Spelling) -> Metric:
     """The metric a spelling names, in karat's own or another tool's words.
 
     Example:
-        >>> read_metric("ndcg_cut_10") == read_metric("nDCG@10") == NDCG(10)
+        >>> read_metric("ndcg_cut_10") == read_metric("nDCG@10")
         True
     """
     spelling = read_spelling(str(text))
     if spelling.name not in METRICS:
         raise _unknown(plain(spelling.name))
     return build(METRICS[spelling.name], spelling, METRICS.kind)
+
+
+def make_metric(name: str, /, k: Cutoff = None, **parameters: Value | None) -> Metric:
+    """The metric of this name with these parameters; None stands for the default.
+
+    Example:
+        >>> str(make_metric("recall", k=5, threshold=2))
+        'recall(threshold=2)@5'
+    """
+    given = tuple((key, v) for key, v in parameters.items() if v is not None)
+    return build(METRICS[name], Spelling(name, given, None, k), METRICS.kind)
+
+
+def split_metrics(metrics: Any) -> tuple[str | Metric, ...]:
+    """What a caller asks for, one by one, spelled or as instances.
+
+    A text may hold several, joined by commas; a number alone is another cutoff of the
+    metric before it. An object of another tool is taken by the way it prints itself.
+
+    Raises:
+        UsageError: something that is no metric.
+
+    Example:
+        >>> split_metrics(["P@5,10", "rr, ndcg(gain=exp)@10"])
+        ('P@5', 'P@10', 'rr', 'ndcg(gain=exp)@10')
+    """
+    if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
+        metrics = (metrics,)
+    asked: list[str | Metric] = []
+    for metric in metrics:
+        if not isinstance(metric, str):
+            asked.append(metric if isinstance(metric, Metric) else _foreign(metric))
+        elif "," in metric:
+            asked += _split(metric)
+        else:
+            asked.append(metric)
+    return tuple(asked)
+
+
+def _split(text: str) -> list[str]:
+    found: list[str] = []
+    for part in filter(None, map(str.strip, _BETWEEN.split(text))):
+        again = _CUTOFF.fullmatch(found[-1]) if found and part.isdecimal() else None
+        found.append(f"{again[1]}{part}" if again else part)
+    return found
+
+
+def _foreign(measure: object) -> str:
+    try:
+        return str(read_metric(str(measure)))
+    except UsageError:
+        raise UsageError(
+            "a metric must be a spelling such as 'ndcg@10' or an instance, got "
+            f"{type(measure).__name__} {str(measure)[:60]!r}"
+        ) from None
 
 
 def _unknown(name: str) -> UsageError:

@@ -116,7 +116,20 @@ class Complete(CutoffMetric):
 
 
 @dataclass(frozen=True)
-class CharPrecision(CutoffMetric):
+class _TextInTopK(CutoffMetric):
+    """A metric of all text in the top k, where documents may overlap."""
+
+    matcher: ClassVar[str | None] = "span"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"overlap": ("merged", "counted")}
+
+    overlap: str = "merged"
+
+    def counted(self, hits: Hits) -> Characters:
+        """The characters of the top k, overlaps as the parameter says."""
+        return counted(self, hits, merged=self.overlap == "merged")
+
+
+class CharPrecision(_TextInTopK):
     """The share of the text in the top k that is gold.
 
     Text that several documents share is read once; `overlap=counted` charges it each
@@ -129,24 +142,19 @@ class CharPrecision(CutoffMetric):
 
     name: ClassVar[str] = "char_precision"
     formula: ClassVar[str] = "gold characters in the top k / characters in the top k"
-    matcher: ClassVar[str | None] = "span"
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"overlap": ("merged", "counted")}
-
-    overlap: str = "merged"
 
     def score(self, hits: Hits) -> Floats:
         """Covered over read."""
-        covered, gold, read = counted(self, hits, merged=self.overlap == "merged")
+        covered, gold, read = self.counted(hits)
         return _share(covered, read, gold > 0)
 
     def workings(self, hits: Hits) -> str:
         """Covered / read."""
-        covered, _, read = counted(self, hits, merged=self.overlap == "merged")
+        covered, _, read = self.counted(hits)
         return f"{covered[0]:.0f} characters covered / {read[0]:.0f} retrieved"
 
 
-@dataclass(frozen=True)
-class IOU(CutoffMetric):
+class IOU(_TextInTopK):
     """How well the text in the top k and the gold coincide: common over all text.
 
     Text that several documents share is read once; `overlap=counted` charges it each
@@ -158,19 +166,15 @@ class IOU(CutoffMetric):
 
     name: ClassVar[str] = "iou"
     formula: ClassVar[str] = "gold characters in the top k / (read + gold not covered)"
-    matcher: ClassVar[str | None] = "span"
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"overlap": ("merged", "counted")}
-
-    overlap: str = "merged"
 
     def score(self, hits: Hits) -> Floats:
         """Intersection over union."""
-        covered, gold, read = counted(self, hits, merged=self.overlap == "merged")
+        covered, gold, read = self.counted(hits)
         return _share(covered, np.maximum(read, covered) + gold - covered, gold > 0)
 
     def workings(self, hits: Hits) -> str:
         """Common / (read + missing)."""
-        covered, gold, read = counted(self, hits, merged=self.overlap == "merged")
+        covered, gold, read = self.counted(hits)
         return (
             f"{covered[0]:.0f} characters covered / ({read[0]:.0f} retrieved + "
             f"{gold[0] - covered[0]:.0f} not covered)"

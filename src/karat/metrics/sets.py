@@ -1,4 +1,4 @@
-"""Metrics that take what was retrieved as a set and ignore its order."""
+"""Metrics that take what was retrieved as a set and ignore its order; and counts."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,10 +8,22 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, count_by, ratio
 from karat.data.hits import Hits
 from karat.errors import ParameterError
-from karat.metrics.found_items import Precision, Recall
-from karat.metrics.metric import Metric
+from karat.metrics.incomplete_judgements import is_nonrelevant
+from karat.metrics.metric import BinaryMetric, Metric
+from karat.metrics.precision_recall import Precision, Recall
 
-__all__ = ["SetAP", "SetF", "SetPrecision", "SetRecall", "SetRelativePrecision"]
+__all__ = [
+    "NumNonrelJudgedRet",
+    "NumRel",
+    "NumRelRet",
+    "NumRet",
+    "SetAP",
+    "SetF",
+    "SetPrecision",
+    "SetRecall",
+    "SetRelativePrecision",
+    "Utility",
+]
 
 
 def _found(hits: Hits, threshold: float | None) -> tuple[Ints, Ints]:
@@ -26,7 +38,27 @@ def _zero_if_empty(score: Floats, relevant: Ints) -> Floats:
 
 
 @dataclass(frozen=True)
-class SetPrecision(Metric):
+class _SetMetric(Metric):
+    """A metric of all that was retrieved; what is relevant is its only parameter."""
+
+    threshold: float | None = None
+
+
+class _Uncut(_SetMetric):
+    """A metric of the top k, over all that was retrieved."""
+
+    of_top_k: ClassVar[type[BinaryMetric]]
+
+    def score(self, hits: Hits) -> Floats:
+        """The metric without cutoff."""
+        return self.of_top_k(None, self.threshold).score(hits)
+
+    def workings(self, hits: Hits) -> str:
+        """Its arithmetic."""
+        return self.of_top_k(None, self.threshold).workings(hits)
+
+
+class SetPrecision(_Uncut):
     """The share of all retrieved documents that is relevant.
 
     0 where nothing was retrieved. Undefined for a query in which nothing is judged.
@@ -34,20 +66,10 @@ class SetPrecision(Metric):
 
     name: ClassVar[str] = "set_precision"
     formula: ClassVar[str] = "matched positions / retrieved"
-
-    threshold: float | None = None
-
-    def score(self, hits: Hits) -> Floats:
-        """Precision without cutoff."""
-        return Precision(None, self.threshold).score(hits)
-
-    def workings(self, hits: Hits) -> str:
-        """Matched / retrieved."""
-        return Precision(None, self.threshold).workings(hits)
+    of_top_k: ClassVar[type[BinaryMetric]] = Precision
 
 
-@dataclass(frozen=True)
-class SetRecall(Metric):
+class SetRecall(_Uncut):
     """The share of the relevant items found anywhere in what was retrieved.
 
     Undefined for a query without relevant gold.
@@ -55,20 +77,10 @@ class SetRecall(Metric):
 
     name: ClassVar[str] = "set_recall"
     formula: ClassVar[str] = "found / R"
-
-    threshold: float | None = None
-
-    def score(self, hits: Hits) -> Floats:
-        """Recall without cutoff."""
-        return Recall(None, self.threshold).score(hits)
-
-    def workings(self, hits: Hits) -> str:
-        """Found / R."""
-        return Recall(None, self.threshold).workings(hits)
+    of_top_k: ClassVar[type[BinaryMetric]] = Recall
 
 
-@dataclass(frozen=True)
-class SetAP(Metric):
+class SetAP(_SetMetric):
     """Precision times recall of all that was retrieved.
 
     Undefined for a query without relevant gold.
@@ -76,8 +88,6 @@ class SetAP(Metric):
 
     name: ClassVar[str] = "set_ap"
     formula: ClassVar[str] = "found * matched positions / (retrieved * R)"
-
-    threshold: float | None = None
 
     def score(self, hits: Hits) -> Floats:
         """One division, as trec_eval does it."""
@@ -134,8 +144,7 @@ class SetF(Metric):
         )
 
 
-@dataclass(frozen=True)
-class SetRelativePrecision(Metric):
+class SetRelativePrecision(_SetMetric):
     """Precision of all that was retrieved, over the best a set of its size could have.
 
     Undefined for a query without relevant gold.
@@ -143,8 +152,6 @@ class SetRelativePrecision(Metric):
 
     name: ClassVar[str] = "set_relative_precision"
     formula: ClassVar[str] = "found / min(R, retrieved)"
-
-    threshold: float | None = None
 
     def score(self, hits: Hits) -> Floats:
         """Found over what could be found."""
@@ -159,3 +166,97 @@ class SetRelativePrecision(Metric):
         items, relevant = _found(hits, self.threshold)
         room = int(hits.retrieved[0])
         return f"{min(items[0], room)} found / min({relevant[0]}, {room})"
+
+
+class NumRet(Metric):
+    """How many documents were retrieved."""
+
+    name: ClassVar[str] = "num_ret"
+    formula: ClassVar[str] = "retrieved"
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def score(self, hits: Hits) -> Floats:
+        """Retrieved."""
+        return hits.retrieved.astype(np.float64)
+
+
+class NumRel(_SetMetric):
+    """How many relevant items there are to find."""
+
+    name: ClassVar[str] = "num_rel"
+    formula: ClassVar[str] = "R"
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def score(self, hits: Hits) -> Floats:
+        """R."""
+        return hits.credits(self.threshold).relevant.astype(np.float64)
+
+
+class NumRelRet(_SetMetric):
+    """How many relevant items were found."""
+
+    name: ClassVar[str] = "num_rel_ret"
+    formula: ClassVar[str] = "found"
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def score(self, hits: Hits) -> Floats:
+        """Found."""
+        found = hits.credits(self.threshold).query
+        return count_by(found, hits.size).astype(np.float64)
+
+
+class NumNonrelJudgedRet(_SetMetric):
+    """How many documents were retrieved that someone judged not relevant."""
+
+    name: ClassVar[str] = "num_nonrel_judged_ret"
+    formula: ClassVar[str] = "retrieved and judged non-relevant"
+    reads_judged: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def score(self, hits: Hits) -> Floats:
+        """Rejected."""
+        rows = is_nonrelevant(hits.grade, self.threshold) & hits.first
+        return count_by(hits.query[rows], hits.size).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Utility(Metric):
+    """What the retrieved set is worth, paying for each cell of the contingency table.
+
+    Attributes:
+        found: worth of a relevant document that was retrieved.
+        noise: worth of another document that was retrieved.
+        missed: worth of a relevant document that was not retrieved.
+        rest: worth of another document that was not retrieved.
+        collection: how many documents there are in all; needed for `rest` only.
+    """
+
+    name: ClassVar[str] = "utility"
+    formula: ClassVar[str] = "found * a + noise * b + missed * c + rest * d"
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+
+    found: float = 1.0
+    noise: float = -1.0
+    missed: float = 0.0
+    rest: float = 0.0
+    collection: int = 0
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("found", "noise", "missed", "rest"):
+            if not np.isfinite(getattr(self, name)):
+                value = getattr(self, name)
+                raise ParameterError(self.name, name, "a finite number", value)
+
+    def score(self, hits: Hits) -> Floats:
+        """The weighted sum."""
+        relevant = NumRel(self.threshold).score(hits)
+        found = NumRelRet(self.threshold).score(hits)
+        rest = self.collection + found - hits.retrieved - relevant
+        return (
+            self.found * found
+            + self.noise * (hits.retrieved - found)
+            + self.missed * (relevant - found)
+            + self.rest * rest
+        )

@@ -10,10 +10,10 @@ from karat.data.queries import Dataset
 from karat.data.runs import Notice
 from karat.errors import DataError
 from karat.reading.columnar.trec_lines import QRELS, RUN, checked_lines
-from karat.reading.format import Role
-from karat.reading.loading import load_with_notes, sniff
+from karat.reading.doors import load
+from karat.reading.format import choose_format
 from karat.reading.problems import Notes
-from karat.reading.streams import open_binary
+from karat.reading.streams import Role, open_binary
 
 __all__ = ["Checked", "validate"]
 
@@ -44,6 +44,7 @@ def validate(
     role: Role | None = None,
     *,
     mapping: Mapping[str, str] | None = None,
+    optional: frozenset[str] = frozenset(),
     format: str | None = None,
     limit: int = LIMIT,
 ) -> Checked:
@@ -53,13 +54,19 @@ def validate(
         source: a path, or `-` for standard input.
         role: what the file is meant to be.
         mapping: our field name -> the file's, where the inference should not decide.
-        format: the name of the format, where sniffing should not decide.
+        optional: our names in the mapping that may be about another file only.
+        format: the name of the format, where the extension should not decide.
         limit: how many problems are collected.
     """
     notes = Notes(keep=limit)
     try:
-        loaded = load_with_notes(
-            source, notes, role=role, mapping=mapping, format=format
+        loaded = load(
+            source,
+            role=role,
+            mapping=mapping,
+            format=format,
+            optional=optional,
+            notes=notes,
         )
         _read_through(loaded)
     except DataError as error:
@@ -89,7 +96,7 @@ def _lines_checked(
         # A pipe cannot be read twice.
         return Checked((first,))
     with open_binary(path) as stream:
-        name = format or sniff(stream.read(_HEAD), path).name
+        name = format or choose_format(stream.read(_HEAD), path).name
     more = False
     if name in _LAYOUTS:
         try:

@@ -1,107 +1,86 @@
-"""What a format is: it recognises its files, reads them, writes what it can hold."""
+"""What a format is, which formats there are, and which of them a file is in.
 
+A file's extension chooses among the formats that claim it. The first bytes decide only
+between formats that claim the same extension, or where none claims it.
+"""
+
+import io
+import os
 from abc import ABC
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, cast
 
+from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Run
-from karat.errors import FormatError, MissingFieldError
+from karat.errors import DataError, FormatError, ParameterError, UsageError
+from karat.reading.decoding import foreign_kind
+from karat.reading.meaning.layouts import (
+    Layout,
+    lay_out_gold,
+    lay_out_run,
+    lay_out_samples,
+)
+from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.problems import Notes
-from karat.reading.streams import STDIN, open_binary
+from karat.reading.streams import STDIN, Role, Source, open_binary
 
-__all__ = ["Format", "Role", "Source"]
+__all__ = [
+    "FORMATS",
+    "LOOSE",
+    "SHIPPED",
+    "Format",
+    "choose_format",
+    "get_format",
+    "name_format",
+    "open_source",
+]
 
-Role: TypeAlias = Literal["run", "gold", "samples", "queries"]
-"""What a file is taken for, where its contents could be either."""
+LOOSE = (".txt", ".run", ".trec", ".qrels", ".qrel")
+"""Endings that say what a text file holds, if anything, but not in which syntax."""
 
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """An input as a format sees it: where it lies, and what the user said of it.
-
-    Attributes:
-        path: as the user wrote it; messages show it.
-        role: what the file is taken for, if the user said.
-        mapping: our field name -> the input's field name, where the user said.
-        notes: where problems and notices go.
-        replay: the bytes from the start, when the path cannot be opened twice.
-    """
-
-    path: str
-    role: Role | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    notes: Notes = field(default_factory=Notes)
-    replay: BinaryIO | None = None
-
-    @property
-    def name(self) -> str:
-        """How reports call what is read from here."""
-        if self.path == STDIN:
-            return "stdin"
-        return Path(self.path).name or Path(self.path).resolve().name
-
-    def apart(self) -> "Source":
-        """The same input for one of its parts, which keeps its notices to itself."""
-        return replace(self, notes=Notes())
-
-    def open(self) -> BinaryIO:
-        """The bytes from the start, decompressed. Only once for a pipe."""
-        return open_binary(self.path) if self.replay is None else self.replay
-
-    def read(self, most: int = -1) -> bytes:
-        """All bytes, or so many of them."""
-        with self.open() as stream:
-            return stream.read(most)
-
-    def error(
-        self,
-        problem: str,
-        *,
-        line: int | None = None,
-        query: object = None,
-        hint: str | None = None,
-    ) -> FormatError:
-        """A problem of this input, with its place."""
-        return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
-
-    def mistaken(self, what: str) -> FormatError:
-        """An input that is something else than what was asked for."""
-        asked = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
-        wanted = asked.get(self.role or "", "something else was")
-        return self.error(f"{what}, but {wanted} asked for: swapped files?")
-
-    def lacks(self, field: str, problem: str) -> MissingFieldError:
-        """A field that the user named and this input does not have."""
-        return MissingFieldError(problem, field, path=self.path)
+_PACKED = (".gz", ".zst", ".zstd", ".bz2")
+_HEAD = 1 << 16
+_ROLES = ("run", "gold", "samples", "queries")
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 class Format(ABC):
-    """One way to write runs, gold or samples down.
+    """One way to write runs, gold, samples or a corpus down.
 
-    A subclass overrides what it can do; everything else says that it cannot.
+    A format that turns bytes into records and back overrides `records` and `write`;
+    what records mean is the same for all. One with a meaning of its own, such as
+    TREC's, overrides `read` and `write_run` or `write_gold`.
 
     Attributes:
         name: how `--format` calls it.
         extensions: file endings it is known by, lower case, with the dot.
+        shares: endings of other formats in which it is met, if the content says so.
         binary: whether its files are not text.
+        layout: what `write` takes: `nested`, one value; `records`, one for each query;
+            `rows`, a header and rows. None if it cannot be written, or not like this.
         holds_sources: whether it says who labelled a document, if it has no samples.
     """
 
     name: str
     extensions: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
     binary: bool = False
+    layout: Layout | None = None
     holds_sources: bool = False
 
     @property
     def holds(self) -> frozenset[str]:
         """What can be written in it: run, gold, samples with both."""
+        if self.layout is not None:
+            return frozenset({"run", "gold", "samples"})
         return frozenset(
             role
-            for role in ("run", "gold", "samples")
+            for role in ("run", "gold")
             if getattr(type(self), f"write_{role}")
             is not getattr(Format, f"write_{role}")
         )
@@ -121,25 +100,208 @@ class Format(ABC):
         del folder
         return False
 
+    def records(self, source: Source) -> Any:
+        """What the input says: an iterator of (line, record), or one nested value."""
+        wanted = "texts of documents" if source.role == "corpus" else "records"
+        raise source.error(f"is in the format {self.name}, which holds no {wanted}")
+
     def read(self, source: Source) -> Dataset:
-        """What the input holds."""
-        raise source.error(f"{self.name} can be written, but not read")
+        """What the input means: a run, gold, or both."""
+        return interpret(self.records(source), source, self.name)
 
     def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
         """The input split into one part per value of a column, such as the system."""
-        raise source.error(f"{self.name} has no column {column!r} to split by")
+        if type(self).records is Format.records:
+            raise source.error(f"{self.name} has no column {column!r} to split by")
+        return interpret_by(self.records(source), column, source, self.name)
 
-    def write_run(self, run: Run, stream: BinaryIO) -> None:  # noqa: ARG002
+    def write(self, value: Any, stream: BinaryIO) -> None:  # noqa: ARG002
+        """Write what is laid out as `layout` says."""
+        raise self.cannot_hold("what was read")
+
+    def write_run(self, run: Run, stream: BinaryIO) -> None:
         """Write the rankings, and the texts if the format has room for them."""
-        raise self._cannot_hold("a run")
+        if self.layout is None:
+            raise self.cannot_hold("a run")
+        self.write(lay_out_run(run, self.layout), stream)
 
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:  # noqa: ARG002
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """Write the gold."""
-        raise self._cannot_hold("gold")
+        if self.layout is None:
+            raise self.cannot_hold("gold")
+        self.write(lay_out_gold(gold, self.layout), stream)
 
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:  # noqa: ARG002
+    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
         """Write run, gold and what is known of the queries, together."""
-        raise self._cannot_hold("run and gold in one file")
+        if self.layout is None:
+            raise self.cannot_hold("run and gold in one file")
+        self.write(lay_out_samples(loaded, self.layout), stream)
 
-    def _cannot_hold(self, what: str) -> FormatError:
+    def cannot_hold(self, what: str) -> FormatError:
+        """What this format has no room for."""
         return FormatError(f"{self.name} cannot hold {what}")
+
+
+SHIPPED = {
+    "parquet": "karat.reading.syntax.parquet:PARQUET",
+    "jsonl": "karat.reading.syntax.json_text:JSON_LINES",
+    "json": "karat.reading.syntax.json_text:JSON",
+    "trec_run": "karat.reading.syntax.trec:RUNS",
+    "trec_qrels": "karat.reading.syntax.trec:QRELS",
+    "tsv": "karat.reading.syntax.delimited:TSV",
+    "csv": "karat.reading.syntax.delimited:CSV",
+    "yaml": "karat.reading.syntax.yaml_text:YAML",
+    "beir": "karat.reading.syntax.beir:BEIR",
+}
+"""The formats karat ships, in the order in which a file is held against them."""
+
+FORMATS: Catalogue[Format] = Catalogue("format", SHIPPED, "karat.formats")
+
+
+def get_format(name: str) -> Format:
+    """A format by its name; a plug-in may also name the class."""
+    found: Any = FORMATS[name]
+    return cast("Format", found() if isinstance(found, type) else found)
+
+
+def choose_format(head: bytes, path: str) -> Format:
+    """The format of a file, by its extension and its first bytes.
+
+    Example:
+        >>> choose_format(b'{"q1": ["d1", "d2"]}', "run").name
+        'json'
+    """
+    name = Path(path).name.lower()
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    shipped = [get_format(known) for known in SHIPPED]
+    # Binary formats first: what none of them knows is told apart before any text is.
+    binary = next((f for f in shipped if f.binary and f.sniff(head, name)), None)
+    if binary is not None:
+        return binary
+    found = _claiming(shipped, head, name)
+    if Path(name).suffix and (found is None or not found.sniff(head, name)):
+        # Only now: to ask all installed packages takes longer than to read most files.
+        found = _claiming(_plugins(), head, name) or found
+    if found is None or not found.binary:
+        _refuse_foreign(head, path)
+    if found is None:
+        known = chain(shipped, _plugins())
+        found = next((f for f in known if f.sniff(head, name)), None)
+    if found is not None:
+        return found
+    line = head.strip().partition(b"\n")[0][:60].decode("utf-8", "replace")
+    raise FormatError(
+        f"cannot tell what it is; it starts with {line!r}",
+        path=path,
+        hint=f"--format names one of {', '.join(FORMATS)}",
+    )
+
+
+def _plugins() -> Iterator[Format]:
+    return (get_format(name) for name in FORMATS if name not in SHIPPED)
+
+
+def _claiming(formats: Iterable[Format], head: bytes, name: str) -> Format | None:
+    """Of those that claim the extension, the first that knows the content."""
+    known = [f for f in formats if _owns(f, name) or name.endswith(f.shares)]
+    by_content = (f for f in known if f.sniff(head, name))
+    return next(by_content, None) or next((f for f in known if _owns(f, name)), None)
+
+
+def _owns(format: Format, name: str) -> bool:
+    return name.endswith(format.extensions)
+
+
+def _refuse_foreign(head: bytes, path: str) -> None:
+    kind = foreign_kind(head)
+    if kind is not None:
+        raise FormatError(f"looks like {kind}", path=path)
+    if not head.strip(_BLANK):
+        raise FormatError("is empty: there is nothing to read", path=path)
+
+
+def _folder_format(path: str) -> Format:
+    """The format that a folder is laid out in."""
+    for known in map(get_format, FORMATS):
+        if known.sniff_folder(Path(path)):
+            return known
+    raise FormatError(
+        "is a folder that holds no data set karat knows",
+        path=path,
+        hint="a BEIR folder has qrels/test.tsv, a Parquet folder *.parquet files",
+    )
+
+
+def open_source(
+    source: str | os.PathLike[str],
+    notes: Notes,
+    role: Role | None,
+    mapping: Mapping[str, str] | None,
+    format: str | None,
+    optional: frozenset[str] = frozenset(),
+) -> tuple[Format, Source]:
+    """The format of an input and the input itself, ready to be read."""
+    if role not in {None, "corpus", *_ROLES}:
+        raise ParameterError("load", "role", f"one of {', '.join(_ROLES)}", role)
+    path = os.fspath(source)
+    if not path:
+        raise FormatError("the path is empty", hint="- is standard input")
+    where = Source(path, role, dict(mapping or {}), notes, optional=optional)
+    named = None if format is None else get_format(format)
+    if path != STDIN and Path(path).is_dir():
+        return named or _folder_format(path), where
+    once = path == STDIN or not Path(path).is_file()
+    stream = open_binary(path)
+    try:
+        head = _read_head(stream)
+        found = named or choose_format(head, path)
+    except DataError:
+        stream.close()
+        raise
+    if once:
+        # What cannot be opened twice is read on from behind its head.
+        again = io.BufferedReader(_Again(head, stream))
+        return found, replace(where, replay=cast("BinaryIO", again))
+    stream.close()
+    return found, where
+
+
+def _read_head(stream: BinaryIO) -> bytes:
+    head = b""
+    while len(head) < _HEAD and (more := stream.read(_HEAD - len(head))):
+        head += more
+    return head
+
+
+class _Again(io.RawIOBase):
+    """A stream whose first bytes have been read already, from the start."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head = memoryview(head)
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)] or self._stream.read(len(buffer))
+        self._head = self._head[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def name_format(path: str | None) -> Format:
+    """The format that the ending of a path means, for writing."""
+    name = (path or "").lower().removesuffix(".gz")
+    for known in map(get_format, FORMATS):
+        if known.extensions and _owns(known, name):
+            return known
+    raise UsageError(
+        f"cannot tell the format to write from {path!r}; "
+        f"name one of {', '.join(FORMATS)}"
+    )

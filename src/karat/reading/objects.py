@@ -6,27 +6,28 @@ is left to the loaders that read anything.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from math import isfinite
 from numbers import Real
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from karat.data.gold import Gold
-from karat.data.identity import as_id
+from karat.data.memory_runs import RankedRun, ScoredRun, as_id
 from karat.data.queries import Dataset
-from karat.data.rankings import RankedRun, ScoredRun
 from karat.data.runs import Notice
-from karat.errors import DataError
+from karat.data.tables import counted
+from karat.errors import DataError, MismatchError
+from karat.reading.meaning.values import COERCED, COERCED_ONE
 
-__all__ = ["PLAIN", "plain_gold", "plain_run"]
+__all__ = ["check_places", "plain_gold", "plain_run", "with_lists"]
 
-PLAIN = "plain"
-"""The format of runs and gold that were read here."""
-
+_FORMAT = "plain"
+_SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
 _SAMPLE = 256
 
@@ -45,7 +46,7 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
             return None
         rankings, notices = _coerce(rankings, scored=scored)
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
-    return Dataset(run, format=PLAIN, notices=notices)
+    return Dataset(run, format=_FORMAT, notices=notices)
 
 
 def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
@@ -65,7 +66,58 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
     gold = Gold(labels, name=name)
     _check_grades(gold)
-    return Dataset(gold=gold, format=PLAIN, notices=notices)
+    return Dataset(gold=gold, format=_FORMAT, notices=notices)
+
+
+def check_places(run: tuple[Any, Dataset], gold: tuple[Any, Dataset]) -> None:
+    """Lists without ids go together by position: they must be equally long.
+
+    Args:
+        run: what the caller handed over, and what was taken in.
+        gold: the same of the gold.
+    """
+    if not (_by_position(*run) and _by_position(*gold)):
+        return
+    assert run[1].run is not None  # noqa: S101
+    assert gold[1].gold is not None  # noqa: S101
+    retrieved, wanted = len(run[1].run.queries()), len(gold[1].gold.queries)
+    if retrieved != wanted:
+        raise MismatchError(
+            "run and gold have no query ids and go together by position, but the run "
+            f"has {counted(retrieved, 'query')} and the gold {wanted}",
+            hint="an empty list stands for a query without documents",
+        )
+
+
+def _by_position(source: Any, loaded: Dataset) -> bool:
+    if any(notice.kind == "numbered" for notice in loaded.notices):
+        return True
+    return not isinstance(source, Mapping) and loaded.format == _FORMAT
+
+
+def with_lists(value: Any, levels: int = 2) -> Any:
+    """The same with generators and arrays as lists, on the first levels.
+
+    Example:
+        >>> with_lists({"q1": (name for name in ["d2", "d1"])})
+        {'q1': ['d2', 'd1']}
+    """
+    if _is_unlisted(type(value)) and not hasattr(value, "read"):
+        value = value.tolist() if hasattr(value, "tolist") else list(value)
+    if not levels or not isinstance(value, Mapping | list | tuple):
+        return value
+    old = value.values() if isinstance(value, Mapping) else value
+    kinds = {*map(type, old)}
+    if kinds <= _SCALARS or (levels == 1 and not any(map(_is_unlisted, kinds))):
+        return value
+    new = [with_lists(entry, levels - 1) for entry in old]
+    if all(map(is_, old, new)):
+        return value
+    return dict(zip(value, new, strict=True)) if isinstance(value, Mapping) else new
+
+
+def _is_unlisted(kind: type) -> bool:
+    return issubclass(kind, Iterator) or hasattr(kind, "tolist")
 
 
 def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
@@ -106,8 +158,8 @@ def _are_ids(*ids: Iterable[Any]) -> bool:
 def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     """Every document id, or the first and last of some rankings where there are many.
 
-    Looking at each of a million ids would cost more than scoring them; a system writes
-    its ids in one way, and `notices` counts the numbers that hide among text.
+    Looking at each of a million ids would cost more than scoring them, and a system
+    writes its ids in one way.
     """
     rows = rankings.values()
     if len(rows) * len(next(iter(rows))) <= _MANY:
@@ -139,9 +191,7 @@ def _coerce(
                 raise DataError("a document occurs as number and as text", query=name)
         else:
             plain[name] = ids
-    text = "ids that are numbers were read as text"
-    one = "id that is a number was read as text"
-    return plain, (Notice("coerced", count, text, tuple(examples), one),)
+    return plain, (Notice("coerced", count, COERCED, tuple(examples), COERCED_ONE),)
 
 
 def _check_grades(gold: Gold) -> None:

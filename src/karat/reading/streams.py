@@ -1,22 +1,105 @@
-"""Opening input: files and standard input, decompressed if their first bytes say so."""
+"""Inputs: files and standard input, decompressed if their first bytes say so."""
 
 import bz2
 import io
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, cast
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
-from karat.errors import FormatError, MissingExtraError
+from karat.errors import FormatError, MissingExtraError, MissingFieldError
+from karat.reading.problems import Notes
 
-__all__ = ["BLOCK", "STDIN", "blocks", "open_binary", "path_of"]
+__all__ = ["BLOCK", "STDIN", "Role", "Source", "blocks", "open_binary", "path_of"]
 
 STDIN = "-"
 BLOCK = 1 << 20
 _PIECE = 1 << 18
+
+Role: TypeAlias = Literal["run", "gold", "samples", "queries", "corpus"]
+"""What a file is taken for, where its contents could be either."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An input as a format sees it: where it lies, and what the user said of it.
+
+    Attributes:
+        path: as the user wrote it; messages show it.
+        role: what the file is taken for, if the user said.
+        mapping: our field name -> the input's field name, where the user said.
+        notes: where problems and notices go.
+        replay: the bytes from the start, when the path cannot be opened twice.
+        optional: our names in the mapping that may be about another input only.
+    """
+
+    path: str
+    role: Role | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+    replay: BinaryIO | None = None
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """How reports call what is read from here."""
+        if self.path == STDIN:
+            return "stdin"
+        return Path(self.path).name or Path(self.path).resolve().name
+
+    def mapping_for(self, names: Iterable[str]) -> dict[str, str]:
+        """The mapping for a table or record with these fields.
+
+        A field that may be another input's is left to the inference where it is not
+        there.
+        """
+        there = {*names}
+        return {
+            ours: theirs
+            for ours, theirs in self.mapping.items()
+            if ours not in self.optional
+            or theirs in there
+            or theirs.partition(".")[0] in there
+        }
+
+    def apart(self) -> "Source":
+        """The same input for one of its parts, which keeps its notices to itself."""
+        return replace(self, notes=Notes())
+
+    def open(self) -> BinaryIO:
+        """The bytes from the start, decompressed. Only once for a pipe."""
+        return open_binary(self.path) if self.replay is None else self.replay
+
+    def read(self, most: int = -1) -> bytes:
+        """All bytes, or so many of them."""
+        with self.open() as stream:
+            return stream.read(most)
+
+    def error(
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        query: object = None,
+        hint: str | None = None,
+    ) -> FormatError:
+        """A problem of this input, with its place."""
+        return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
+
+    def mistaken(self, what: str) -> FormatError:
+        """An input that is something else than what was asked for."""
+        asked = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
+        wanted = asked.get(self.role or "", "something else was")
+        return self.error(f"{what}, but {wanted} asked for: swapped files?")
+
+    def lacks(self, field: str, problem: str) -> MissingFieldError:
+        """A field that the user named and this input does not have."""
+        return MissingFieldError(problem, field, path=self.path)
 
 
 def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:

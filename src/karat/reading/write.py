@@ -12,11 +12,11 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
-from karat.errors import FormatError, UsageError
-from karat.reading.format import Format, Role
-from karat.reading.shipped import FORMATS
+from karat.errors import FormatError
+from karat.reading.format import Format, get_format, name_format
+from karat.reading.streams import Role
 
-__all__ = ["format_named", "write"]
+__all__ = ["write"]
 
 
 def write(
@@ -37,7 +37,7 @@ def write(
         What the format had no room for.
     """
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else None
-    chosen = FORMATS[format] if format is not None else format_named(path)
+    chosen = get_format(format) if format is not None else name_format(path)
     part = _part(loaded, role)
     data = io.BytesIO()
     try:
@@ -55,18 +55,6 @@ def write(
     else:
         target.write(data.getvalue())
     return notices
-
-
-def format_named(path: str | None) -> Format:
-    """The format that the ending of a path means."""
-    name = (path or "").lower().removesuffix(".gz")
-    for known in FORMATS.values():
-        if known.extensions and name.endswith(known.extensions):
-            return known
-    raise UsageError(
-        f"cannot tell the format to write from {path!r}; "
-        f"name one of {', '.join(FORMATS)}"
-    )
 
 
 def _part(loaded: Dataset, role: Role | None) -> Dataset:

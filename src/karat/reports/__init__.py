@@ -8,16 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from karat.catalogue import Catalogue
-from karat.data.evaluations import Evaluation
 from karat.data.tables import Table
 from karat.reports.files import as_csv, as_json, as_jsonl, as_markdown, as_text
-from karat.reports.leaderboard import leaderboard
-from karat.reports.slices import by_tag, slices, tagged
+from karat.results.leaderboard import Leaderboard
 
-__all__ = ["REPORTS", "SHIPPED", "Report", "by_tag", "leaderboard", "slices", "tagged"]
+__all__ = ["REPORTS", "SHIPPED", "Report"]
 
-Report: TypeAlias = Callable[[Sequence[Evaluation], Sequence[Table]], str]
-"""From evaluations, and the tables a person is shown of them, to the text of a file."""
+Report: TypeAlias = Callable[[Leaderboard, Sequence[Table]], str]
+"""From a leaderboard, and the tables a person is shown of it, to the text of a file."""
 
 SHIPPED: dict[str, Report] = {
     "json": as_json,

@@ -5,10 +5,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from karat.data.evaluations import Evaluation
 from karat.data.tables import Table
 from karat.reading.syntax.delimited import write_rows
-from karat.reports.leaderboard import WIDTH
+from karat.results.leaderboard import WIDTH, Leaderboard
 
 __all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]
 
@@ -18,29 +17,25 @@ _STATUSES = ("failed", "missing", "undefined")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def as_json(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
+def as_json(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
     """Everything about one run, or a list for several; `karat.load` reads it back."""
     del tables
-    if len(evaluations) == 1:
-        return evaluations[0].to_json() + "\n"
-    everything = [evaluation.to_dict() for evaluation in evaluations]
-    return json.dumps(everything, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return board.to_json() + "\n"
 
 
-def as_jsonl(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
+def as_jsonl(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
     """A line per run and query; null is an undefined score."""
     del tables
     lines = (
-        json.dumps(row, ensure_ascii=False, allow_nan=False)
-        for row in _rows(evaluations)
+        json.dumps(row, ensure_ascii=False, allow_nan=False) for row in _rows(board)
     )
     return "".join(f"{line}\n" for line in lines)
 
 
-def as_csv(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> str:
+def as_csv(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
     """A row per run and query; an empty cell is an undefined score."""
     del tables
-    rows = _rows(evaluations)
+    rows = _rows(board)
     text = io.StringIO()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     cells = ([_cell(row.get(name)) for name in columns] for row in rows)
@@ -48,23 +43,23 @@ def as_csv(evaluations: Sequence[Evaluation], tables: Sequence[Table] = ()) -> s
     return text.getvalue()
 
 
-def as_markdown(evaluations: Sequence[Evaluation], tables: Sequence[Table]) -> str:
+def as_markdown(board: Leaderboard, tables: Sequence[Table]) -> str:
     """The tables, for a pull request or a README."""
-    del evaluations
+    del board
     return "\n\n".join(table.as_markdown() for table in tables) + "\n"
 
 
-def as_text(evaluations: Sequence[Evaluation], tables: Sequence[Table]) -> str:
+def as_text(board: Leaderboard, tables: Sequence[Table]) -> str:
     """The tables in plain characters."""
-    del evaluations
+    del board
     return "\n\n".join(table.as_text(WIDTH) for table in tables) + "\n"
 
 
-def _rows(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+def _rows(board: Leaderboard) -> list[dict[str, Any]]:
     """A row per run and query: what it asks, whether all went well, and the scores."""
-    asks = any(fact.text for e in evaluations for fact in e.facts.values())
+    asks = any(fact.text for e in board.values() for fact in e.facts.values())
     rows = []
-    for evaluation in evaluations:
+    for evaluation in board.values():
         for place, row in enumerate(evaluation.per_query):
             fact = evaluation.facts.get(row["query"])
             said = {evaluation.status(metric, place) for metric in evaluation}

@@ -1,4 +1,4 @@
-"""A bar for long work, on a terminal only, and gone when the work is done."""
+"""A progress bar for long work: on a terminal only, and removed at the end."""
 
 import os
 import sys
@@ -6,17 +6,16 @@ from collections.abc import Iterable, Iterator
 from threading import Timer
 from typing import TypeVar
 
-__all__ = ["Bar", "has_room", "track"]
+__all__ = ["Bar", "can_show_bar", "track"]
 
 T = TypeVar("T")
-_PATIENCE = 0.7
-"""Seconds after which work is long."""
+_SHOW_AFTER_SECONDS = 0.7
 _NARROW = 100
-_NARROWEST = 80
+_VERY_NARROW = 80
 
 
-def has_room() -> bool:
-    """Whether a bar can be shown: stderr is a terminal that can move its cursor."""
+def can_show_bar() -> bool:
+    """Whether stderr is a terminal that can move its cursor."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -27,7 +26,7 @@ def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
         >>> list(track(["a.run", "b.run"], 2, "scoring"))
         ['a.run', 'b.run']
     """
-    if not has_room():
+    if not can_show_bar():
         yield from items
         return
     bar = Bar(doing, total)
@@ -40,7 +39,7 @@ def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
 
 
 class Bar:
-    """Shows how far work has come, once it takes long; leaves no trace when closed."""
+    """Shows how far work has come, once it takes long; closing removes it."""
 
     def __init__(self, doing: str, total: int) -> None:
         # Only a terminal pays for importing rich.
@@ -56,31 +55,31 @@ class Bar:
         from rich.table import Column  # noqa: PLC0415
 
         console = Console(stderr=True)
-        narrow = console.width < _NARROWEST
+        narrow = console.width < _VERY_NARROW
         width = 4 if narrow else 10 if console.width < _NARROW else 20
         clock = () if narrow else (TimeElapsedColumn(),)
         counted = (BarColumn(width), MofNCompleteColumn()) if total > 1 else ()
-        # What else there is to say gets a second line where the first is full.
+        # Details wrap to a second line where the first is full.
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             *counted,
             *clock,
-            TextColumn("{task.fields[told]}", table_column=Column(no_wrap=False)),
+            TextColumn("{task.fields[details]}", table_column=Column(no_wrap=False)),
             console=console,
             transient=True,
         )
-        self._task = self._bar.add_task(doing, total=total, told="")
-        self._timer = Timer(_PATIENCE, self._bar.start)
+        self._task = self._bar.add_task(doing, total=total, details="")
+        self._timer = Timer(_SHOW_AFTER_SECONDS, self._bar.start)
         self._timer.daemon = True
         self._timer.start()
 
-    def show(self, done: int, told: str = "") -> None:
-        """Say how much is done, and what else there is to say."""
-        self._bar.update(self._task, completed=done, told=told)
+    def show(self, done: int, details: str = "") -> None:
+        """Show how much is done, and details beside the bar."""
+        self._bar.update(self._task, completed=done, details=details)
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Remove the bar from the terminal."""
         self._timer.cancel()
         self._timer.join()
         self._bar.stop()

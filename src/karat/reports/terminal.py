@@ -6,7 +6,7 @@ import sys
 from typing import Any, TextIO
 
 from karat.data.tables import Table, clean
-from karat.reports.leaderboard import WIDTH
+from karat.results.leaderboard import WIDTH
 
 __all__ = ["show", "width_of"]
 

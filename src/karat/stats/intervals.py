@@ -19,13 +19,11 @@ ranks, recalls, precisions, AP and nDCG, most of them skewed, at a nominal 95 %
 """
 
 import math
-from typing import NamedTuple
 
-import numpy as np
-
-from karat.data.arrays import Floats, Ints, count_by, sum_by
-from karat.data.evaluations import Interval
+from karat.data.arrays import Floats, Ints
+from karat.data.scores import Interval
 from karat.errors import ParameterError
+from karat.stats.clusters import Sample, sample_of
 from karat.stats.distributions import normal_quantile, t_quantile
 from karat.stats.gaffke import gaffke_limits
 
@@ -71,14 +69,15 @@ def mean_interval(
     Raises:
         ParameterError: a level, a score or clusters that cannot be.
 
-    >>> low, high, level, method = mean_interval(np.ones(30), binary=True)
-    >>> round(low, 3), high, method
+    >>> import numpy as np
+    >>> interval = mean_interval(np.ones(30), binary=True)
+    >>> round(interval.low, 3), interval.high, interval.method
     (0.886, 1.0, 'wilson')
     """
     _check(values, bounds, level, clusters)
     if not len(values):
         return None
-    sample = _sample(values, clusters)
+    sample = sample_of(values, clusters)
     clustered = sample.units < sample.n
     bounded = all(map(math.isfinite, bounds))
     if not bounded and (sample.units == 1 or sample.flat):
@@ -114,47 +113,7 @@ def _check(
             raise ParameterError(owner, "values", must_be, float(value))
 
 
-class _Sample(NamedTuple):
-    """Scores, or totals of clusters of them, that are independent of one another."""
-
-    totals: Floats
-    sizes: Floats
-    n: float
-    mean: float
-    residuals: Floats
-    spread: float
-
-    @property
-    def units(self) -> int:
-        """Number of clusters; of scores without them."""
-        return len(self.sizes)
-
-    @property
-    def effective(self) -> float:
-        """As many clusters of one size weigh as much as these (Kish)."""
-        return self.n * self.n / float(self.sizes @ self.sizes)
-
-    @property
-    def flat(self) -> bool:
-        """Whether nothing varies, but for rounding."""
-        rounding = _ROUNDING * float(np.abs(self.totals).max())
-        return self.spread <= self.units * rounding**2
-
-
-def _sample(values: Floats, clusters: Ints | None) -> _Sample:
-    if clusters is None:
-        totals, sizes = values, np.ones(len(values))
-    else:
-        labels, unit = np.unique(clusters, return_inverse=True)
-        totals = sum_by(unit, values, len(labels))
-        sizes = count_by(unit, len(labels)).astype(np.float64)
-    mean = float(values.mean())
-    residuals = totals - mean * sizes
-    spread = float(residuals @ residuals)
-    return _Sample(totals, sizes, len(values), mean, residuals, spread)
-
-
-def _wilson(sample: _Sample, level: float) -> tuple[float, float]:
+def _wilson(sample: Sample, level: float) -> tuple[float, float]:
     """Wilson's interval: the upper limit is the lower one of the opposite outcome."""
     excess = normal_quantile(0.5 + level / 2) ** 2 / sample.n
 
@@ -165,7 +124,7 @@ def _wilson(sample: _Sample, level: float) -> tuple[float, float]:
     return lower(sample.mean), 1.0 - lower(1.0 - sample.mean)
 
 
-def _student_holds(sample: _Sample) -> bool:
+def _student_holds(sample: Sample) -> bool:
     """Whether the mean of such scores is near enough to normal for t to cover.
 
     Few large clusters among small ones decide the mean alone, whatever their number.
@@ -177,16 +136,14 @@ def _student_holds(sample: _Sample) -> bool:
     return balanced and _COCHRAN * cubes**2 < sample.spread**3
 
 
-def _student(sample: _Sample, level: float) -> tuple[float, float]:
+def _student(sample: Sample, level: float) -> tuple[float, float]:
     """Student's t; over clusters with the cluster-robust variance of the mean."""
-    df = max(sample.effective - 1.0, 1.0)
-    variance = sample.spread / sample.n**2 * (1.0 + 1.0 / df)
-    half = t_quantile(0.5 + level / 2, df) * math.sqrt(variance)
+    half = t_quantile(0.5 + level / 2, sample.df) * sample.standard_error
     return sample.mean - half, sample.mean + half
 
 
 def _gaffke(
-    sample: _Sample, bounds: tuple[float, float], level: float
+    sample: Sample, bounds: tuple[float, float], level: float
 ) -> tuple[float, float]:
     """Gaffke's bound from either side; clusters weigh by their size.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from karat.errors import DataError
+from karat.extend import DataError
 
 __all__ = [
     "BLANK",

@@ -15,10 +15,13 @@ from karat.compat.eval_harness.contract import (
     php_list,
     read_json,
 )
-from karat.errors import DataError, FormatError
-from karat.reading.decoding import decode_text
-from karat.reading.streams import open_binary
-from karat.reading.syntax.yaml_text import decode_yaml
+from karat.extend import (
+    DataError,
+    FormatError,
+    decode_text,
+    decode_yaml,
+    open_binary,
+)
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -15,16 +15,8 @@ from karat.compat.eval_harness.contract import (
     MetricScore,
     RankedRetrieval,
 )
-from karat.data.gold import Gold
-from karat.data.hits import Hits
-from karat.data.policies import Policies
-from karat.data.rankings import RankedRun
-from karat.errors import UnknownNameError
-from karat.matching.shipped import read_matcher
-from karat.metrics import Metric as NativeMetric
-from karat.metrics.first_found import ReciprocalRank
-from karat.metrics.found_items import Hit, Recall
-from karat.metrics.ranked_gain import NDCG
+from karat.compat.literal import hits_of_ids
+from karat.extend import NDCG, Hits, UnknownNameError, make_metric
 
 __all__ = [
     "ALIASES",
@@ -46,8 +38,6 @@ Gains: TypeAlias = Mapping[str, float]
 DEFAULT_K = 5
 
 _QUERY = "sample"
-_ANSWER = "answer"
-_POLICIES = Policies(force=True)
 # What /\s+/u matches in PCRE: not quite what it matches in Python.
 _BLANKS = re.compile(
     "[\t-\r \x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
@@ -117,7 +107,7 @@ class RetrievalHitAtKMetric(RankingMetric):
             "relevant": [_as_key(name) for name in gains],
             "top_k": list(ids[:k]),
         }
-        return MetricScore(_value(Hit(k), _found(ids, gains)), details)
+        return MetricScore(_value("hit", _found(ids, gains), k), details)
 
 
 class RetrievalRecallAtKMetric(RankingMetric):
@@ -134,7 +124,7 @@ class RetrievalRecallAtKMetric(RankingMetric):
             "found": int((hits.rank <= k).sum()),
             "top_k": list(ids[:k]),
         }
-        return MetricScore(_value(Recall(k), hits), details)
+        return MetricScore(_value("recall", hits, k), details)
 
 
 class RetrievalMrrMetric(RankingMetric):
@@ -147,9 +137,7 @@ class RetrievalMrrMetric(RankingMetric):
         del k
         hits = _found(ids, gains)
         rank = int(hits.rank[0]) if len(hits.rank) else None
-        return MetricScore(
-            _value(ReciprocalRank(), hits), {"first_relevant_rank": rank}
-        )
+        return MetricScore(_value("rr", hits), {"first_relevant_rank": rank})
 
 
 class RetrievalNdcgAtKMetric(RankingMetric):
@@ -192,9 +180,11 @@ class AnswerContainmentAtKMetric(RetrievalMetric):
         k = self.resolve_k(sample)
         wanted = self._folded(span)
         # A span of no-break spaces folds to nothing, which every text but "" contains.
-        holds = (text and wanted in text for text in map(self._folded, ranked.texts))
-        hits = _hits([_ANSWER if held else "" for held in holds], {_ANSWER: 1.0})
-        value = _value(Hit(k), hits)
+        texts = map(self._folded, ranked.texts)
+        hits = hits_of_ids(
+            [[True]], [[text != "" and wanted in text for text in texts]]
+        )
+        value = _value("hit", hits, k)
         rank = int(hits.rank[0]) if value else None
         return MetricScore(value, {"k": k, "expected_span": span, "matched_rank": rank})
 
@@ -259,20 +249,13 @@ def _is_cutoff(value: object) -> TypeGuard[int]:
     return type(value) is int and value > 0
 
 
-def _hits(ids: Ids, labels: Gains) -> Hits:
-    """Where karat's matcher of ids finds the labelled ones."""
-    run, gold = RankedRun({_QUERY: ids}), Gold(documents={_QUERY: labels})
-    matcher = read_matcher("id")
-    return matcher.match(run, gold, judged=True, policies=_POLICIES).hits
-
-
 def _found(ids: Ids, gains: Gains) -> Hits:
     # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
-    return _hits(ids, dict.fromkeys(gains, 1.0))
+    return hits_of_ids([[*gains]], [ids])
 
 
-def _value(metric: NativeMetric, hits: Hits) -> float:
-    return float(metric.score(hits)[0])
+def _value(metric: str, hits: Hits, k: int | None = None) -> float:
+    return float(make_metric(metric, k).score(hits)[0])
 
 
 def _discounted(ids: Ids, gains: Gains, k: int) -> float:
@@ -283,8 +266,8 @@ def _discounted(ids: Ids, gains: Gains, k: int) -> float:
     """
     paid = {name: _no_nan(gain) for name, gain in gains.items() if not gain <= 0}
     cost = {name: _no_nan(-gain) for name, gain in gains.items() if not gain >= 0}
-    gained, lost = (float(NDCG(k).dcg(_hits(ids, part))[0]) for part in (paid, cost))
-    return gained - lost
+    gained, lost = NDCG(k).dcg(hits_of_ids([paid, cost], [ids, ids])).tolist()
+    return float(gained - lost)
 
 
 def _no_nan(gain: float) -> float:

@@ -3,20 +3,14 @@
 import html
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
+from math import ceil, floor, isfinite
+from statistics import fmean
 from typing import Any
 
-from karat.compat.eval_harness.aggregates import (
-    BUCKETS,
-    aggregate,
-    histogram,
-    mean,
-    pass_rate,
-    percentile,
-)
 from karat.compat.eval_harness.contract import BLANK, DatasetSample, MetricScore
 from karat.compat.eval_harness.dataset import SCHEMA_VERSION as DATASET_SCHEMA_VERSION
 
@@ -25,6 +19,9 @@ __all__ = ["SCHEMA_VERSION", "EvalReport", "SampleFailure", "SampleResult"]
 SCHEMA_VERSION = "eval-harness.report.v1"
 
 _SPACE = re.compile(r"[ \t-\r]+")
+_BUCKETS = 10
+_PASSED = 0.5
+_COLUMNS = ("mean", "p50", "p95", "pass-rate (>= 0.5)")
 
 
 @dataclass(frozen=True)
@@ -94,30 +91,30 @@ class EvalReport:
 
     def mean_score(self, metric: str) -> float:
         """The mean of what was scored."""
-        return mean(self._scores(metric))
+        return _mean(self._scores(metric))
 
     def percentile(self, metric: str, share: float) -> float:
         """The score that a share of the samples, in percent, does not exceed."""
-        return percentile(self._scores(metric), share)
+        return _percentile(self._scores(metric), share)
 
     def macro_f1(self, metric: str = "") -> float:
         """The share of scores of 0.5 and above, averaged over metrics; not an F1."""
         # EvalReport::macroF1 leaves out metrics that failed everywhere.
         scores = map(self._scores, [metric] if metric else self.metric_names)
-        return mean([pass_rate(some) for some in scores if some])
+        return _mean([_pass_rate(some) for some in scores if some])
 
     def metric_aggregate(self, metric: str) -> dict[str, float]:
         """Mean, p50, p95 and pass rate of a metric; zeros where nothing was scored."""
-        return aggregate(self._scores(metric))
+        return _aggregate(self._scores(metric))
 
     def histogram_for_metric(
-        self, metric: str, buckets: int = BUCKETS
+        self, metric: str, buckets: int = _BUCKETS
     ) -> list[dict[str, Any]]:
         """How many scores of a metric lie in each bucket."""
-        return histogram(self._scores(metric), buckets)
+        return _histogram(self._scores(metric), buckets)
 
     def metric_distributions(
-        self, buckets: int = BUCKETS
+        self, buckets: int = _BUCKETS
     ) -> dict[str, list[dict[str, Any]]]:
         """The histogram of every metric."""
         return {
@@ -137,7 +134,7 @@ class EvalReport:
                 "is_untagged": tag is None,
                 "sample_count": len(cohorts[tag]),
                 "metrics": {
-                    name: aggregate(_scores_of(cohorts[tag], name))
+                    name: _aggregate(_scores_of(cohorts[tag], name))
                     for name in self.metric_names
                 },
             }
@@ -192,6 +189,57 @@ class EvalReport:
         return _scores_of(self.sample_results, metric)
 
 
+def _mean(scores: Sequence[float]) -> float:
+    """The mean; 0.0 for nothing, as EvalReport shows it."""
+    return fmean(scores) if scores else 0.0
+
+
+def _pass_rate(scores: Sequence[float]) -> float:
+    """The share of scores of 0.5 and above."""
+    return _mean([float(score >= _PASSED) for score in scores])
+
+
+def _percentile(scores: Sequence[float], share: float) -> float:
+    """The score that a share of them, in percent, does not exceed; interpolated.
+
+    Example:
+        >>> _percentile([0.0, 0.5, 1.0, 1.0], 50)
+        0.75
+    """
+    if not scores or not 0 <= share <= 100:  # noqa: PLR2004
+        return 0.0
+    ordered = sorted(scores)
+    place = share / 100 * (len(ordered) - 1)
+    weight = place - floor(place)
+    return ordered[floor(place)] * (1 - weight) + ordered[ceil(place)] * weight
+
+
+def _aggregate(scores: Sequence[float]) -> dict[str, float]:
+    """All of these by name."""
+    return {
+        "mean": _mean(scores),
+        "p50": _percentile(scores, 50),
+        "p95": _percentile(scores, 95),
+        "pass_rate": _pass_rate(scores),
+    }
+
+
+def _histogram(
+    scores: Sequence[float], buckets: int = _BUCKETS
+) -> list[dict[str, Any]]:
+    """How many scores lie in each bucket; only the last one includes its maximum."""
+    size = max(1, buckets)
+    # EvalReport::scoreBoundary rounds edges and scores, or 0.3 would lie below 3 x 0.1.
+    edges = [round(place / size, 10) for place in range(size + 1)]
+    counts = [0] * size
+    for score in scores:
+        counts[min(bisect_right(edges, round(score, 10)), size) - 1] += 1
+    return [
+        {"min": low, "max": high, "count": count}
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+
+
 def tags_of(sample: DatasetSample) -> list[str]:
     """The tags of a sample, each once; what is not text is passed over."""
     tags = sample.metadata.get("tags")
@@ -243,9 +291,6 @@ def _markdown(report: EvalReport) -> Iterator[str]:
     yield from _histograms(report)
     if report.failures:
         yield from ("## Failures", "", *map(_failure, report.failures), "")
-
-
-_COLUMNS = ("mean", "p50", "p95", "pass-rate (>= 0.5)")
 
 
 def _histograms(report: EvalReport) -> Iterator[str]:

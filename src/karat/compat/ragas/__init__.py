@@ -21,7 +21,7 @@ It differs from the original in these points:
 - replies are kept in `.karat/journal.sqlite`: a run that was stopped goes on from
   there, and the same run again makes no call; only a client without a `base_url`, or a
   function that hangs on what cannot be seen from outside, is asked anew each time;
-- `llm_factory(..., settings=karat.llm.Settings(...))` says how fast, how long and
+- `llm_factory(..., settings=karat.extend.Settings(...))` says how fast, how long and
   for how much the model is asked, and where replies are kept (`journal=None`: nowhere);
 - a call that fails in passing (429, 5xx, a lost connection, an `OSError`) is tried up
   to six times, and not before `Retry-After`;

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
-from karat.errors import DataError, MissingExtraError
+from karat.extend import DataError, MissingExtraError
 
 __all__ = ["EvaluationDataset", "SingleTurnSample"]
 

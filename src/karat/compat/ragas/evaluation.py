@@ -19,10 +19,7 @@ from karat.compat.ragas.metrics.scoring import (
     JudgedMetric,
     MetricResult,
 )
-from karat.data.evaluations import MetricScores
-from karat.data.tables import counted
-from karat.errors import UnknownNameError, UsageError
-from karat.llm import awaited
+from karat.extend import MetricScores, UnknownNameError, UsageError, run_sync
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
@@ -95,7 +92,7 @@ def evaluate(
     samples, chosen = _read(dataset, metrics)
     results = _compare(samples, chosen)
     if judged := _judged(chosen):
-        results |= awaited(lambda: _judge(samples, judged, llm))
+        results |= run_sync(lambda: _judge(samples, judged, llm))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
@@ -171,11 +168,10 @@ def _finish(
     result = EvaluationResult(samples, in_order)
     for name, column in result.columns.items():
         if column.failed:
-            # The original's print is a mean without them, and without a word.
-            rows = counted(len(samples), "row")
+            # The original prints a mean without them, and does not say so.
             warnings.warn(
-                f"{name}: {column.failed} of {rows} failed, and the mean is of the "
-                "others; .columns says why",
+                f"{name}: {column.failed} of {len(samples)} rows failed, and the mean "
+                "is of the others; .columns says why",
                 stacklevel=3,
             )
     return result
@@ -185,6 +181,5 @@ def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:
     scores = np.array([row.value for row in rows], np.float64)
     failures = {place: str(row.error) for place, row in enumerate(rows) if row.error}
     without = int(np.isnan(scores).sum())
-    return MetricScores(
-        name, scores, len(rows) - without, without - len(failures), failures
-    )
+    undefined = without - len(failures)
+    return MetricScores(name, scores, undefined=undefined, failures=failures)

@@ -3,11 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from karat.errors import UsageError
-from karat.judging import ChatClient, DryRun, JudgeSession
-from karat.llm import JOURNAL, Client, Settings
+from karat.extend import (
+    JOURNAL,
+    ChatClient,
+    Client,
+    DryRun,
+    JudgeSession,
+    Settings,
+    UsageError,
+)
 
-__all__ = ["Model", "bench_of", "llm_factory"]
+__all__ = ["Model", "llm_factory", "session_of"]
 
 Model: TypeAlias = str | Callable[[str], str | Awaitable[str]] | Client | JudgeSession
 """What `llm_factory` returns, a function, the name of a model, a client of karat."""
@@ -29,7 +35,7 @@ def llm_factory(
     Replies of a client with a `base_url` are kept in `.karat/journal.sqlite`, so that a
     run that was stopped goes on from there. Any other client cannot be told from others
     of its class, and what it says is forgotten with this process; one that is given to
-    `karat.judging.ChatClient` with a name is known by that.
+    `karat.extend.ChatClient` with a name is known by that.
 
     Args:
         model: the model's name, such as `gpt-4o-mini`.
@@ -46,10 +52,10 @@ def llm_factory(
     return JudgeSession(chat, settings or _usual(chat))
 
 
-def bench_of(llm: Model) -> JudgeSession:
+def session_of(llm: Model) -> JudgeSession:
     """A model, however it is given, and how it is asked."""
     if isinstance(llm, DryRun):
-        raise UsageError("a rehearsal asks nobody, and here a model is asked")
+        raise UsageError("a dry run asks nobody, and here a model is asked")
     if isinstance(llm, JudgeSession):
         return llm
     client = JudgeSession.of(llm).client
@@ -58,7 +64,7 @@ def bench_of(llm: Model) -> JudgeSession:
 
 def _usual(client: Client) -> Settings:
     # Replies that no other process could find again need no file.
-    journal = JOURNAL if getattr(client, "lasting", True) else None
+    journal = JOURNAL if getattr(client, "persistent", True) else None
     if getattr(client, "is_async", True):
         return Settings(concurrency=_AT_ONCE, journal=journal)
     # What is not async may not bear several calls at once, and cannot be given up.

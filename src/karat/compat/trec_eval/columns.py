@@ -6,15 +6,15 @@ from enum import Enum, auto
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints
-from karat.data.hits import Hits
-from karat.metrics.interpolated import (
+from karat.extend import (
+    Floats,
+    Hits,
     InterpolatedAverage,
     InterpolatedPrecision,
-    items_needed,
+    Ints,
+    Metric,
+    make_metric,
 )
-from karat.metrics.metric import Metric
-from karat.metrics.ranked_gain import NDCG, AveragePrecision
 
 __all__ = [
     "Column",
@@ -22,7 +22,6 @@ __all__ = [
     "Rules",
     "Score",
     "Shown",
-    "discounted",
     "interpolated",
     "interpolated_average",
     "plain_score",
@@ -102,32 +101,21 @@ def where_relevant(score: Score, threshold: float | None) -> Score:
 
 def interpolated(recall: float, rules: Rules) -> Score:
     """Interpolated precision at one point of recall."""
-    metric = InterpolatedPrecision(recall, rules.rounding, rules.threshold)
-
-    def score(hits: Hits) -> Floats:
-        value = np.nan_to_num(metric.score(hits))
-        return np.where(_is_void(hits, recall, rules), np.nan, value)
-
-    return score
+    return interpolated_average([recall], rules)
 
 
 def interpolated_average(points: Sequence[float], rules: Rules) -> Score:
     """The mean of interpolated precision over these points of recall."""
-    metric = InterpolatedAverage(rules.rounding, rules.threshold)
+    average = InterpolatedAverage(rules.rounding, rules.threshold)
+    lowest = InterpolatedPrecision(min(points), rules.rounding, rules.threshold)
 
     def score(hits: Hits) -> Floats:
-        value = np.nan_to_num(metric.over(hits, points))
-        return np.where(_is_void(hits, min(points), rules), np.nan, value)
+        value = np.nan_to_num(average.over(hits, points))
+        # trec_eval divides 0 by 0 where nothing was retrieved and nothing is needed.
+        void = (hits.retrieved == 0) & (lowest.needed(hits) == 0)
+        return np.where(void, np.nan, value)
 
     return score
-
-
-def _is_void(hits: Hits, recall: float, rules: Rules) -> Bools:
-    """Where trec_eval divides 0 by 0: nothing retrieved, and nothing needed."""
-    relevant = hits.credits(rules.threshold).relevant
-    needed = items_needed(recall, relevant, rules.rounding)
-    void: Bools = (hits.retrieved == 0) & (needed == 0)
-    return void
 
 
 def yaap(threshold: float | None) -> Score:
@@ -135,7 +123,7 @@ def yaap(threshold: float | None) -> Score:
 
     def score(hits: Hits) -> Floats:
         relevant = hits.credits(threshold).relevant
-        mean = np.nan_to_num(AveragePrecision(None, threshold).score(hits))
+        mean = np.nan_to_num(make_metric("ap", threshold=threshold).score(hits))
         found = mean * relevant
         return np.log((1 + found) / (1 + relevant - found))
 
@@ -183,8 +171,3 @@ def relevance_letters(hits: Hits, length: int) -> list[str]:
 def _letter(grade: Floats) -> Ints:
     digit = ord("0") + np.clip(grade, 0, 9).astype(np.int64)
     return np.where(grade > 9, ord(">"), np.where(grade < 0, ord("."), digit))  # noqa: PLR2004
-
-
-def discounted(*, ideal: bool) -> Score:
-    """The discounted gain of the ranking, or of the best one."""
-    return NDCG().ideal if ideal else NDCG().dcg

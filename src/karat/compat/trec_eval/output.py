@@ -9,14 +9,19 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from karat import Gold, Run
 from karat.compat.trec_eval.columns import Column, Rules, Shown, relevance_letters
 from karat.compat.trec_eval.measures import columns_for
-from karat.data.arrays import Bools, Floats
-from karat.data.hits import Hits
-from karat.data.policies import policies_for
-from karat.data.runs import Labels, Run
-from karat.errors import MismatchError, ParameterError
-from karat.matching.labels import match_labels
+from karat.extend import (
+    Bools,
+    Floats,
+    Hits,
+    Labels,
+    MismatchError,
+    ParameterError,
+    policies_for,
+    read_matcher,
+)
 
 __all__ = ["Options", "trec_eval_lines", "trec_eval_pages"]
 
@@ -77,7 +82,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sheet:
+class _Results:
     """The topics to print, in order, and what is known of them.
 
     Attributes:
@@ -155,8 +160,8 @@ def trec_eval_lines(  # noqa: PLR0913
         UsageError: a measure or parameter that does not exist.
 
     Example:
-        >>> from karat.data.rankings import ScoredRun
-        >>> run = ScoredRun({"q1": {"a": 0.9, "b": 0.8}})
+        >>> from karat import read_run
+        >>> run = read_run({"q1": {"a": 0.9, "b": 0.8}})
         >>> for line in trec_eval_lines({"q1": {"b": 1}}, run, measures=["map", "P.5"]):
         ...     line.split()
         ['map', 'all', '0.5000']
@@ -184,17 +189,17 @@ def trec_eval_pages(qrels: Labels, run: Run, options: Options) -> Iterator[str]:
     """
     columns = columns_for(options.measures, options.rules)
     judged = options.level < 1 or any(column.judged for column in columns)
-    sheet = _lay_out(qrels, run, options, judged=judged)
-    values = {column.name: sheet.values(column) for column in columns}
+    results = _lay_out(qrels, run, options, judged=judged)
+    values = {column.name: results.values(column) for column in columns}
     pages: list[Iterator[str]] = []
     if options.per_query:
-        pages.append(_topic_pages(sheet, columns, values))
+        pages.append(_topic_pages(results, columns, values))
     if options.summary:
-        pages.append(_summary_page(sheet, columns, values))
+        pages.append(_summary_page(results, columns, values))
     return chain.from_iterable(pages)
 
 
-def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _Sheet:
+def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _Results:
     """Match the run and decide which topics count."""
     # trec_eval goes through topics by the bytes of their names.
     topics = sorted(qrels, key=lambda name: name.encode("utf-8", "surrogateescape"))
@@ -204,11 +209,11 @@ def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _She
         judged_only=options.judged_only,
         force=True,
     )
-    labels = {topic: qrels[topic] for topic in topics}
-    matched = match_labels(run, labels, judged=judged, policies=policies)
+    gold = Gold({topic: qrels[topic] for topic in topics})
+    matched = read_matcher("id").match(run, gold, judged=judged, policies=policies)
     missing = matched.missing
     if not len(matched.hits.query):
-        # trec_eval prints zeros without a word; so do we, but not without a word.
+        # trec_eval prints zeros and does not say why; we print them, and say so.
         kind = "judged" if matched.hits.judged else "relevant"
         _log.warning("no %s document occurs in the run: all scores are 0", kind)
     # Judgements are whole numbers to trec_eval.
@@ -232,7 +237,7 @@ def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _She
     counted = relevant if options.complete else relevant[shown]
     # A TREC file says what the run is called; other runs have only a name.
     tag = getattr(run, "tag", None) or run.name
-    return _Sheet(hits, topics, missing[shown], len(counted), int(counted.sum()), tag)
+    return _Results(hits, topics, missing[shown], len(counted), int(counted.sum()), tag)
 
 
 def _only(hits: Hits, shown: Bools) -> Hits:
@@ -259,7 +264,7 @@ def _refuse(run: Run, topics: Sequence[str], missing: Bools) -> None:
 
 
 def _topic_pages(
-    sheet: _Sheet, columns: Sequence[Column], values: dict[str, Floats]
+    results: _Results, columns: Sequence[Column], values: dict[str, Floats]
 ) -> Iterator[str]:
     """The lines of each topic; one form for all of them, filled in at once."""
     form = ""
@@ -269,25 +274,25 @@ def _topic_pages(
             continue
         cell, shown = "%6.4f", values[column.name]
         if column.shown is Shown.LETTERS:
-            cell, shown = "%s", np.array(sheet.letters(column))
+            cell, shown = "%s", np.array(results.letters(column))
         elif column.shown is Shown.SUM:
             cell = "%d"
         elif np.isnan(shown).any():
             cell, shown = "%s", np.array([*map(_number, shown.tolist())])
         form += f"{column.name.replace('%', '%%'):<22}\t{_TOPIC}\t{cell}\n"
         cells.append(shown)
-    for start in range(0, len(sheet.topics) if cells else 0, _BATCH):
+    for start in range(0, len(results.topics) if cells else 0, _BATCH):
         part = slice(start, start + _BATCH)
         rows = zip(*(shown[part].tolist() for shown in cells), strict=True)
-        for topic, row in zip(sheet.topics[part], rows, strict=True):
+        for topic, row in zip(results.topics[part], rows, strict=True):
             yield (form % row).replace(_TOPIC, topic)
 
 
 def _summary_page(
-    sheet: _Sheet, columns: Sequence[Column], values: dict[str, Floats]
+    results: _Results, columns: Sequence[Column], values: dict[str, Floats]
 ) -> Iterator[str]:
     yield "".join(
-        f"{column.name:<22}\tall\t{sheet.total(column, values[column.name])}\n"
+        f"{column.name:<22}\tall\t{results.total(column, values[column.name])}\n"
         for column in columns
         if column.shown is not Shown.LETTERS
     )

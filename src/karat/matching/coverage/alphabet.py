@@ -18,7 +18,7 @@ import numpy.typing as npt
 from karat.data.arrays import Ints
 from karat.matching.normaliser import LINKS, clusters
 
-__all__ = ["Source", "codes_of"]
+__all__ = ["Source", "codes_of", "numbers_of"]
 
 Codes = npt.NDArray[np.uint32]
 
@@ -35,6 +35,10 @@ _LINE_NUMBERS: Final = re.compile(r"^[ \t]*(\d{1,6})[:.)|]?(?:[ \t]+|$)", re.MUL
 _LINES: Final = re.compile(r"^.*\S", re.MULTILINE)
 _FEWEST_LINES = 3
 
+_MINUS: Final = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212), "-")
+# A sign belongs to a number when no word or number ends just before it.
+_NUMBERS: Final = re.compile(r"(?:(?<![\w.,)])-|[<>]=? ?)?\d+(?:[.,]\d+)*")
+_GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?:\D|$))")
 _KEPT: Final = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in "%$")
 _DROPPED: Final = bytes(c for c in range(128) if c not in _KEPT)
 _LOWER: Final = bytes(c + 32 if 65 <= c <= 90 else c for c in range(256))  # noqa: PLR2004
@@ -95,6 +99,18 @@ class Source:
             for char, plain in _STRAIGHT.items():
                 text = text.replace(char, plain)
         return text
+
+
+def numbers_of(text: str) -> list[str]:
+    """The numbers of a text in one form, with their signs.
+
+    Example:
+        >>> numbers_of("from \u22125 to 1,500.0 (p < 0.05)")
+        ['-5', '1500.0', '<0.05']
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_MINUS)
+    found = (match[0].replace(" ", "") for match in _NUMBERS.finditer(plain))
+    return [_GROUPED.sub("", number).replace(",", ".") for number in found]
 
 
 def codes_of(text: str) -> Codes:

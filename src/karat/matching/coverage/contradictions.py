@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from karat.matching.boundaries import numbers_of, splits_number, splits_word
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import Source, numbers_of
 from karat.matching.coverage.cover import Gap, Part, Run
+from karat.matching.fuzzy import scorer
+from karat.matching.literal import splits_number, splits_word
 from karat.matching.normaliser import fold
-from karat.matching.rapid import scorer
 
 __all__ = ["Difference", "find_differences"]
 

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Ints
-from karat.matching.boundaries import numbers_of, splits_word
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import Source, numbers_of
 from karat.matching.coverage.ngram_index import HEADER_SLACK, SLACK, Stretch
-from karat.matching.rapid import scorer
+from karat.matching.fuzzy import scorer
+from karat.matching.literal import splits_word
 
 __all__ = [
     "NARROW",

@@ -1,7 +1,7 @@
 """The matcher by coverage: a passage is found when enough of its text was retrieved."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from karat.data.arrays import Floats, Ints
 from karat.data.coverage import Coverage
 from karat.data.evidence import Evidence
 from karat.data.gold import Gold
+from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Located, Notice, Run, note_examples
 from karat.data.tables import counted
@@ -18,8 +19,8 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.coverage.evidence import gather
 from karat.matching.coverage.measure import Measurer
 from karat.matching.coverage.passages import QueryTexts, Target, read_targets
-from karat.matching.layout import first_ranks_of, lay_out
-from karat.matching.matcher import FirstRanks, Matched, Matcher
+from karat.matching.layout import lay_out
+from karat.matching.matcher import Matcher
 from karat.matching.texts import Rankings
 
 __all__ = ["Span"]
@@ -71,7 +72,7 @@ class Span(Matcher):
 
     def match(
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matched:
+    ) -> Matches:
         """Measure what every query of the gold has covered."""
         del judged  # judged non-relevant items cost no more than the others
         queries = gold.queries
@@ -92,7 +93,7 @@ class Span(Matcher):
         reader.refuse_unplaced(run)
         rankings.refuse_without_text(run, found=found)
         owner = np.repeat(np.arange(len(queries)), count)
-        notices = rankings.notices(wanted=len(grade), found=found)
+        notices = rankings.notices()
         notices += _notice(changed, [queries[number] for number in owner[changed]])
         query_of = owner[item]
         order = np.lexsort((item, rank, query_of))
@@ -106,19 +107,11 @@ class Span(Matcher):
             distinct=self.gain == "share",
             notices=notices,
         )
+        names = [target.name for row in targets for target in row]
         matched = lay_out(
-            run, queries, located, (count, grade), judged=True, policies=policies
+            run, queries, located, names, (count, grade), judged=True, policies=policies
         )
         return replace(matched, hits=replace(matched.hits, coverage=coverage))
-
-    def first_ranks(
-        self, run: Run, gold: Gold, policies: Policies
-    ) -> Sequence[FirstRanks]:
-        """Where each gold item was first covered enough."""
-        matcher = replace(self, gain="binary")
-        hits = matcher.match(run, gold, judged=True, policies=policies).hits
-        rows = (read_targets(gold, query) for query in gold.queries)
-        return first_ranks_of(hits, ([target.name for target in row] for row in rows))
 
     def evidence(
         self, run: Run, gold: Gold, query: str, policies: Policies | None = None

@@ -12,15 +12,21 @@ import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
 from karat.errors import FormatError, MissingExtraError
-from karat.reading.columnar.byte_column import Column, NumberColumn, TextColumn, starts
+from karat.reading.columnar.byte_column import (
+    ByteColumn,
+    Column,
+    NumberColumn,
+    distinct,
+    starts,
+)
 
 __all__ = [
     "Place",
     "column_of",
+    "groups_of",
     "load_pyarrow",
     "numbers_of",
     "ranks_of",
-    "stretches_of",
 ]
 
 _NUMBERS: dict[str, type[np.number[Any]]] = {
@@ -104,7 +110,7 @@ def column_of(array: Any, place: Place, *, blank: bool = False) -> Column:
         column = _viewed_texts(array)
     else:
         raise place.error(f"ids must be texts or whole numbers, these are {kind}")
-    if isinstance(column, TextColumn):
+    if isinstance(column, ByteColumn):
         if array.null_count:
             column.length[~_valid(array)] = 0
         if not blank and not column.length.all():
@@ -136,25 +142,27 @@ def ranks_of(array: Any, place: Place) -> npt.NDArray[Any]:
     return values
 
 
-def stretches_of(array: Any, place: Place) -> tuple[Ints, list[str], Ints]:
-    """The stretches of rows with one id.
+def groups_of(array: Any, place: Place) -> tuple[Ints, list[str], Ints]:
+    """The groups of rows with one id that follow each other.
 
     Returns:
-        the first row of each stretch; ids; and which of these each stretch has.
+        the first row of each group; ids; and which of these each group has.
     """
     array = _without_hidden_nulls(array)
     if not _is_coded(array):
         column = column_of(array, place)
-        start = column.firsts()
-        rows, which = column.distinct(start)
-        return start, column.names(rows), which
+        start = column.starts()
+        column = column.view(start)
+        first, which = column.distinct()
+        return start, column.view(first).names(), which
     place.refuse_nulls(array)
     codes = _codes(array)
     start = starts(codes)
-    used, which = np.unique(codes[start], return_inverse=True)
-    names = column_of(array.dictionary, place, blank=True).names(used)
+    codes = codes[start]
+    first, which = distinct(codes)
+    names = column_of(array.dictionary, place, blank=True).view(codes[first]).names()
     if "" in names:
-        raise place.error("the id is empty", int(start[which == names.index("")][0]))
+        raise place.error("the id is empty", int(start[first[names.index("")]]))
     return start, names, which
 
 
@@ -187,18 +195,18 @@ def _codes(array: Any) -> Ints:
     return _view(indices, _NUMBERS[str(indices.type)]).astype(np.int64)
 
 
-def _texts(array: Any, kind: type[np.generic]) -> TextColumn:
+def _texts(array: Any, kind: type[np.generic]) -> ByteColumn:
     _, offsets, data = array.buffers()
     if not len(array):
-        return TextColumn.of([])
+        return ByteColumn.of([])
     cuts = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1]
     empty = data is None or not data.size
-    return TextColumn.between(
+    return ByteColumn.between(
         np.zeros(0, np.uint8) if empty else np.frombuffer(data, np.uint8), cuts
     )
 
 
-def _viewed_texts(array: Any) -> TextColumn:
+def _viewed_texts(array: Any) -> ByteColumn:
     """Texts given by views: short ones lie in the view, others in a buffer."""
     _, views, *buffers = array.buffers()
     size, first = len(array), array.offset
@@ -215,4 +223,4 @@ def _viewed_texts(array: Any) -> TextColumn:
         start[rows] = offset - low + end
         parts.append(np.frombuffer(buffers[number], np.uint8)[low:high])
         end += high - low
-    return TextColumn(np.concatenate([*parts, np.zeros(8, np.uint8)]), start, length)
+    return ByteColumn(np.concatenate([*parts, np.zeros(8, np.uint8)]), start, length)

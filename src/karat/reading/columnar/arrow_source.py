@@ -1,32 +1,40 @@
-"""Where columns come from: tables in memory, Parquet files, Arrow files.
+"""Where Arrow's columns come from: tables in memory, Parquet files, Arrow files.
 
-A source hands out its rows in pieces that may be read at the same time. Only the
+A table hands out its rows in pieces that may be read at the same time. Only the
 columns asked for are read, a few thousand rows at once.
 """
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from karat.errors import FormatError
-from karat.reading.columnar.arrow_arrays import Place, load_pyarrow
+from karat.data.arrays import Ints
+from karat.errors import DataError, FormatError
+from karat.reading.columnar.arrow_arrays import (
+    Place,
+    column_of,
+    groups_of,
+    load_pyarrow,
+    numbers_of,
+    ranks_of,
+)
+from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource, Values
+from karat.reading.columnar.byte_column import Column
+from karat.reading.columnar.join import negated
 
 __all__ = [
-    "Batch",
+    "ArrowSource",
     "ParquetSource",
-    "Piece",
+    "RecordBatch",
+    "RunColumns",
     "TableSource",
     "Tabular",
-    "each",
     "reading",
 ]
-
-T = TypeVar("T")
 
 _ROWS = 1 << 16
 """Rows read at once: few enough to stay in the processor's cache."""
@@ -36,19 +44,19 @@ _MOST_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RecordBatch:
     """Some rows in a row: an Arrow record batch, and where it comes from."""
 
     rows: Any
     path: str | None
     first: int
 
-    def place(self, column: str) -> Place:
-        """How messages name one of its columns."""
-        return Place(self.path, column, self.first)
+    def column(self, name: str) -> tuple[Any, Place]:
+        """One of its columns, and how messages name it."""
+        return self.rows.column(name), Place(self.path, name, self.first)
 
 
-Piece: TypeAlias = Callable[[], Iterator[Batch]]
+TablePiece: TypeAlias = Callable[[], Iterator[RecordBatch]]
 
 
 class Tabular(ABC):
@@ -65,7 +73,9 @@ class Tabular(ABC):
     size: int
 
     @abstractmethod
-    def pieces(self, columns: Sequence[str], coded: Sequence[str] = ()) -> list[Piece]:
+    def pieces(
+        self, columns: Sequence[str], coded: Sequence[str] = ()
+    ) -> list[TablePiece]:
         """The rows of some columns, in pieces that follow each other.
 
         Args:
@@ -90,17 +100,19 @@ class TableSource(Tabular):
         self.size = table.num_rows
         self._table = table
 
-    def pieces(self, columns: Sequence[str], coded: Sequence[str] = ()) -> list[Piece]:
+    def pieces(
+        self, columns: Sequence[str], coded: Sequence[str] = ()
+    ) -> list[TablePiece]:
         """Slices of the table; nothing is copied."""
         del coded
         some = self._table.select(list(columns))
         starts = range(0, self.size, _PIECE_ROWS)
         return [partial(self._read, some, first) for first in starts]
 
-    def _read(self, table: Any, first: int) -> Iterator[Batch]:
+    def _read(self, table: Any, first: int) -> Iterator[RecordBatch]:
         part = table.slice(first, _PIECE_ROWS)
         for rows in part.to_batches(max_chunksize=_ROWS):
-            yield Batch(rows, self.path, first)
+            yield RecordBatch(rows, self.path, first)
             first += rows.num_rows
 
 
@@ -164,7 +176,9 @@ class ParquetSource(Tabular):
             self._parts.append(_Part(file, data, opened.metadata))
         self.size = sum(part.metadata.num_rows for part in self._parts)
 
-    def pieces(self, columns: Sequence[str], coded: Sequence[str] = ()) -> list[Piece]:
+    def pieces(
+        self, columns: Sequence[str], coded: Sequence[str] = ()
+    ) -> list[TablePiece]:
         """Row groups, several together where they are small."""
         texts = {"string", "large_string", "binary", "large_binary"}
         coded = [name for name in coded if str(self.schema.field(name).type) in texts]
@@ -180,23 +194,15 @@ def _read_groups(
     part: _Part,
     groups: Sequence[int],
     first: int,
-) -> Iterator[Batch]:
+) -> Iterator[RecordBatch]:
     with reading(part.name):
         batches = part.open(coded).iter_batches(
             _ROWS, row_groups=[*groups], columns=[*columns], use_threads=alone
         )
         for rows in batches:
             # Columns come in the order of the file, whatever the order asked for.
-            yield Batch(rows.select([*columns]), part.name, first)
+            yield RecordBatch(rows.select([*columns]), part.name, first)
             first += rows.num_rows
-
-
-def each(work: Callable[[Piece], T], pieces: Sequence[Piece]) -> list[T]:
-    """What the work makes of every piece, in order, done on all processors."""
-    if len(pieces) <= 1:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(_threads()) as pool:
-        return list(pool.map(work, pieces))
 
 
 @contextmanager
@@ -212,3 +218,94 @@ def reading(path: str) -> Iterator[None]:
 
 def _threads() -> int:
     return min(os.cpu_count() or 1, _MOST_THREADS)
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """Which column of a table holds what of a run.
+
+    Attributes:
+        query: the query of each row.
+        document: the document retrieved for it.
+        score: what decides the rank, larger first.
+        rank: what decides it when there is no score, smaller first. With neither, the
+            rows are in order.
+        text: the document's text; it is only read where texts are asked for.
+    """
+
+    query: str
+    document: str
+    score: str | None = None
+    rank: str | None = None
+    text: str | None = None
+
+    def named(self, field: Field) -> str | None:
+        """The column that holds a field, if there is one."""
+        names: dict[Field, str | None] = {
+            "query": self.query,
+            "document": self.document,
+            "value": self.score or self.rank,
+            "text": self.text,
+        }
+        return names[field]
+
+
+class ArrowSource(RunSource):
+    """A run given as a table with one row for each retrieved document."""
+
+    def __init__(self, table: Tabular, columns: RunColumns) -> None:
+        self.path = table.path
+        self.ranked = columns.score is None and columns.rank is not None
+        self._table = table
+        self._columns = columns
+
+    def pieces(self, *fields: Field) -> list[Piece]:
+        """The pieces of the table, with only the columns that hold the fields."""
+        names = {field: self._columns.named(field) for field in fields}
+        columns = [*dict.fromkeys(name for name in names.values() if name)]
+        coded = [self._columns.query] if "query" in fields else []
+        return [
+            partial(self._read, piece) for piece in self._table.pieces(columns, coded)
+        ]
+
+    def repeated(self, query: str, document: str) -> DataError:
+        """That policies forbid it, and what to do."""
+        return DataError(
+            f"document {document!r} was retrieved more than once",
+            query=query,
+            hint="duplicates='first' scores its first rank only",
+        )
+
+    def _read(self, piece: TablePiece) -> Iterator[Batch]:
+        return (_ArrowRows(batch, self._columns) for batch in piece())
+
+
+class _ArrowRows(Batch):
+    """Rows of a table."""
+
+    def __init__(self, batch: RecordBatch, columns: RunColumns) -> None:
+        self._batch = batch
+        self._columns = columns
+
+    def queries(self) -> tuple[Ints, list[str], Ints]:
+        """The groups of rows with one query."""
+        return groups_of(*self._batch.column(self._columns.query))
+
+    def documents(self) -> Column:
+        """The document of each row."""
+        return column_of(*self._batch.column(self._columns.document))
+
+    def values(self) -> Values | None:
+        """The score of each row, or what falls where its rank rises."""
+        columns = self._columns
+        if columns.score:
+            return numbers_of(*self._batch.column(columns.score))
+        if columns.rank:
+            return negated(ranks_of(*self._batch.column(columns.rank)))
+        return None
+
+    def texts(self) -> Column | None:
+        """The text of each row's document; some may have none."""
+        if self._columns.text is None:
+            return None
+        return column_of(*self._batch.column(self._columns.text), blank=True)

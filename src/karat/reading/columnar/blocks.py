@@ -1,28 +1,106 @@
-"""Blocks: rows of a run on their way through the join, query by query."""
+"""Blocks: rows of a run on their way from a source through the join."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
+from karat.data.runs import Notice
+from karat.errors import DataError
 from karat.reading.columnar.byte_column import Column, join_columns, starts
 
-__all__ = ["Block", "join_blocks"]
+__all__ = [
+    "Batch",
+    "Block",
+    "Field",
+    "Piece",
+    "RunSource",
+    "Values",
+    "join_blocks",
+    "ranges",
+]
+
+Field: TypeAlias = Literal["query", "document", "value", "text"]
+Values: TypeAlias = npt.NDArray[Any]
 
 _NOTHING = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Rows of a run. Those of one query that follow each other are a stretch.
+class Batch(ABC):
+    """Some rows of a run, as a source reads them.
 
     Attributes:
-        query: number of each stretch's query; -1 where there are no labels for it.
+        ignored: how many of them hold something that was ignored.
+    """
+
+    ignored: int = 0
+
+    @abstractmethod
+    def queries(self) -> tuple[Ints, list[str], Ints]:
+        """The groups of rows with one query that follow each other.
+
+        Returns:
+            the first row of each group; query ids; which of these each group has.
+        """
+
+    @abstractmethod
+    def documents(self) -> Column:
+        """The document of each row."""
+
+    @abstractmethod
+    def values(self) -> Values | None:
+        """What each row is ranked by, larger first; None when rows are in order."""
+
+    def texts(self) -> Column | None:
+        """The text of each row's document, if there are texts."""
+        return None
+
+
+Piece: TypeAlias = Callable[[], Iterator[Batch]]
+"""Rows that can be read beside those of other pieces."""
+
+
+class RunSource(ABC):
+    """Where the rows of a run come from.
+
+    Attributes:
+        path: the file as the user wrote it, if there is one.
+        ranked: whether rows are ordered by given ranks, not by scores.
+    """
+
+    path: str | None = None
+    ranked: bool = False
+
+    @abstractmethod
+    def pieces(self, *fields: Field) -> Iterable[Piece]:
+        """The rows, in pieces that follow each other.
+
+        Args:
+            fields: what of each row will be asked for.
+        """
+
+    @abstractmethod
+    def repeated(self, query: str, document: str) -> DataError:
+        """What to say of a document that a query retrieves twice."""
+
+    def notices(self, ignored: int) -> tuple[Notice, ...]:
+        """What to say of rows in which something was ignored."""
+        del ignored
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of a run. Those of one query that follow each other are a group.
+
+    Attributes:
+        query: number of each group's query; -1 where there are no labels for it.
         start: its first row.
         documents: the document of each row.
         values: what each row is ranked by, larger first; None when rows are in order.
@@ -31,24 +109,24 @@ class Block:
     query: Ints
     start: Ints
     documents: Column
-    values: npt.NDArray[Any] | None
+    values: Values | None = None
 
     @cached_property
     def size(self) -> Ints:
-        """Number of rows of each stretch."""
+        """Number of rows of each group."""
         return np.diff(self.start, append=len(self.documents))
 
     @cached_property
-    def row_query(self) -> Ints:
-        """Number of each row's query."""
-        return np.repeat(self.query, self.size)
+    def row_group(self) -> Ints:
+        """The group of each row."""
+        return np.repeat(np.arange(len(self.query)), self.size)
 
-    def stretch(self, rows: Ints) -> Ints:
-        """The stretch that each of these rows lies in."""
+    def group(self, rows: Ints) -> Ints:
+        """The group that each of these rows lies in."""
         return np.searchsorted(self.start, rows, side="right") - 1
 
     def part(self, first: int, last: int) -> "Block":
-        """The stretches from first to before last, in the same memory."""
+        """The groups from first to before last, in the same memory."""
         start = self.start[first:last]
         begin = int(start[0]) if len(start) else 0
         rows = slice(begin, begin + int(self.size[first:last].sum()))
@@ -59,48 +137,86 @@ class Block:
             None if self.values is None else self.values[rows],
         )
 
-    def only(self, stretches: Bools) -> "Block":
-        """Some stretches, in memory of their own."""
-        rows = np.flatnonzero(np.repeat(stretches, self.size))
-        size = self.size[stretches]
+    def only(self, rows: Bools) -> "Block":
+        """Some rows; a group without any is left out."""
+        size = np.add.reduceat(rows, self.start, dtype=np.int64) if len(rows) else rows
+        left = np.flatnonzero(size)
         return Block(
-            self.query[stretches],
-            np.cumsum(size) - size,
-            self.documents.copy(rows),
+            self.query[left],
+            (np.cumsum(size) - size)[left],
+            self.documents.view(rows),
             None if self.values is None else self.values[rows],
         )
 
+    def copy(self, groups: Bools) -> "Block":
+        """Some groups in memory of their own: one for each query, by its number."""
+        some = join_blocks([self.only(np.repeat(groups, self.size))])
+        return replace(some, documents=some.documents.copy())
+
     def split(self) -> tuple["Block", "Block"]:
-        """The rankings that seem whole, and labelled rows that may be parts of one.
+        """Labelled rankings that seem whole, and rows that may be parts of one.
 
-        A stretch that neither begins nor ends the block is a whole ranking, unless
-        its query has another stretch.
+        A group that neither begins nor ends the block is a whole ranking, unless its
+        query has another group.
         """
-        loose = self.query >= 0
+        labelled = self.query >= 0
         # Sorted, not by `np.unique`, which loads NumPy's masked arrays.
-        queries = np.sort(self.query[loose])
+        queries = np.sort(self.query[labelled])
         if (queries[1:] == queries[:-1]).any():
-            return self.part(0, 0), self.only(loose)
-        loose[1:-1] = False
-        return self.part(1, max(len(self.query) - 1, 1)), self.only(loose)
-
-    def pieces(self, rows: int) -> list["Block"]:
-        """The block cut between stretches into parts of about so many rows."""
-        cuts = np.searchsorted(self.start, np.arange(0, len(self.documents), rows))
-        bounds = [*dict.fromkeys(cuts.tolist()), len(self.query)]
-        return [self.part(*pair) for pair in pairwise(bounds) if pair[0] < pair[1]]
+            return self.part(0, 0), self.copy(labelled)
+        inner = self.part(1, max(len(self.query) - 1, 1))
+        if not labelled[1:-1].all():
+            inner = inner.only(np.repeat(inner.query >= 0, inner.size))
+        labelled[1:-1] = False
+        return inner, self.copy(labelled)
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """The rows of all blocks as one, with one stretch for each query."""
-    query = np.concatenate([_NOTHING, *(block.row_query for block in blocks)])
+    """The rows of all blocks as one, with one group for each query."""
+    query = np.concatenate([_NOTHING, *(block.query for block in blocks)])
+    size = np.concatenate([_NOTHING, *(block.size for block in blocks)])
+    start = np.cumsum(size) - size
     order = np.argsort(query, kind="stable")
-    query = query[order]
-    start = starts(query)
+    query, size = query[order], size[order]
+    _, rows = ranges(start[order], start[order] + size)
+    first = starts(query)
     values = [block.values for block in blocks if block.values is not None]
     return Block(
-        query[start],
-        start,
-        join_columns([block.documents for block in blocks]).view(order),
-        np.concatenate(values)[order] if values else None,
+        query[first],
+        (np.cumsum(size) - size)[first],
+        join_columns([block.documents for block in blocks]).view(rows),
+        np.concatenate(values)[rows] if values else None,
     )
+
+
+def cut_blocks(blocks: Sequence[Block], rows: int) -> Iterator[list[Block]]:
+    """The rows of all blocks, about so many at a time, those of a query together.
+
+    Args:
+        blocks: copies, so that their groups are in the order of queries.
+        rows: how many.
+    """
+    blocks = [block for block in blocks if len(block.query)]
+    queries = max((int(block.query[-1]) + 1 for block in blocks), default=0)
+    count = np.zeros(queries, np.int64)
+    for block in blocks:
+        count[block.query] += block.size
+    cuts = starts(np.cumsum(count) // rows)
+    for bounds in pairwise([*cuts.tolist(), queries]):
+        parts = [b.part(*np.searchsorted(b.query, bounds).tolist()) for b in blocks]
+        if parts := [part for part in parts if len(part.query)]:
+            yield parts
+
+
+def ranges(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """All numbers in some ranges; before them, which range each is in.
+
+    Example:
+        >>> owner, number = ranges(np.array([5, 0]), np.array([7, 1]))
+        >>> owner.tolist(), number.tolist()
+        ([0, 0, 1], [5, 6, 0])
+    """
+    count = end - begin
+    owner = np.repeat(np.arange(len(count)), count)
+    shift = begin - (np.cumsum(count) - count)
+    return owner, np.arange(len(owner)) + shift[owner]

@@ -1,131 +1,197 @@
 """Columns of ids as flat arrays, so that millions are compared without Python objects.
 
 An id has a 64-bit key. Equal ids have equal keys; that equal keys mean equal ids is for
-whoever looks at the few survivors to check, by name.
+whoever looks at the few survivors to check, byte by byte.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from karat.data.arrays import Ints
-from karat.reading.columnar.words import Keys, Words
+from karat.data.arrays import Bools, Ints
 
-__all__ = ["Column", "NumberColumn", "Rows", "TextColumn", "join_columns", "starts"]
+__all__ = [
+    "MIX",
+    "ByteColumn",
+    "Column",
+    "Keys",
+    "NumberColumn",
+    "Rows",
+    "distinct",
+    "join_columns",
+    "starts",
+]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Rows: TypeAlias = Ints | slice
-"""Which rows: their positions, or a range of them."""
+Keys: TypeAlias = npt.NDArray[np.uint64]
+Rows: TypeAlias = Ints | Bools | slice
+"""Which rows: their positions, whether each is one, or a range of them."""
+
+MIX = np.uint64(0xFF51AFD7ED558CCD)
 
 _WORD = 8
+_LONG = 128
+_FIRST = np.array([(1 << 8 * i) - 1 for i in range(9)], np.uint64)
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
-@dataclass(frozen=True, eq=False)
-class TextColumn:
-    """Texts as stretches of one byte array; a stretch may serve several rows.
+class ByteColumn:
+    """Texts as parts of one byte array; a part may serve several rows.
 
     Attributes:
-        data: UTF-8 bytes, and eight more that belong to no text: keys are read a word
-            at a time, and the last word may reach beyond the last text.
+        data: UTF-8 bytes, and eight more that belong to no text: eight bytes are read
+            at a time, which may reach beyond the last text.
         start: where each text begins.
         length: its number of bytes.
+        eights: the eight bytes from each position of the data on, as one integer whose
+            lowest byte is the first.
     """
 
-    data: Bytes
-    start: Ints
-    length: Ints
+    __slots__ = ("data", "eights", "length", "start")
+
+    def __init__(
+        self, data: Bytes, start: Ints, length: Ints, eights: Keys | None = None
+    ) -> None:
+        self.data = data
+        self.start = start
+        self.length = length
+        if eights is None:
+            eights = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+        self.eights = eights
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "TextColumn":
+    def of(cls, texts: Iterable[str]) -> "ByteColumn":
         """A column of Python strings.
 
         Example:
-            >>> TextColumn.of(["d7", "d12"]).names(slice(None))
+            >>> ByteColumn.of(["d7", "d12"]).names()
             ['d7', 'd12']
         """
-        encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
-        length = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        data = np.frombuffer(b"".join((*encoded, bytes(_WORD))), np.uint8)
+        parts = [*map(_encoded, texts)]
+        length = np.fromiter(map(len, parts), np.int64, len(parts))
+        data = np.frombuffer(b"".join((*parts, bytes(_WORD))), np.uint8)
         return cls(data, np.cumsum(length) - length, length)
 
     @classmethod
-    def between(cls, data: Bytes, cuts: npt.NDArray[Any]) -> "TextColumn":
+    def between(cls, data: Bytes, cuts: npt.NDArray[Any]) -> "ByteColumn":
         """A column of adjoining texts, given where each begins and the last ends."""
         first, last = int(cuts[0]), int(cuts[-1])
         start = cuts[:-1].astype(np.int64)
         if len(data) < last + _WORD:
-            padded = np.zeros(last - first + _WORD, np.uint8)
-            padded[: last - first] = data[first:last]
-            data = padded
+            data = np.concatenate((data[first:last], np.zeros(_WORD, np.uint8)))
             start -= first
         return cls(data, start, np.diff(cuts).astype(np.int64, copy=False))
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def keys(self) -> Keys:
-        """A number for every text, the same for equal texts."""
-        return self._words().keys()
+    def view(self, rows: Rows) -> "ByteColumn":
+        """Some rows over the same bytes."""
+        start, length = self.start[rows], self.length[rows]
+        return ByteColumn(self.data, start, length, self.eights)
 
-    def firsts(self) -> Ints:
-        """The rows whose text differs from that of the row before; the first is one."""
-        # A text that ends in NUL bytes differs from one without only in its length.
-        first = np.zeros(len(self), np.bool_)
-        first[1:] = np.diff(self.length) != 0
-        first[self._words().first_of_each()] = True
-        return np.flatnonzero(first)
+    def copy(self) -> "ByteColumn":
+        """The same rows with only their own bytes, so that the rest can be freed."""
+        start = np.cumsum(self.length) - self.length
+        size = int(self.length.sum())
+        data = np.zeros(size + _WORD, np.uint8)
+        shift = np.repeat(self.start - start, self.length)
+        data[:size] = self.data[shift + np.arange(size)]
+        return ByteColumn(data, start, self.length.copy())
 
-    def distinct(self, rows: Ints) -> tuple[Ints, Ints]:
-        """One row for each text among some rows, and which of them each row has."""
-        words = self._words()
-        keys = words[rows].keys()
-        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        same = words[rows].equal(words[rows[first[which]]])
-        # Different texts may have the same key; then every row stands for itself.
-        return (rows[first], which) if same.all() else (rows, np.arange(len(rows)))
+    def texts(self) -> "ByteColumn":
+        """The same ids as texts."""
+        return self
 
-    def falling(self, rows: Ints, group: Ints) -> Ints:
-        """The order of some rows by group, and within it by text, the last first."""
-        some = self.copy(rows)
-        return Words(some.data.tobytes(), some.start, some.length).falling_order(group)
-
-    def names(self, rows: Rows) -> list[str]:
-        """The texts of some rows as Python strings."""
-        start = self.start[rows]
-        ends = (start + self.length[rows]).tolist()
+    def names(self) -> list[str]:
+        """The texts as Python strings."""
+        ends = (self.start + self.length).tolist()
         data = self.data.data
         return [
             str(data[begin:end], "utf-8", "surrogateescape")
-            for begin, end in zip(start.tolist(), ends, strict=True)
+            for begin, end in zip(self.start.tolist(), ends, strict=True)
         ]
 
-    def view(self, rows: Rows) -> "TextColumn":
-        """Some rows over the same bytes."""
-        return TextColumn(self.data, self.start[rows], self.length[rows])
+    def keys(self) -> Keys:
+        """A number for each text: its bytes if they are eight at most, else a hash."""
+        words = self.words()
+        _, key = next(words)
+        for rows, word in words:
+            mixed = key[rows] * MIX
+            mixed ^= mixed >> np.uint64(29)
+            key[rows] = mixed ^ word
+        return key
 
-    def copy(self, rows: Rows) -> "TextColumn":
-        """Some rows with only their own bytes, so that the rest can be freed."""
-        source, length = self.start[rows], self.length[rows]
-        start = np.cumsum(length) - length
-        size = int(length.sum())
-        data = np.zeros(size + _WORD, np.uint8)
-        data[:size] = self.data[np.repeat(source - start, length) + np.arange(size)]
-        return TextColumn(data, start, length)
+    def equal(self, others: "ByteColumn") -> Bools:
+        """Whether each text is the same as the other in its row, byte by byte."""
+        same: Bools = self.length == others.length
+        rows = np.flatnonzero(same)
+        pairs = zip(self.view(rows).words(), others.view(rows).words(), strict=True)
+        for (part, mine), (_, theirs) in pairs:
+            same[rows[part]] &= mine == theirs
+        return same
 
-    def _words(self) -> Words:
-        return Words(cast("bytes", self.data.data), self.start, self.length)
+    def starts(self) -> Ints:
+        """The rows whose text differs from that of the row before; the first is one."""
+        key = self.keys()
+        new = np.ones(len(self), np.bool_)
+        # NUL bytes at the end of a text do not show in its key.
+        new[1:] = (key[1:] != key[:-1]) | (self.length[1:] != self.length[:-1])
+        if self.length.max(initial=0) > _WORD:
+            # A hash may hide a difference.
+            rows = np.flatnonzero(~new)
+            new[rows] = ~self.view(rows).equal(self.view(rows - 1))
+        return np.flatnonzero(new)
+
+    def distinct(self) -> tuple[Ints, Ints]:
+        """The rows in which a text occurs first, and which of them each row repeats."""
+        first, which = distinct(self.keys())
+        if self.equal(self.view(first[which])).all():
+            return first, which
+        # Different texts have the same key: numbers do not.
+        numbers: dict[str, int] = {}
+        rows = [numbers.setdefault(name, len(numbers)) for name in self.names()]
+        return distinct(np.array(rows))
+
+    def descending_order(self, group: Ints) -> Ints:
+        """Rows sorted by group, and within it by text, the last in byte order first."""
+        if self.length.max(initial=0) > _LONG:
+            names = [*map(_encoded, self.names())]
+            ranks = {name: -i for i, name in enumerate(sorted(set(names)))}
+            columns = [np.array([ranks[name] for name in names])]
+        else:
+            columns = []
+            for rows, word in self.words():
+                column = np.zeros(len(self), np.uint64)
+                column[rows] = word.byteswap()
+                columns.insert(0, ~column)
+        return np.lexsort((*columns, group))
+
+    def words(self) -> Iterator[tuple[Rows, Keys]]:
+        """The texts eight bytes at a time, with the rows whose texts are that long."""
+        rows: Rows = slice(None)
+        start, length = self.start, self.length
+        yield rows, self.eights[start] & _FIRST.take(length, mode="clip")
+        for at in range(8, int(length.max(initial=0)), 8):
+            longer = length > at
+            if not longer.all():
+                rows = (
+                    np.flatnonzero(longer) if isinstance(rows, slice) else rows[longer]
+                )
+                start, length = start[longer], length[longer]
+            yield rows, self.eights[start + at] & _FIRST.take(length - at, mode="clip")
 
 
-@dataclass(frozen=True, eq=False)
 class NumberColumn:
     """Ids that are whole numbers; as everywhere, 7 and "7" are one id."""
 
-    values: npt.NDArray[np.integer[Any]]
+    __slots__ = ("values",)
+
+    def __init__(self, values: npt.NDArray[np.integer[Any]]) -> None:
+        self.values = values
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "NumberColumn":
@@ -137,37 +203,36 @@ class NumberColumn:
     def __len__(self) -> int:
         return len(self.values)
 
-    def keys(self) -> Keys:
-        """A number for every id, the same for equal ids."""
-        return self.values.astype(np.uint64)
-
-    def firsts(self) -> Ints:
-        """The rows whose id differs from that of the row before; the first is one."""
-        return starts(self.values)
-
-    def distinct(self, rows: Ints) -> tuple[Ints, Ints]:
-        """One row for each id among some rows, and which of them each row has."""
-        _, first, which = np.unique(
-            self.values[rows], return_index=True, return_inverse=True
-        )
-        return rows[first], which
-
-    def falling(self, rows: Ints, group: Ints) -> Ints:
-        """The order of some rows by group, and within it as texts, the last first."""
-        texts = TextColumn.of(self.names(rows))
-        return texts.falling(np.arange(len(rows)), group)
-
-    def names(self, rows: Rows) -> list[str]:
-        """The ids of some rows as Python strings."""
-        return [str(value) for value in self.values[rows].tolist()]
-
     def view(self, rows: Rows) -> "NumberColumn":
         """Some rows, over the same memory where possible."""
         return NumberColumn(self.values[rows])
 
-    def copy(self, rows: Rows) -> "NumberColumn":
-        """Some rows in memory of their own."""
-        return NumberColumn(self.values[rows].copy())
+    def copy(self) -> "NumberColumn":
+        """The same rows in memory of their own."""
+        return NumberColumn(self.values.copy())
+
+    def texts(self) -> ByteColumn:
+        """The same ids as texts."""
+        return ByteColumn.of(self.names())
+
+    def names(self) -> list[str]:
+        """The ids as Python strings."""
+        return [str(value) for value in self.values.tolist()]
+
+    def keys(self) -> Keys:
+        """A number for every id, the same for equal ids."""
+        return self.values.astype(np.uint64)
+
+    def starts(self) -> Ints:
+        """The rows whose id differs from that of the row before; the first is one."""
+        return starts(self.values)
+
+    def distinct(self) -> tuple[Ints, Ints]:
+        """The rows in which an id occurs first, and which of them each row repeats."""
+        return distinct(self.values)
+
+
+Column: TypeAlias = ByteColumn | NumberColumn
 
 
 def starts(values: npt.NDArray[Any]) -> Ints:
@@ -177,7 +242,23 @@ def starts(values: npt.NDArray[Any]) -> Ints:
     return np.flatnonzero(new)
 
 
-Column: TypeAlias = TextColumn | NumberColumn
+def distinct(values: npt.NDArray[Any]) -> tuple[Ints, Ints]:
+    """The rows in which a value occurs first, and which of them each row repeats.
+
+    Example:
+        >>> first, which = distinct(np.array([7, 3, 7]))
+        >>> first.tolist(), which.tolist()
+        ([0, 1], [0, 1, 0])
+    """
+    # Not by `np.unique`, which loads NumPy's masked arrays.
+    order = np.argsort(values, kind="stable")
+    new = starts(values[order])
+    first = order[new]
+    place = np.empty(len(first), np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    which = np.empty(len(values), np.int64)
+    which[order] = np.repeat(place, np.diff(new, append=len(values)))
+    return np.sort(first), which
 
 
 def join_columns(parts: Sequence[Column]) -> Column:
@@ -185,14 +266,22 @@ def join_columns(parts: Sequence[Column]) -> Column:
     numbers = [part.values for part in parts if isinstance(part, NumberColumn)]
     if len(numbers) == len(parts) > 0 and len({n.dtype for n in numbers}) == 1:
         return NumberColumn(np.concatenate(numbers))
-    texts = [
-        part if isinstance(part, TextColumn) else TextColumn.of(part.names(slice(None)))
-        for part in parts
-    ] or [TextColumn.of([])]
-    sizes = np.array([len(text.data) for text in texts])
-    shifts = np.cumsum(sizes) - sizes
-    return TextColumn(
-        np.concatenate([text.data for text in texts]),
-        np.concatenate([t.start + s for t, s in zip(texts, shifts, strict=True)]),
-        np.concatenate([text.length for text in texts]),
-    )
+    texts = [part.texts() for part in parts if len(part)]
+    if not texts:
+        return ByteColumn.of([])
+    data, start, end = [], [], 0
+    for text in texts:
+        first = int(text.start.min())
+        last = int((text.start + text.length).max()) + _WORD
+        data.append(text.data[first:last])
+        start.append(text.start + (end - first))
+        end += last - first
+    length = np.concatenate([text.length for text in texts])
+    return ByteColumn(np.concatenate(data), np.concatenate(start), length)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

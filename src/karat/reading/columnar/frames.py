@@ -12,12 +12,12 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError, MissingExtraError
 from karat.reading.columnar.arrow_arrays import load_pyarrow
 from karat.reading.columnar.arrow_source import TableSource
-from karat.reading.columnar.tables import load_samples, load_table
-from karat.reading.format import Role, Source
-from karat.reading.meaning.fields import infer, is_row
-from karat.reading.meaning.shapes import load_stream
+from karat.reading.columnar.tables import load_samples, load_table, read_records
+from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.shapes import Records, interpret
+from karat.reading.streams import Role, Source
 
-__all__ = ["is_frame", "load_frame", "table_of"]
+__all__ = ["is_frame", "load_frame", "table_of", "table_records"]
 
 _FORMAT = "frame"
 
@@ -43,6 +43,7 @@ def load_frame(
     role: Role | None = None,
     mapping: Mapping[str, str] | None = None,
     name: str = "frame",
+    optional: frozenset[str] = frozenset(),
 ) -> Dataset:
     """What a DataFrame holds: a run, gold, or samples.
 
@@ -51,24 +52,34 @@ def load_frame(
         role: what it is taken for, where its columns could mean either.
         mapping: our field name -> the column, where the inference should not decide.
         name: how reports call the run and the gold.
+        optional: our names in the mapping that may be about another input only.
     """
-    source = Source(name, role, dict(mapping or {}))
+    source = Source(name, role, dict(mapping or {}), optional=optional)
     if not _is_of("pandas", "DataFrame", frame):
         return load_table(TableSource(table_of(frame)), source, _FORMAT)
     frame = _with_index(frame)
     names = [*map(str, frame.columns)]
     if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
         raise source.error(f"two columns are called {twice!r}")
-    if not is_row(infer(names, role, mapping)):
+    fields = infer(names, role, source.mapping_for(names))
+    if not is_row(fields) or fields["document"] not in names:
         # Arrow would make one struct of all mappings in a column; records keep them.
         return load_samples(_records(frame), source, _FORMAT)
     try:
         table = table_of(frame)
     except (FormatError, MissingExtraError):
         # Ids of several types in one column, or no Arrow: row by row works as well.
-        rows = ((None, record) for record in _records(frame))
-        return load_stream(rows, source, _FORMAT)
+        return interpret(table_records(frame), source, _FORMAT)
     return load_table(TableSource(table), source, _FORMAT)
+
+
+def table_records(frame: Any) -> Records:
+    """One record for each row of a frame."""
+    if _is_of("pandas", "DataFrame", frame):
+        records = _records(_with_index(frame))
+    else:
+        records = read_records(TableSource(table_of(frame)))
+    return ((None, record) for record in records)
 
 
 def table_of(frame: Any) -> Any:

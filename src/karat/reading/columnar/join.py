@@ -1,4 +1,4 @@
-"""Where labelled documents stand in whole rankings: the join behind `ArrowRun`."""
+"""The join: at which ranks labelled documents are in whole rankings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -9,24 +9,37 @@ import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints, count_by
 from karat.data.policies import Policies
-from karat.errors import DataError
 from karat.reading.columnar.blocks import Block
-from karat.reading.columnar.label_table import LabelTable, find_repeated, mix
-from karat.reading.columnar.words import Keys
+from karat.reading.columnar.byte_column import Keys
+from karat.reading.columnar.label_index import LabelIndex, find_repeated, row_keys
 
-__all__ = ["Found", "falling", "join_found", "rank_rows", "settle"]
+__all__ = [
+    "Matches",
+    "RepeatedDocument",
+    "find_matches",
+    "join_matches",
+    "negated",
+    "rank_rows",
+]
 
-_RANK_BITS = 40
+
+class RepeatedDocument(Exception):  # noqa: N818  a message to who knows the file
+    """A document occurs twice in a ranking, and policies forbid it."""
+
+    def __init__(self, query: int, document: str) -> None:
+        super().__init__(query, document)
+        self.query = query
+        self.document = document
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What was found in some rankings.
+class Matches:
+    """The labelled rows of some rankings.
 
     Attributes:
         query: number of each ranking's query.
         retrieved: its documents.
-        ties: those of them that share a score with one before.
+        ties: relevant ones whose score another document has, too.
         repeats: those of them that occurred before.
         label: number of the label of each row found.
         rank: that row's rank, from 1.
@@ -39,66 +52,83 @@ class Found:
     label: Ints
     rank: Ints
 
+    def only(self, rankings: Bools, rows: Bools) -> "Matches":
+        """Some of the rankings and some of the rows found."""
+        return Matches(
+            self.query[rankings],
+            self.retrieved[rankings],
+            self.ties[rankings],
+            self.repeats[rankings],
+            self.label[rows],
+            self.rank[rows],
+        )
 
-def join_found(parts: Sequence[Found]) -> Found:
-    """All that was found, one part after the other."""
+
+def join_matches(parts: Sequence[Matches]) -> Matches:
+    """All matches, one part after the other."""
     columns = {
         field.name: [np.zeros(0, np.int64), *(getattr(p, field.name) for p in parts)]
-        for field in fields(Found)
+        for field in fields(Matches)
     }
-    return Found(**{name: np.concatenate(column) for name, column in columns.items()})
+    return Matches(**{name: np.concatenate(column) for name, column in columns.items()})
 
 
-def settle(block: Block, table: LabelTable, policies: Policies) -> Found:
+def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches:
     """Find the labelled rows of whole rankings, and the rank of each.
 
     Raises:
-        DataError: a document occurs twice in a ranking and policies forbid it.
+        RepeatedDocument: a document occurs twice and policies forbid it.
     """
-    keys = mix(block.documents.keys(), block.row_query)
-    rows, label = table.find(block.documents, block.row_query, keys)
-    copies, document = _copies(block, keys)
-    rank, ties = rank_rows(block, np.concatenate((rows, copies)), policies)
-    rank, copy_rank = np.split(rank, [len(rows)])
-    found = Found(block.query, block.size, ties, np.zeros_like(ties), label, rank)
-    if not len(copies):
-        return found
-    order = np.lexsort((copy_rank, document))
-    again = order[1:][document[order][1:] == document[order][:-1]]
-    found = replace(
-        found, repeats=count_by(block.stretch(copies[again]), len(block.query))
-    )
-    if policies.duplicates == "keep":
-        return found
+    keys = row_keys(block)
+    rows, label = index.find(block, keys)
+    rank, tied = rank_rows(block, rows, policies)
+    count = len(block.query)
+    relevant = rows[tied & (index.grade[label] > 0)]
+    ties = count_by(block.group(relevant), count)
+    matches = Matches(block.query, block.size, ties, np.zeros_like(ties), label, rank)
+    again = _repeated_rows(block, keys, policies)
+    if not len(again):
+        return matches
     if policies.duplicates == "error":
-        raise _refusal(block, table, int(copies[again].min()))
-    once = ~np.isin(rows, copies[again])
-    found = replace(found, label=label[once], rank=rank[once])
+        first = np.sort(again)[:1]
+        query = int(block.query[block.group(first)[0]])
+        raise RepeatedDocument(query, block.documents.view(first).names()[0])
+    repeats = count_by(block.group(again), count)
+    once = np.ones(len(keys), np.bool_)
+    once[again] = False
+    collapsed = find_matches(block.only(once), index, policies)
     if policies.duplicates == "collapse":
-        return _move_up(found, block, rows[once], copies[again], copy_rank[again])
-    return found
+        return replace(collapsed, repeats=repeats)
+    # A document does not share its score with itself.
+    matches = replace(matches, ties=collapsed.ties, repeats=repeats)
+    if policies.duplicates == "first":
+        return matches.only(np.ones(count, np.bool_), once[rows])
+    return matches
 
 
-def rank_rows(block: Block, rows: Ints, policies: Policies) -> tuple[Ints, Ints]:
-    """The ranks of some rows, and how many rows of each stretch are tied."""
+def rank_rows(block: Block, rows: Ints, policies: Policies) -> tuple[Ints, Bools]:
+    """The ranks of some rows, and whether another row of the ranking has its value."""
     place = rows
-    ties = np.zeros(len(block.query), np.int64)
+    shared = np.zeros(len(rows), np.bool_)
     values = block.values
-    if values is not None and len(values):
+    if values is not None and len(rows):
+        if policies.precision == "single":
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
         same_query = np.ones(len(values) - 1, np.bool_)
         same_query[block.start[1:] - 1] = False
         order = None
         if ((values[1:] > values[:-1]) & same_query).any():
-            stretch = np.repeat(np.arange(len(block.query)), block.size)
-            order = np.lexsort((falling(values), stretch))
+            order = np.lexsort((negated(values), block.row_group))
             values = values[order]
             place = _inverse(order)[rows]
         tied = (values[1:] == values[:-1]) & same_query
         if tied.any():
-            ties = count_by(block.stretch(np.flatnonzero(tied)), len(block.query))
+            beside = np.concatenate(([False], tied, [False]))
+            shared = beside[place] | beside[place + 1]
             if policies.ties == "trec":
                 place = _break_ties(block, order, tied, place)
-    return place - block.start[block.stretch(rows)] + 1, ties
+    return place - block.start[block.group(rows)] + 1, shared
 
 
 def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> Ints:
@@ -118,49 +148,28 @@ def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> I
     if not len(members):
         return place
     rows = members if order is None else order[members]
+    documents = block.documents.view(rows).texts()
     moved = np.arange(len(tie))
-    moved[members[block.documents.falling(rows, tie[members])]] = members
+    moved[members[documents.descending_order(tie[members])]] = members
     return moved[place]
 
 
-def _copies(block: Block, keys: Keys) -> tuple[Ints, Ints]:
-    """Rows whose document occurs more than once in a ranking, and which one it is."""
+def _repeated_rows(block: Block, keys: Keys, policies: Policies) -> Ints:
+    """The rows whose document has a better rank in the same ranking."""
     rows = find_repeated(keys)
-    rows = rows[block.row_query[rows] >= 0]
     if not len(rows):
-        return rows, rows
+        return rows
     number: dict[tuple[int, str], int] = {}
-    pairs = zip(
-        block.row_query[rows].tolist(), block.documents.names(rows), strict=True
-    )
+    names = block.documents.view(rows).names()
+    pairs = zip(block.group(rows).tolist(), names, strict=True)
     document = np.array([number.setdefault(pair, len(number)) for pair in pairs])
-    several = np.bincount(document)[document] > 1
-    return rows[several], document[several]
+    rank, _ = rank_rows(block, rows, policies)
+    order = np.lexsort((rank, document))
+    again: Bools = document[order[1:]] == document[order[:-1]]
+    return rows[order[1:][again]]
 
 
-def _move_up(
-    found: Found, block: Block, rows: Ints, gone: Ints, gone_rank: Ints
-) -> Found:
-    """What was found, when some rows are gone and those behind them move up."""
-    stretch = block.stretch(rows) << _RANK_BITS
-    holes = np.sort((block.stretch(gone) << _RANK_BITS) | gone_rank)
-    ahead = np.searchsorted(holes, stretch | found.rank)
-    ahead -= np.searchsorted(holes, stretch)
-    return replace(
-        found, rank=found.rank - ahead, retrieved=found.retrieved - found.repeats
-    )
-
-
-def _refusal(block: Block, table: LabelTable, row: int) -> DataError:
-    document = block.documents.names(np.array([row]))[0]
-    return DataError(
-        f"document {document!r} was retrieved more than once",
-        query=list(table.queries)[int(block.row_query[row])],
-        hint="duplicates='first' scores its first rank only",
-    )
-
-
-def falling(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def negated(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Numbers that ascend where the values descend."""
     # The negative of the smallest integer does not exist; its complement does.
     return -values if values.dtype.kind == "f" else ~values

@@ -1,96 +1,100 @@
-"""Labelled documents, and where they are: found by key in bulk, checked by bytes."""
+"""Labelled documents, and where they are: found by key in bulk, checked by bytes.
 
+The labels of the queries of a block have 64-bit keys mixed from query and document.
+A row is first looked up in a bit table small enough for the processor's cache, which
+lets through all labelled rows and few others; the survivors are searched among the
+sorted keys, and what is left is compared byte by byte. So the answer is exact.
+"""
+
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
-from karat.data.arrays import Ints, as_floats, count_by
+from karat.data.arrays import Floats, Ints, as_floats, count_by
 from karat.data.runs import Labels
-from karat.reading.columnar.label_table import find_repeated
-from karat.reading.columnar.trec_rankings import Rankings
-from karat.reading.columnar.words import MIX, Keys, Words
+from karat.reading.columnar.blocks import Block, ranges
+from karat.reading.columnar.byte_column import MIX, ByteColumn, Keys, NumberColumn
 
-__all__ = ["Sought", "listed_again", "row_keys"]
+__all__ = ["LabelIndex", "find_repeated", "row_keys"]
 
 _QUERY = np.uint64(0x9E3779B97F4A7C15)
 _SLOTS_PER_LABEL = 64
 _FEWEST_BITS, _MOST_BITS = 10, 20
 
 
-class Sought:
-    """Labelled documents, laid out so that those of any query are at hand.
+class LabelIndex:
+    """Labels laid out so that those of any query are at hand.
+
+    Labels are numbered over all queries in order, queries from 0.
 
     Attributes:
-        number: the number of each labelled query.
-        documents: the labelled documents, query after query.
-        query: the numbers of their queries.
-        grade: their grades.
-        item: their numbers among all labels, sought or not.
+        numbers: the number of each labelled query.
+        query: the query of each label.
+        grade: its grade.
     """
 
-    def __init__(self, labels: Labels, *, judged: bool) -> None:
-        queries = (query.encode("utf-8", "surrogatepass") for query in labels)
-        self.number = {query: number for number, query in enumerate(queries)}
-        names = [*chain.from_iterable(labels.values())]
-        grade = as_floats(chain.from_iterable(w.values() for w in labels.values()))
+    def __init__(self, labels: Labels, *, judged: bool = True) -> None:
         count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-        self.item = np.arange(len(names)) if judged else np.flatnonzero(grade > 0)
-        self.grade = grade[self.item]
-        self.query = np.repeat(np.arange(len(labels)), count)[self.item]
-        self.documents = Words.of(names)[self.item]
-        self._keys = self.documents.keys()
-        self._end = np.cumsum(count_by(self.query, len(labels)))
+        self.numbers = {query: number for number, query in enumerate(labels)}
+        self.query: Ints = np.repeat(np.arange(len(labels)), count)
+        grades = (grades.values() for grades in labels.values())
+        self.grade: Floats = as_floats(chain.from_iterable(grades))
+        self._label = (
+            np.arange(len(self.grade)) if judged else np.flatnonzero(self.grade > 0)
+        )
+        self._names = [*chain.from_iterable(labels.values())]
+        self._end = np.cumsum(count_by(self.query[self._label], len(labels)))
         self._begin = np.concatenate((np.zeros(1, np.int64), self._end[:-1]))
 
-    def find(self, rankings: Rankings, number: Ints, keys: Keys) -> tuple[Ints, Ints]:
-        """The rows with a labelled document, and the label of each.
+    @cached_property
+    def _documents(self) -> ByteColumn:
+        return ByteColumn.of(self._names).view(self._label)
+
+    @cached_property
+    def _text_keys(self) -> Keys:
+        return self._documents.keys()
+
+    @cached_property
+    def _number_keys(self) -> Keys:
+        return NumberColumn.of(self._names).keys()[self._label]
+
+    def find(self, block: Block, keys: Keys) -> tuple[Ints, Ints]:
+        """The rows of a block that are labelled, and the number of each one's label.
 
         Args:
-            rankings: where to look.
-            number: the number of each query there.
-            keys: what `row_keys` makes of the rankings.
+            block: whole rankings, all of labelled queries.
+            keys: what `row_keys` makes of them.
         """
-        owner, label = _ranges(self._begin[number], self._end[number])
-        rows, found = _equal_pairs(keys, _mixed(self._keys[label], owner))
-        same = rankings.query(rows) == owner[found]
-        same &= rankings.documents[rows].equal(self.documents[label[found]])
-        return rows[same], label[found[same]]
+        documents = block.documents
+        texts = isinstance(documents, ByteColumn)
+        owner, label = ranges(self._begin[block.query], self._end[block.query])
+        label_keys = (self._text_keys if texts else self._number_keys)[label]
+        rows, at = _equal_pairs(keys, _mix(label_keys, owner))
+        same = block.group(rows) == owner[at]
+        same &= documents.view(rows).texts().equal(self._documents.view(label[at]))
+        return rows[same], self._label[label[at[same]]]
 
 
-def row_keys(rankings: Rankings) -> Keys:
+def row_keys(block: Block) -> Keys:
     """A key for each row, equal where query and document are."""
-    query = np.repeat(np.arange(len(rankings.names)), rankings.count)
-    return _mixed(rankings.documents.keys(), query)
+    return _mix(block.documents.keys(), block.row_group)
 
 
-def listed_again(rankings: Rankings, keys: Keys) -> Ints:
-    """The rows whose document stands higher up in the same ranking."""
-    rows = find_repeated(keys)
-    queries = rankings.query(rows).tolist()
-    documents = rankings.documents[rows].to_list()
-    seen: set[tuple[int, bytes]] = set()
-    again = []
-    for row, *pair in zip(rows.tolist(), queries, documents, strict=True):
-        if tuple(pair) in seen:
-            again.append(row)
-        seen.add(tuple(pair))
-    return np.array(again, np.int64)
-
-
-def _mixed(keys: Keys, query: Ints) -> Keys:
+def _mix(documents: Keys, query: Ints) -> Keys:
     """One key for query and document; its upper bits depend on all bits of both."""
-    mixed = query.astype(np.uint64)
-    mixed *= _QUERY
-    mixed += keys
-    mixed *= MIX
-    return mixed
+    keys = query.astype(np.uint64)
+    keys *= _QUERY
+    keys += documents
+    keys *= MIX
+    return keys
 
 
 def _equal_pairs(keys: Keys, wanted: Keys) -> tuple[Ints, Ints]:
-    """All pairs of a key and a wanted key that are equal, by their indices.
-
-    A table that fits the cache lets pass the keys that are wanted and few others.
-    """
+    """All pairs of a key and a wanted key that are equal, by their indices."""
+    if len(wanted) > len(keys):
+        # Of the two sides the smaller is sorted.
+        return _equal_pairs(wanted, keys)[::-1]
     bits = (len(wanted) * _SLOTS_PER_LABEL).bit_length()
     bits = min(max(bits, _FEWEST_BITS), _MOST_BITS)
     shift = np.uint64(64 - bits)
@@ -101,13 +105,30 @@ def _equal_pairs(keys: Keys, wanted: Keys) -> tuple[Ints, Ints]:
     wanted = wanted[order]
     begin = np.searchsorted(wanted, keys[row], side="left")
     end = np.searchsorted(wanted, keys[row], side="right")
-    owner, at = _ranges(begin, end)
+    owner, at = ranges(begin, end)
     return row[owner], order[at]
 
 
-def _ranges(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """All numbers in some ranges; before them, which range each is in."""
-    count = end - begin
-    owner = np.repeat(np.arange(len(count)), count)
-    shift = begin - (np.cumsum(count) - count)
-    return owner, np.arange(len(owner)) + shift[owner]
+def find_repeated(keys: Keys) -> Ints:
+    """The rows whose key occurs more than once, ascending.
+
+    Every row writes its number into a slot chosen by its key; the last writer stays.
+    Equal keys share a slot, so of two rows with one key either the later stayed and
+    the other sees it there, or both were displaced and meet when the few displaced
+    are sorted. This looks at most rows twice, where sorting them all would take longer.
+    """
+    size = len(keys)
+    bits = (size * 4).bit_length()
+    slot = (keys >> np.uint64(64 - bits)).view(np.int64)
+    row = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
+    last = np.empty(1 << bits, row.dtype)
+    last[slot] = row
+    winner = last.take(slot)
+    beaten = np.flatnonzero(winner != row)
+    lost = keys[beaten]
+    ordered = np.sort(lost)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    stayed = lost[lost == keys[winner[beaten]]]
+    # Not made distinct: np.unique would import numpy.ma, which takes longer than this.
+    repeated = np.concatenate((twice, stayed))
+    return np.flatnonzero(np.isin(keys, repeated)) if len(repeated) else beaten[:0]

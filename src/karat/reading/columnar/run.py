@@ -1,9 +1,13 @@
-"""Runs in columns: Parquet and Arrow files, and DataFrames of any library."""
+"""Runs in columns, whatever file or table they come from."""
 
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from itertools import chain, islice, repeat
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,293 +15,295 @@ from karat.data.arrays import Bools, Ints, count_by
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError
-from karat.reading.columnar.arrow_arrays import (
-    column_of,
-    numbers_of,
-    ranks_of,
-    stretches_of,
+from karat.reading.columnar.blocks import (
+    Batch,
+    Block,
+    Field,
+    Piece,
+    RunSource,
+    cut_blocks,
+    join_blocks,
 )
-from karat.reading.columnar.arrow_source import Batch, Piece, Tabular, each
-from karat.reading.columnar.blocks import Block, join_blocks
-from karat.reading.columnar.byte_column import Column
-from karat.reading.columnar.join import Found, falling, join_found, rank_rows, settle
-from karat.reading.columnar.label_table import LabelTable, mix
+from karat.reading.columnar.byte_column import distinct, starts
+from karat.reading.columnar.join import (
+    Matches,
+    RepeatedDocument,
+    find_matches,
+    join_matches,
+    rank_rows,
+)
+from karat.reading.columnar.label_index import LabelIndex, row_keys
 from karat.reading.problems import placed
 
-__all__ = ["ArrowRun", "Layout"]
+__all__ = ["ColumnarRun"]
 
-_BLOCK_ROWS = 1 << 16
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_MOST_ROWS = 1 << 18
 _EXAMPLES = 3
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Which column is which.
-
-    Attributes:
-        query: the query of each row.
-        document: the document retrieved for it.
-        score: what decides the rank, larger first.
-        rank: what decides it when there is no score, smaller first. With neither, the
-            rows are in order.
-        text: the document's text; it is only read where texts are asked for.
-    """
-
-    query: str
-    document: str
-    score: str | None = None
-    rank: str | None = None
-    text: str | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        return [c for c in (self.query, self.document, self.score or self.rank) if c]
+_THREADS = min(os.cpu_count() or 1, 8)
 
 
 @dataclass
 class _Scan:
-    """What a piece of the table held: rankings settled, rows for later, strangers."""
+    """What pieces of a run held.
 
-    found: list[Found] = field(default_factory=list)
-    loose: list[Block] = field(default_factory=list)
-    extra: dict[str, None] = field(default_factory=dict)
-
-
-class ArrowRun(Run):
-    """A run given as a table with one row for each retrieved document.
-
-    Rows are read in batches. All but the first and the last query of a batch are whole
-    rankings as a rule, and are settled on the spot. The rows of the others are kept and
-    put together at the end; so are those of queries that turn up in several places. The
-    outcome does not depend on the order of the table, only the time does.
+    Attributes:
+        matches: what was found in rankings that seem whole.
+        rest: rows of labelled queries that may be parts of a ranking.
+        extra: queries without labels.
+        ignored: rows in which something was ignored.
+        scattered: whether rows of a query among the rest are apart.
     """
 
-    def __init__(self, source: Tabular, layout: Layout, name: str = "run") -> None:
-        self.name = name
-        self.layout = layout
-        self._source = source
-        self._noticed: tuple[Policies, Labels, tuple[Notice, ...]] | None = None
+    matches: list[Matches] = field(default_factory=list)
+    rest: list[Block] = field(default_factory=list)
+    extra: dict[str, None] = field(default_factory=dict)
+    ignored: int = 0
+    scattered: bool = False
 
-    @property
-    def texts(self) -> "ArrowRun":
-        """The same run by document text, where there is one."""
-        if self.layout.text is None:
-            return self
-        layout = replace(self.layout, document=self.layout.text)
-        return ArrowRun(self._source, layout, self.name)
+    def add(self, other: "_Scan") -> None:
+        """Put what later pieces held behind this."""
+        self.matches += other.matches
+        self.rest += other.rest
+        self.extra.update(other.extra)
+        self.ignored += other.ignored
+
+    def join_ended(self, join: Callable[[Block], Matches]) -> None:
+        """Join the rankings among the rest that have ended, so that memory stays flat.
+
+        Where rows are scattered nothing can be said to have ended.
+        """
+        rows = sum(len(block.documents) for block in self.rest)
+        if rows < _MOST_ROWS or self.scattered:
+            return
+        query = np.concatenate([block.query for block in self.rest])
+        query = query[starts(query)]
+        self.scattered = len(distinct(query)[0]) < len(query)
+        if len(query) > 1 and not self.scattered:
+            whole = join_blocks(self.rest)
+            last = whole.query == query[-1]
+            self.matches.append(join(whole.only(np.repeat(~last, whole.size))))
+            self.rest = [whole.copy(last)]
+
+
+class ColumnarRun(Run):
+    """A run with one row for each retrieved document, read when asked and never kept.
+
+    Rows are read in batches. All but the first and the last query of a batch are whole
+    rankings as a rule, and are joined with the labels on the spot. The rows of the
+    others are kept and put together at the end; so are those of queries that turn up in
+    several places. The outcome does not depend on the order of the rows.
+    """
+
+    def __init__(self, source: RunSource, name: str = "run") -> None:
+        self.name = name
+        self._source = source
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
-        column = self.layout.query
-        found: dict[str, None] = {}
-        for batch in self._batches(column):
-            _, names, which = stretches_of(batch.rows.column(0), batch.place(column))
-            found.update(dict.fromkeys(names[number] for number in which.tolist()))
-        return list(found)
+        names = (batch.queries()[1] for batch in self._batches("query"))
+        return list(dict.fromkeys(chain.from_iterable(names)))
 
     def sample_ids(self) -> list[str]:
         """A few document ids, to show what they look like."""
-        batch = next(self._batches(self.layout.document), None)
-        if batch is None:
-            return []
-        return self._ids(batch, batch.rows.column(0)).names(slice(_EXAMPLES))
+        batch = next(self._batches("document"), None)
+        return batch.documents().view(slice(_EXAMPLES)).names() if batch else []
 
     def holds_any(self, documents: set[str]) -> bool:
         """Whether any of the documents occurs for any query."""
-        table = LabelTable({"": dict.fromkeys(documents, 1.0)})
-        for batch in self._batches(self.layout.document):
-            ids = self._ids(batch, batch.rows.column(0))
-            query = np.zeros(len(ids), np.int64)
-            if len(table.find(ids, query, mix(ids.keys(), query))[0]):
-                return True
-        return False
+        index = LabelIndex({"": dict.fromkeys(documents, 1.0)})
+        only = np.zeros(1, np.int64)
+
+        def look(piece: Piece) -> bool:
+            blocks = (Block(only, only, batch.documents()) for batch in piece())
+            return any(len(index.find(block, row_keys(block))[0]) for block in blocks)
+
+        return any(_in_order(look, self._source.pieces("document")))
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
         policies = self._rules(policies)
-        table = LabelTable(labels, judged=judged)
+        index = LabelIndex(labels, judged=judged)
         try:
-            found, extra = self._find(table, policies)
+            matches, scan = self._find(index, policies)
+        except RepeatedDocument as found:
+            raise self._refusal(list(labels)[found.query], found.document) from None
         except DataError as error:
-            raise placed(error, path=self._source.path or self.name) from None
-        order = np.lexsort((found.rank, table.query[found.label]))
-        label = found.label[order]
+            raise placed(error, path=self._path) from None
+        query = index.query[matches.label]
+        order = np.lexsort((matches.rank, query))
+        label = matches.label[order]
         retrieved = np.full(len(labels), -1)
-        retrieved[found.query] = found.retrieved
-        notices = _notices(found, extra, list(labels), policies)
-        self._noticed = (policies, labels, notices)
+        retrieved[matches.query] = matches.retrieved
+        notices = _notices(matches, scan, list(labels), policies)
         return Located(
-            query=table.query[label],
-            rank=found.rank[order],
-            grade=table.grade[label],
+            query=query[order],
+            rank=matches.rank[order],
+            grade=index.grade[label],
             retrieved=retrieved,
-            extra=len(extra),
+            extra=len(scan.extra),
             item=label,
             distinct=policies.duplicates != "keep",
-            notices=notices,
+            notices=(*notices, *self._source.notices(scan.ignored)),
         )
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
         policies = self._rules(policies)
-        names = self.queries()
-        numbers = {name: number for number, name in enumerate(names)}
-        whole = self._whole(numbers, policies)
-        texts = self.layout.text and self.texts._whole(numbers, policies)  # noqa: SLF001
-        for at, name in enumerate(names):
-            block = whole.part(at, at + 1)
-            rank, _ = rank_rows(block, np.arange(len(block.documents)), policies)
+        numbers: dict[str, int] = {}
+        blocks: list[Block] = []
+        texts: list[Block] = []
+        for batch in self._batches("query", "document", "value", "text"):
+            for name in batch.queries()[1]:
+                numbers.setdefault(name, len(numbers))
+            blocks.append(_block(batch, numbers)[0])
+            if (column := batch.texts()) is not None:
+                texts.append(replace(blocks[-1], documents=column))
+        whole = join_blocks(blocks)
+        all_texts = join_blocks(texts).documents if texts else None
+        for name, first, size in zip(numbers, whole.start, whole.size, strict=True):
+            block = whole.part(numbers[name], numbers[name] + 1)
+            rank, _ = rank_rows(block, np.arange(size), policies)
             order = np.argsort(rank)
-            ids = block.documents.names(order)
-            said: list[str | None] = [None] * len(order)
-            if texts:
-                said = [*texts.part(at, at + 1).documents.names(order)]
-            scores: list[float | None] = [None] * len(order)
-            if block.values is not None and self.layout.score:
+            if policies.duplicates == "collapse":
+                order = order[block.documents.view(order).distinct()[0]]
+            ids = block.documents.view(order).names()
+            contents: Iterable[str | None] = repeat(None)
+            if all_texts is not None:
+                contents = all_texts.view(first + order).names()
+            scores: Iterable[float | None] = repeat(None)
+            if block.values is not None and not self._source.ranked:
                 scores = block.values[order].astype(np.float64).tolist()
-            yield name, list(map(Document, ids, said, scores))
+            yield name, [*map(Document, ids, contents, scores)]
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """Ties, repeated documents and queries without labels."""
-        policies = self._rules(policies)
-        seen = self._noticed
-        if seen and seen[0] == policies and seen[1].keys() == labels.keys():
-            return seen[2]
-        return self.locate(labels, judged=False, policies=policies).notices
+        """None: `locate` has seen and told everything on its way."""
+        del labels, policies
+        return ()
+
+    @property
+    def _path(self) -> str:
+        return self._source.path or self.name
+
+    def _refusal(self, query: str, document: str) -> DataError:
+        return placed(self._source.repeated(query, document), path=self._path)
 
     def _rules(self, policies: Policies) -> Policies:
         """The policies; documents of one rank stay in the order of their rows."""
-        if self.layout.score or not self.layout.rank:
-            return policies
-        return replace(policies, ties="input")
+        if self._source.ranked:
+            return replace(policies, ties="input", precision="double")
+        return policies
 
-    def _find(self, table: LabelTable, policies: Policies) -> tuple[Found, list[str]]:
-        """What is in all the rankings, and the queries that have no labels."""
-        pieces = self._pieces()
-        scans = each(partial(self._scan, table=table, policies=policies), pieces)
-        found = join_found([part for scan in scans for part in scan.found])
-        loose = [block for scan in scans for block in scan.loose]
-        torn = _torn(found, loose, len(table.queries))
-        if torn.any():
-            found = _without(found, table, torn)
-            loose = [block.only(~torn[block.query]) for block in loose]
-            collect = partial(
-                self._collect, table=table, wanted=torn, policies=policies
-            )
-            loose += [block for blocks in each(collect, pieces) for block in blocks]
-        if loose:
-            blocks = join_blocks(loose).pieces(_BLOCK_ROWS)
-            later = [settle(block, table, policies) for block in blocks]
-            found = join_found([found, *later])
-        extra = {query: None for scan in scans for query in scan.extra}
-        return found, list(extra)
-
-    def _scan(self, piece: Piece, table: LabelTable, policies: Policies) -> _Scan:
+    def _find(self, index: LabelIndex, policies: Policies) -> tuple[Matches, _Scan]:
+        """What is in all the rankings, and what else there was."""
+        join = partial(find_matches, index=index, policies=policies)
         scan = _Scan()
-        for batch in piece():
-            block, extra = self._block(batch, table.queries, policies)
-            whole, loose = block.split()
-            if len(whole.query):
-                scan.found.append(_labelled(settle(whole, table, policies)))
-            if len(loose.query):
-                scan.loose.append(loose)
-            scan.extra.update(dict.fromkeys(extra))
-        return scan
+        work = partial(_scan, numbers=index.numbers, join=join)
+        for part in _in_order(work, self._pieces()):
+            scan.add(part)
+            scan.join_ended(join)
+        matches, rest = join_matches(scan.matches), scan.rest
+        scattered = _scattered(matches, rest, len(index.numbers))
+        if scattered.any():
+            matches = matches.only(
+                ~scattered[matches.query], ~scattered[index.query[matches.label]]
+            )
+            rest = [block.copy(~scattered[block.query]) for block in rest]
+            collect = partial(_collect, numbers=index.numbers, wanted=scattered)
+            rest += chain.from_iterable(_in_order(collect, self._pieces()))
+        if rest:
+            blocks = cut_blocks(rest, _MOST_ROWS)
+            later = _in_order(lambda some: join(join_blocks(some)), blocks)
+            matches = join_matches([matches, *later])
+        return matches, scan
 
-    def _collect(
-        self, piece: Piece, table: LabelTable, wanted: Bools, policies: Policies
-    ) -> list[Block]:
-        """The rows of the wanted queries."""
-        collected = []
-        for batch in piece():
-            block, _ = self._block(batch, table.queries, policies)
-            stretches = block.query >= 0
-            stretches[stretches] = wanted[block.query[stretches]]
-            if stretches.any():
-                collected.append(block.only(stretches))
-        return collected
+    def _pieces(self) -> Iterable[Piece]:
+        return self._source.pieces("query", "document", "value")
 
-    def _block(
-        self, batch: Batch, numbers: dict[str, int], policies: Policies
-    ) -> tuple[Block, list[str]]:
-        """A batch as a block, and the queries in it that have no number."""
-        layout, columns = self.layout, batch.rows.columns
-        start, names, which = stretches_of(columns[0], batch.place(layout.query))
-        number = np.array([numbers.get(name, -1) for name in names], np.int64)
-        documents = self._ids(batch, columns[1])
-        values = None
-        if layout.score:
-            values = numbers_of(columns[2], batch.place(layout.score))
-            if policies.precision == "single":
-                with np.errstate(over="ignore"):
-                    values = values.astype(np.float32)
-        elif layout.rank:
-            values = falling(ranks_of(columns[2], batch.place(layout.rank)))
-        extra = [names[at] for at in np.flatnonzero(number < 0).tolist()]
-        return Block(number[which], start, documents, values), extra
-
-    def _ids(self, batch: Batch, array: Any) -> Column:
-        """The documents of a batch; known by their texts, some may have none."""
-        column = self.layout.document
-        return column_of(array, batch.place(column), blank=column == self.layout.text)
-
-    def _whole(self, numbers: dict[str, int], policies: Policies) -> Block:
-        """All rows, one stretch for each query."""
-        batches = (batch for piece in self._pieces() for batch in piece())
-        return join_blocks([self._block(b, numbers, policies)[0] for b in batches])
-
-    def _pieces(self) -> list[Piece]:
-        return self._source.pieces(self.layout.columns, [self.layout.query])
-
-    def _batches(self, column: str) -> Iterator[Batch]:
-        coded = [column] if column == self.layout.query else []
-        for piece in self._source.pieces([column], coded):
+    def _batches(self, *fields: Field) -> Iterator[Batch]:
+        for piece in self._source.pieces(*fields):
             yield from piece()
 
 
-def _torn(found: Found, loose: list[Block], size: int) -> Bools:
-    """The queries that were settled, but of which there are more rows elsewhere."""
-    settled = count_by(found.query, size)
+def _scan(
+    piece: Piece, numbers: dict[str, int], join: Callable[[Block], Matches]
+) -> _Scan:
+    scan = _Scan()
+    for batch in piece():
+        block, extra = _block(batch, numbers)
+        whole, rest = block.split()
+        if len(whole.query):
+            scan.matches.append(join(whole))
+        if len(rest.query):
+            scan.rest.append(rest)
+        scan.extra.update(dict.fromkeys(extra))
+        scan.ignored += batch.ignored
+    return scan
+
+
+def _collect(piece: Piece, numbers: dict[str, int], wanted: Bools) -> list[Block]:
+    """The rows of the wanted queries."""
+    collected = []
+    for batch in piece():
+        block, _ = _block(batch, numbers)
+        groups = block.query >= 0
+        groups[groups] = wanted[block.query[groups]]
+        if groups.any():
+            collected.append(block.copy(groups))
+    return collected
+
+
+def _block(batch: Batch, numbers: dict[str, int]) -> tuple[Block, list[str]]:
+    """A batch as a block, and the queries in it that have no number."""
+    start, names, which = batch.queries()
+    number = np.array([numbers.get(name, -1) for name in names], np.int64)
+    extra = [names[at] for at in np.flatnonzero(number < 0).tolist()]
+    return Block(number[which], start, batch.documents(), batch.values()), extra
+
+
+def _scattered(matches: Matches, rest: list[Block], size: int) -> Bools:
+    """The queries joined with labels of which there are more rows elsewhere."""
+    joined = count_by(matches.query, size)
     elsewhere = np.zeros(size, np.bool_)
-    for block in loose:
+    for block in rest:
         elsewhere[block.query] = True
-    return (settled > 1) | ((settled > 0) & elsewhere)
+    return (joined > 1) | ((joined > 0) & elsewhere)
 
 
-def _labelled(found: Found) -> Found:
-    return _pick(found, found.query >= 0)
-
-
-def _without(found: Found, table: LabelTable, queries: Bools) -> Found:
-    rows = ~queries[table.query[found.label]]
-    left = _pick(found, ~queries[found.query])
-    return replace(left, label=found.label[rows], rank=found.rank[rows])
-
-
-def _pick(found: Found, rankings: Bools) -> Found:
-    return replace(
-        found,
-        query=found.query[rankings],
-        retrieved=found.retrieved[rankings],
-        ties=found.ties[rankings],
-        repeats=found.repeats[rankings],
-    )
+def _in_order(
+    work: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """The result for each item in turn; threads work ahead on the next few."""
+    left = iter(items)
+    first = [*islice(left, 2)]
+    if len(first) == 1:
+        yield work(first[0])
+        return
+    with ThreadPoolExecutor(_THREADS) as pool:
+        ahead: deque[Future[Result]] = deque()
+        for item in chain(first, left):
+            ahead.append(pool.submit(work, item))
+            if len(ahead) > _THREADS:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def _notices(
-    found: Found, extra: list[str], names: list[str], policies: Policies
+    matches: Matches, scan: _Scan, names: list[str], policies: Policies
 ) -> tuple[Notice, ...]:
-    order = np.argsort(found.query, kind="stable")
+    order = np.argsort(matches.query, kind="stable")
 
     def by_query(counts: Ints) -> dict[str, int]:
         some = order[counts[order] > 0]
-        queries = (names[number] for number in found.query[some].tolist())
+        queries = (names[number] for number in matches.query[some].tolist())
         return dict(zip(queries, counts[some].tolist(), strict=True))
 
     return run_notices(
         policies,
-        ties=by_query(found.ties),
-        duplicates=by_query(found.repeats),
-        extra=extra,
+        ties=by_query(matches.ties),
+        duplicates=by_query(matches.repeats),
+        extra=list(scan.extra),
     )

@@ -13,20 +13,38 @@ from karat.data.runs import Notice
 from karat.errors import FormatError
 from karat.reading.columnar.arrow_arrays import (
     column_of,
+    groups_of,
     load_pyarrow,
     numbers_of,
-    stretches_of,
 )
-from karat.reading.columnar.arrow_source import Batch, TableSource, Tabular
-from karat.reading.columnar.autorag import MAPPING, as_sample, is_autorag
-from karat.reading.columnar.run import ArrowRun, Layout
-from karat.reading.format import Source
-from karat.reading.meaning.fields import infer, is_row
+from karat.reading.columnar.arrow_source import (
+    ArrowSource,
+    RecordBatch,
+    RunColumns,
+    TableSource,
+    Tabular,
+)
+from karat.reading.columnar.run import ColumnarRun
+from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.rows import read_as_one, reading, system_column
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.tables import read_as_one, reading, system_column
-from karat.reading.meaning.values import COERCED, COERCED_ONE
+from karat.reading.meaning.values import COERCED, COERCED_ONE, unpack
+from karat.reading.streams import Source
 
-__all__ = ["load_samples", "load_table", "split_table"]
+__all__ = ["load_samples", "load_table", "read_records", "split_table"]
+
+_CODES = ("dictionary", "int", "uint")
+_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+_AUTORAG = {
+    "relevant": "retrieval_gt",
+    "passages": "retrieval_gt_contents",
+    "reference": "generation_gt",
+}
+"""Our field name -> that of AutoRAG's question tables.
+
+`retrieval_gt` lists what must be found: each entry is a list of documents any of which
+will do. `retrieval_gt_contents` holds their texts, `generation_gt` reference answers.
+"""
 
 
 def load_table(table: Tabular, source: Source, format: str) -> Dataset:
@@ -43,18 +61,22 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise source.error(f"two columns are called {twice!r}")
-    fields = infer(names, source.role, source.mapping)
-    for theirs in fields.values():
+    fields = infer(names, source.role, source.mapping_for(names))
+    # A name that the user gave may be one inside the documents of a list.
+    inside = is_row(fields) and fields["document"] not in names
+    for theirs in () if inside else fields.values():
         if theirs.partition(".")[0] not in names:
             problem = f"there is no column {theirs!r}; {_found(table)}"
             raise source.lacks(theirs, problem)
-    if not is_row(fields):
-        return load_samples(_records(table), source, format)
+    if inside or not is_row(fields):
+        return load_samples(read_records(table), source, format)
     if str(table.schema.field(fields["document"]).type).startswith(_LISTS):
         ours = "relevant" if source.role == "gold" else "retrieved_ids"
         mapping = {ours: fields["document"], **source.mapping}
         mapping.pop("document", None)
-        return load_samples(_records(table), replace(source, mapping=mapping), format)
+        return load_samples(
+            read_records(table), replace(source, mapping=mapping), format
+        )
     return _load_rows(table, fields, source, format)
 
 
@@ -66,11 +88,9 @@ def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabula
     parts = [np.zeros(0, np.int64)]
     for piece in table.pieces([column], [column]):
         for batch in piece():
-            start, names, which = stretches_of(
-                batch.rows.column(0), batch.place(column)
-            )
-            for at in which.tolist():
-                numbers.setdefault(names[at], len(numbers))
+            start, names, which = groups_of(*batch.column(column))
+            for name in names:
+                numbers.setdefault(name, len(numbers))
             number = np.array([numbers[name] for name in names], np.int64)
             parts.append(
                 np.repeat(number[which], np.diff(start, append=len(batch.rows)))
@@ -97,14 +117,14 @@ def load_samples(
     autorag = False
     for record in records:
         sample, alternatives = record, 0
-        if is_autorag(record) and not source.mapping:
-            sample, alternatives = as_sample(record)
+        if _AUTORAG["relevant"] in record and not source.mapping:
+            sample, alternatives = _autorag_sample(record)
             autorag = True
         grouped += alternatives
         samples.take(sample)
     loaded = samples.finish(format)
     if autorag:
-        mapping = {f: MAPPING.get(f, t) for f, t in loaded.mapping.items()}
+        mapping = {f: _AUTORAG.get(f, t) for f, t in loaded.mapping.items()}
         loaded = replace(loaded, mapping=mapping)
     if grouped:
         what = "documents that others accept too; each was taken as an item"
@@ -127,7 +147,7 @@ def _load_rows(
     loaded = Dataset(format=format, mapping=mapping, notices=_coerced(table, mapping))
     if role == "gold":
         return replace(loaded, gold=Gold(_labels(table, mapping), name=source.name))
-    layout = Layout(
+    columns = RunColumns(
         mapping["id"],
         mapping["document"],
         mapping.get("score"),
@@ -136,7 +156,7 @@ def _load_rows(
     )
     return replace(
         loaded,
-        run=ArrowRun(table, layout, source.name),
+        run=ColumnarRun(ArrowSource(table, columns), source.name),
         notices=(*loaded.notices, *_systems(table, fields)),
     )
 
@@ -147,12 +167,11 @@ def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, f
     labels: dict[str, dict[str, float]] = {}
     for piece in table.pieces(columns, columns[:1]):
         for batch in piece():
-            arrays = batch.rows.columns
-            start, names, which = stretches_of(arrays[0], batch.place(columns[0]))
-            documents = column_of(arrays[1], batch.place(columns[1])).names(slice(None))
+            start, names, which = groups_of(*batch.column(columns[0]))
+            documents = column_of(*batch.column(columns[1])).names()
             grades = [1.0] * len(documents)
-            if len(columns) > 2:  # noqa: PLR2004
-                numbers = numbers_of(arrays[2], batch.place(columns[2]))
+            if "grade" in mapping:
+                numbers = numbers_of(*batch.column(mapping["grade"]))
                 grades = numbers.astype(np.float64).tolist()
             ends = [*start[1:].tolist(), len(documents)]
             for first, last, at in zip(
@@ -166,13 +185,14 @@ def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, f
     return labels
 
 
-def _twice(query: str, documents: list[str], batch: Batch) -> FormatError:
+def _twice(query: str, documents: list[str], batch: RecordBatch) -> FormatError:
     document, _ = Counter(documents).most_common(1)[0]
     problem = f"document {document!r:.60} has two grades"
     return FormatError(problem, path=batch.path, query=query)
 
 
-def _records(table: Tabular) -> Iterator[dict[str, Any]]:
+def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
+    """One record for each row."""
     for piece in table.pieces(table.schema.names):
         for batch in piece():
             for record in batch.rows.to_pylist():
@@ -217,5 +237,45 @@ def _found(table: Tabular) -> str:
     return f"columns found: {', '.join(map(str, table.schema.names))[:300]}"
 
 
-_CODES = ("dictionary", "int", "uint")
-_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+def _autorag_sample(record: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """The record under our names, and how many of its items could not be kept apart.
+
+    Example:
+        >>> _autorag_sample({"qid": "q1", "retrieval_gt": [["d1"], ["d2"]]})
+        ({'qid': 'q1', 'relevant': ['d1', 'd2']}, 0)
+    """
+    sample = {name: v for name, v in record.items() if name not in _AUTORAG.values()}
+    items = _lists(record.get(_AUTORAG["relevant"]))
+    texts = _lists(record.get(_AUTORAG["passages"]))
+    answers = unpack(record.get(_AUTORAG["reference"]))
+    names = [name for item in items for name in item]
+    # A document that several items accept has no one group.
+    shared = len({*names}) < len(names)
+    alternatives = sum(len(item) > 1 for item in items)
+    sample["relevant"] = list(dict.fromkeys(names))
+    if alternatives and not shared:
+        sample["relevant"] = [
+            {"id": name, "group": f"item-{number}"} if len(item) > 1 else name
+            for number, item in enumerate(items, 1)
+            for name in item
+        ]
+    if list(map(len, items)) == list(map(len, texts)):
+        sample["passages"] = [
+            {"id": name, "text": text, "group": f"item-{number}"}
+            for number, (names, contents) in enumerate(
+                zip(items, texts, strict=True), 1
+            )
+            for name, text in zip(names, contents, strict=True)
+        ]
+    if answers:
+        sample["reference"] = answers if isinstance(answers, str) else answers[0]
+    return sample, alternatives if shared else 0
+
+
+def _lists(value: object) -> list[list[Any]]:
+    """A list of lists; a plain list has one document for each item."""
+    value = unpack(value)
+    entries = (
+        [unpack(entry) for entry in value] if isinstance(value, list | tuple) else []
+    )
+    return [entry if isinstance(entry, list) else [entry] for entry in entries]

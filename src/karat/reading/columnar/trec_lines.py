@@ -14,24 +14,98 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.errors import FormatError
-from karat.reading.columnar.trec_chunks import BOM, LONGEST_LINE, Chunk, Malformed
-from karat.reading.columnar.words import PADDING, Words, number
+from karat.reading.columnar.byte_column import ByteColumn
+from karat.reading.columnar.decimals import PADDING, number
 from karat.reading.streams import BLOCK
 
 __all__ = [
+    "BOM",
     "QRELS",
     "RUN",
+    "Chunk",
     "Layout",
+    "Malformed",
     "checked_lines",
+    "chunks",
     "columns",
     "is_even",
     "nothing_in",
-    "tag_of",
 ]
 
 Span: TypeAlias = tuple[Ints, Ints]
 
+BOM = b"\xef\xbb\xbf"
+_LONGEST_LINE = 1 << 24
 _BEGIN = len(PADDING)
+
+
+class Malformed(Exception):  # noqa: N818  a message to who explains it, not to users
+    """A line at or after this offset of the file is not as it should be."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some lines of a file.
+
+    Attributes:
+        text: `PADDING`, the lines up to `end`, anything, `PADDING`.
+        end: behind the last line's newline.
+        offset: where the lines stand in the file.
+    """
+
+    text: bytes
+    end: int
+    offset: int
+
+    @classmethod
+    def of(cls, lines: bytes, offset: int = 0) -> "Chunk":
+        """Lines, of which the last one ends with a newline."""
+        text = b"".join((PADDING, lines, PADDING))
+        return cls(text, len(text) - len(PADDING), offset)
+
+    @property
+    def lines(self) -> bytes:
+        """The lines themselves."""
+        return self.text[_BEGIN : self.end]
+
+    @property
+    def tag(self) -> bytes | None:
+        """The sixth column of the last line that says something; None without such."""
+        end = self.end
+        while end > _BEGIN:
+            start = max(self.text.rfind(b"\n", 0, end - 1) + 1, _BEGIN)
+            if found := _fields(self.text[start:end], RUN):
+                return b"".join(found[RUN.count - 1 : RUN.count])
+            end = start
+        return None
+
+
+def chunks(stream: BinaryIO, size: int = BLOCK) -> Iterator[Chunk]:
+    """Cut a file between two lines, about every `size` bytes.
+
+    Raises:
+        Malformed: a line does not end.
+    """
+    offset, rest, ended = 0, b"", False
+    while not ended:
+        want = max(size, len(rest), len(BOM))
+        block = stream.read(want)
+        ended = len(block) < want
+        if not offset and not rest and block.startswith(BOM):
+            block, offset = block.removeprefix(BOM), len(BOM)
+        newline = b"" if not ended or (block or rest or b"\n")[-1:] == b"\n" else b"\n"
+        text = b"".join((PADDING, rest, block, newline, PADDING))
+        end = max(text.rfind(b"\n", 0, -len(PADDING)) + 1, _BEGIN)
+        if end > _BEGIN:
+            yield Chunk(text, end, offset)
+        offset += end - _BEGIN
+        rest = text[end : -len(PADDING)]
+        if len(rest) > _LONGEST_LINE:
+            raise Malformed(offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +133,9 @@ RUN = Layout(("query", "Q0", "document", "rank", "score", "tag"), value=4, most=
 """trec_eval takes remarks behind the tag of a run, but none in qrels."""
 
 
-def tag_of(chunk: Chunk) -> bytes | None:
-    """The tag in the last line that says something."""
-    found = (_fields(line, RUN) for line in chunk.backwards())
-    return next((words[RUN.count - 1] for words in found if words), None)
-
-
 def columns(
     chunk: Chunk, layout: Layout, wanted: Sequence[int]
-) -> tuple[list[Words], int]:
+) -> tuple[list[ByteColumn], int]:
     """The wanted columns of all lines, and how many lines have a remark.
 
     Raises:
@@ -79,7 +147,8 @@ def columns(
     if spans is None:
         chunk, remarks = _tidy(chunk, layout)
         spans = _spans(chunk, layout, wanted) or []
-    return [Words(chunk.text, start, stop - start) for start, stop in spans], remarks
+    data = np.frombuffer(chunk.text, np.uint8)
+    return [ByteColumn(data, start, stop - start) for start, stop in spans], remarks
 
 
 def is_even(chunk: Chunk, layout: Layout) -> bool:
@@ -145,9 +214,7 @@ def _tidy(chunk: Chunk, layout: Layout) -> tuple[Chunk, int]:
     lines, remarks = [], 0
     for line in chunk.lines.split(b"\n"):
         found = _fields(line, layout)
-        if found and not layout.count <= len(found) <= layout.most:
-            raise Malformed(chunk.offset)
-        if len(found) > layout.count and _is_several(line):
+        if _miscounted(line, found, layout):
             raise Malformed(chunk.offset)
         if found:
             remarks += len(found) > layout.count
@@ -159,11 +226,6 @@ def _fields(line: bytes, layout: Layout) -> list[bytes]:
     """The columns of a line; none in an empty line or a comment."""
     found = line.split(None, layout.most)
     return [] if found and found[0].startswith(b"#") else found
-
-
-def _is_several(line: bytes) -> bool:
-    """Whether a line has further ones in it, which end as on old Macs."""
-    return b"\r" in line.rstrip()
 
 
 def checked_lines(
@@ -188,7 +250,7 @@ def checked_lines(
     while left and (block := stream.read(min(left, BLOCK))):
         count += block.count(b"\n")
         left -= len(block)
-    lines = iter(partial(stream.readline, LONGEST_LINE), b"")
+    lines = iter(partial(stream.readline, _LONGEST_LINE), b"")
     for line, text in enumerate(lines, count):
         if line == 1 and not offset:
             text = text.removeprefix(BOM)  # noqa: PLW2901
@@ -206,8 +268,8 @@ def checked_lines(
 
 def _problem(line: bytes, found: list[bytes], layout: Layout) -> tuple[str, str | None]:
     """What is wrong with a line and what to do about it; nothing is an empty text."""
-    if len(line) >= LONGEST_LINE:
-        return f"the line does not end within {LONGEST_LINE >> 20} MB", None
+    if len(line) >= _LONGEST_LINE:
+        return f"the line does not end within {_LONGEST_LINE >> 20} MB", None
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -234,7 +296,8 @@ def _miscounted(
         if layout is QRELS and len(line.split()) == RUN.count:
             hint += "; is it a run? then the files are swapped"
         return f"expected {layout.count} columns, found {len(line.split()):,}", hint
-    if len(found) > layout.count and _is_several(line):
+    if len(found) > layout.count and b"\r" in line.rstrip():
+        # Several lines, which end as on old Macs.
         return "a carriage return within the line", "save the file with Unix line ends"
     return None
 

@@ -1,129 +1,95 @@
 """Corpora: the texts of documents by id, for those who must read them."""
 
-import csv
-import io
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
 
-from karat.data.policies import Policies
-from karat.data.rankings import DocumentRun
-from karat.data.runs import Run
-from karat.errors import FormatError
-from karat.reading.decoding import decode_json, decode_text
+from karat.data.queries import Corpus
+from karat.errors import DataError, FormatError
+from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
+from karat.reading.meaning.documents import read_document
+from karat.reading.meaning.mapping import value_at
+from karat.reading.meaning.rows import Rows
+from karat.reading.meaning.shapes import records_of
+from karat.reading.meaning.values import is_list, read_id, show
 from karat.reading.problems import placed
-from karat.reading.streams import open_binary
+from karat.reading.streams import Source
 
-__all__ = ["read_corpus", "with_texts"]
+__all__ = ["gather_texts"]
 
-_IDS = ("id", "_id", "doc_id", "docno", "document_id", "docid", "pid", "chunk_id")
-_TEXTS = ("text", "contents", "content", "passage", "body", "page_content", "chunk")
-_TABLES = {".csv": ",", ".tsv": "\t"}
-_PAIR = 2
-_PACKED = (".gz", ".zst", ".bz2")
+_NAMES: Final = (*IDS, "corpus_id", "doc", "document")
+_PLAIN: Final = (str, int, float, list, tuple, type(None))
 
 
-def read_corpus(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The text of each document, from JSON Lines, JSON, CSV or TSV.
+def gather_texts(
+    value: object, source: Source, ids: Collection[str] | None = None
+) -> Corpus:
+    """The text of each document, from what a format read or a caller handed over.
 
-    Records have an id and a text; a title is put in front, as BEIR does. JSON may also
-    be one object of texts by id, and a table two columns without names: id and text.
+    Args:
+        value: records with an id and a text, or one mapping of id to text.
+        source: where they come from.
+        ids: the documents whose texts are kept; None keeps all.
 
     Raises:
-        FormatError: the file cannot be read, or a record lacks its id or text.
+        FormatError: a record lacks its id or text, or one id has two texts.
     """
-    name = os.fspath(path)
-    with open_binary(path) as stream:
-        data = stream.read()
     texts: dict[str, str] = {}
-    try:
-        for line, record in _records(data, name):
-            document, text = _read(record, line)
+    wanted = None if ids is None else frozenset(ids)
+    count = 0
+    for count, (line, record) in enumerate(_records(value, source), 1):
+        try:
+            document, text = _read(record, source)
+            if wanted is not None and document not in wanted:
+                continue
             if texts.setdefault(document, text) != text:
-                problem = f"{document!r} has two texts"
-                raise FormatError(problem, path=name, line=line)  # noqa: TRY301
-    except FormatError as error:
-        raise placed(error, path=name) from None
-    if not texts:
-        raise FormatError("holds no documents", path=name)
-    return texts
+                raise FormatError(f"{document!r} has two texts")
+        except DataError as error:
+            if line is None:
+                problem = f"document {count}: {error.problem}"
+                error = FormatError(problem, hint=error.hint)
+            raise placed(error, path=source.path, line=line) from None
+    if not count:
+        raise source.error("holds no documents")
+    return Corpus(texts, source.name)
 
 
-def with_texts(run: Run, corpus: Mapping[str, str]) -> DocumentRun:
-    """The run with the texts of its documents, where it has only their ids.
-
-    Example:
-        >>> from karat.data.rankings import RankedRun
-        >>> run = with_texts(RankedRun({"q": ["d1"]}), {"d1": "Rye is a grain."})
-        >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
-        ['Rye is a grain.']
-    """
-    rankings = {
-        query: [
-            document
-            if document.text is not None
-            else replace(document, text=corpus.get(document.id or ""))
-            for document in documents
-        ]
-        for query, documents in run.rankings(Policies())
-    }
-    return DocumentRun(rankings, run.name)
+def _records(value: object, source: Source) -> Iterable[tuple[int | None, Any]]:
+    if isinstance(value, Rows):
+        # An empty cell is an empty text.
+        return ((n, {k: v or "" for k, v in record.items()}) for n, record in value)
+    if isinstance(value, Mapping):
+        lists = [v for v in value.values() if is_list(v)]
+        if len(lists) == 1:
+            return ((None, record) for record in lists[0])
+        return ((None, _named(key, entry)) for key, entry in value.items())
+    return records_of(value, source)
 
 
-def _records(data: bytes, name: str) -> Iterable[tuple[int, Any]]:
-    bare = name.lower()
-    for ending in _PACKED:
-        bare = bare.removesuffix(ending)
-    for ending, comma in _TABLES.items():
-        if bare.endswith(ending):
-            return _rows(decode_text(data), comma)
-    first = data.lstrip()[:1]
-    if first == b"[" or (first == b"{" and bare.endswith(".json")):
-        value = decode_json(decode_text(data))
-        if isinstance(value, Mapping):
-            value = [{"id": key, "text": text} for key, text in value.items()]
-        return enumerate(value, 1)
-    return _lines(data)
+def _named(key: object, entry: object) -> object:
+    """A document of a mapping by id, with its id put in."""
+    if isinstance(entry, Mapping):
+        return entry if ask(entry, _NAMES) is not None else {"id": key, **entry}
+    return {"id": key, "text": entry}
 
 
-def _rows(text: str, comma: str) -> Iterable[tuple[int, Any]]:
-    """The rows of a table; two columns that nobody named are an id and a text."""
-    first = text.lstrip("\r\n").partition("\n")[0].split(comma)
-    names = {cell.strip(' "\r').lower() for cell in first}
-    if len(first) != _PAIR or names & {*_IDS, *_TEXTS, "title"}:
-        return enumerate(csv.DictReader(io.StringIO(text), delimiter=comma), 2)
-    # Who writes bare pairs with tabs does not quote either.
-    pairs = csv.DictReader(
-        io.StringIO(text),
-        ("id", "text"),
-        delimiter=comma,
-        quoting=csv.QUOTE_NONE if comma == "\t" else csv.QUOTE_MINIMAL,
-    )
-    return enumerate(pairs, 1)
-
-
-def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if line.strip():
-            yield number, decode_json(decode_text(line, number), number)
-
-
-def _read(record: object, line: int) -> tuple[str, str]:
-    if not isinstance(record, Mapping):
-        raise FormatError("a document must be an object with id and text", line=line)
-    document, text = _first(record, _IDS), _first(record, _TEXTS)
-    if document is None or not isinstance(text, str):
-        missing = "id" if document is None else "text"
-        found = ", ".join(map(str, record)) or "none"
+def _read(record: object, source: Source) -> tuple[str, str]:
+    if isinstance(record, _PLAIN):
         raise FormatError(
-            f"a document has no {missing}; fields found: {found}", line=line
+            f"a document must be an object with id and text, got {show(record)}"
         )
-    title = record.get("title")
+    record, told = respell(record), source.mapping
+    name = told.get("document") or told.get("id")
+    identity = ask(record, _NAMES) if name is None else value_at(record, name)
+    path = told.get("text")
+    text = ask(record, TEXTS) if path is None else value_at(record, path)
+    if (identity is None or text is None) and not isinstance(record, Mapping):
+        document = read_document(record, source.notes)
+        identity, text = identity or document.id, text or document.text
+    if identity is None or not isinstance(text, str):
+        missing = (name or "id") if identity is None else (path or "text")
+        names = record if isinstance(record, Mapping) else vars(record)
+        found = ", ".join(map(str, names)) or "none"
+        raise FormatError(f"a document has no {missing}; fields found: {found[:200]}")
+    title = ask(record, ("title",))
     whole = f"{title}\n{text}" if isinstance(title, str) and title.strip() else text
-    return str(document), whole
-
-
-def _first(record: Mapping[Any, Any], names: tuple[str, ...]) -> Any:
-    found = (record[name] for name in names if record.get(name) is not None)
-    return next(found, None)
+    return read_id(identity, "document id", source.notes), whole

@@ -6,15 +6,28 @@ LangChain, `node` and `score` as in LlamaIndex, `content` and `id` as in Haystac
 A pair of a document and a number is a document with its score.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import isfinite
 from numbers import Integral
 from typing import Any, Final, TypeGuard
 
 from karat.data.runs import Document
 from karat.errors import FormatError
+from karat.reading.meaning.aliases import (
+    ENDS,
+    IDS,
+    METADATA,
+    QUESTIONS,
+    SCORES,
+    SOURCES,
+    STARTS,
+    TEXTS,
+    WRAPPED,
+    ask,
+    respell,
+)
 from karat.reading.meaning.values import (
     is_list,
     looks_like_text,
@@ -27,7 +40,6 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import Notes
 
 __all__ = [
-    "ask",
     "is_pair",
     "read_document",
     "read_offsets",
@@ -35,40 +47,8 @@ __all__ = [
     "read_scored",
 ]
 
-IDS: Final = (
-    *("id", "_id", "doc_id", "docid", "document_id", "docno", "pid"),
-    *("passage_id", "chunk_id", "node_id", "id_", "uid"),
-)
-TEXTS: Final = (
-    "text",
-    "page_content",
-    "content",
-    "contents",
-    "body",
-    "passage",
-    "chunk",
-)
-SCORES: Final = ("score", "_score", "similarity", "relevance_score")
-SOURCES: Final = ("source", "doc", "document", "file", "path", "url")
-STARTS: Final = ("start", "start_index", "start_char", "start_offset", "begin")
-ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
-METADATA: Final = ("metadata", "meta", "payload")
-WRAPPED: Final = ("node", "document", "doc", "_source")
-QUESTIONS: Final = (
-    *("question", "query", "text", "user_input", "prompt", "input", "content"),
-)
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
-
-
-def ask(value: object, names: Iterable[str]) -> Any:
-    """The first of these keys or attributes that is there and not None."""
-    get = value.get if isinstance(value, Mapping) else partial(getattr, value)
-    for name in names:
-        found = get(name, None)
-        if found is not None and not callable(found):
-            return found
-    return None
 
 
 def read_document(value: object, notes: Notes) -> Document:
@@ -91,9 +71,10 @@ def read_document(value: object, notes: Notes) -> Document:
         return Document(id=read_id(value, "document id", notes))
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
+    value = respell(value)
     inner = ask(value, WRAPPED)
     if inner is not None and not isinstance(inner, _PLAIN):
-        document = _read_fields(inner, notes)
+        document = _read_fields(respell(inner), notes)
         identity = document.id or _identity(value, notes)
         return replace(document, id=identity, score=_score(value))
     return _read_fields(value, notes)

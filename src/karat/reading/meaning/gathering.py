@@ -15,12 +15,12 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 from karat.data.gold import Gold, Item, Span
-from karat.data.rankings import DocumentRun, RankedRun, ScoredRun
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
-from karat.reading.meaning.documents import IDS, TEXTS, ask, read_document, read_scored
-from karat.reading.meaning.fields import RETRIEVED, infer
-from karat.reading.meaning.labels import Labels, read_items, read_relevant, read_spans
+from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
+from karat.reading.meaning.documents import read_document, read_scored
+from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
 from karat.reading.meaning.values import (
     is_list,
     is_scores,

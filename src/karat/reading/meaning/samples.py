@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.data.queries import Dataset, Query
-from karat.errors import DataError, FormatError
-from karat.reading.format import Role, Source
-from karat.reading.meaning.documents import read_question
-from karat.reading.meaning.fields import (
+from karat.errors import DataError, FormatError, MissingFieldError
+from karat.reading.meaning.aliases import (
     FIELDS,
     GOLD,
     RETRIEVED,
@@ -16,8 +14,15 @@ from karat.reading.meaning.fields import (
     infer,
     known_as,
 )
+from karat.reading.meaning.documents import read_question
 from karat.reading.meaning.gathering import Gathered
-from karat.reading.meaning.paths import INSIDE, list_with, rename_inside, value_at
+from karat.reading.meaning.mapping import (
+    INSIDE,
+    list_with,
+    names_inside,
+    rename_inside,
+    value_at,
+)
 from karat.reading.meaning.values import (
     read_cutoff,
     read_id,
@@ -26,6 +31,7 @@ from karat.reading.meaning.values import (
     unpack,
 )
 from karat.reading.problems import Notes, placed
+from karat.reading.streams import Role, Source
 
 __all__ = ["Samples", "load_records"]
 
@@ -91,6 +97,7 @@ class Samples:
         self._places: dict[str, tuple[int, int | None]] = {}
         self._queries: dict[str, Query] = {}
         self._names: dict[str, None] = {}
+        self._inner_names: dict[str, None] = {}
         self._told: set[str] = set()
         told = source.mapping.items()
         self._inside = {ours: theirs for ours, theirs in told if ours in INSIDE}
@@ -112,14 +119,16 @@ class Samples:
         except DataError as error:
             self._problem(error, line, query)
 
-    def add(self, query: object, read: Callable[[Gathered, str], None]) -> None:
+    def add(
+        self, query: object, value: Any, read: Callable[[Gathered, str, Any], None]
+    ) -> None:
         """Read one query that is not a record, such as an entry of a mapping."""
         name: str | None = None
         self._count += 1
         try:
             name = read_id(query, "query id", self._source.notes)
             self._claim(name, None)
-            read(self._gathered, name)
+            read(self._gathered, name, self._our_names_inside(value))
         except DataError as error:
             self._problem(error, None, name)
 
@@ -131,10 +140,8 @@ class Samples:
         """Everything that was read, as one."""
         source = self._source
         run, gold = self._gathered.finish(name or source.name, list(self._places))
-        lost = [t for t in source.mapping.values() if t not in self._told]
-        if lost and self._names:
-            problem = f"no record has the field {lost[0]!r}; {self._found()}"
-            source.notes.problem(source.lacks(lost[0], problem))
+        if self._count and (lacking := self._lacking(source.mapping)):
+            source.notes.problem(lacking)
         if source.role == "queries":
             run = gold = None
         elif run is None and source.role != "gold":
@@ -150,6 +157,14 @@ class Samples:
             mapping=self._gathered.mapping,
             notices=source.notes.notices(),
         )
+
+    def _lacking(self, names: Mapping[str, str]) -> MissingFieldError | None:
+        """A field that the user named and no record has, if there is one."""
+        for ours, theirs in names.items():
+            if theirs not in self._told and ours not in self._source.optional:
+                problem = f"no record has the field {theirs!r}; {self._found()}"
+                return self._source.lacks(theirs, problem)
+        return None
 
     def _miss(self, what: str, ours: frozenset[str], usual: tuple[str, ...]) -> None:
         """Say that nothing of a kind was found, unless it is known why already."""
@@ -171,11 +186,14 @@ class Samples:
         source.notes.problem(source.error(problem, hint=hint))
 
     def _found(self) -> str:
-        names = [str(name)[:40] for name in self._names]
+        names = [str(name)[:40] for name in (*self._names, *self._inner_names)]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        return f"fields found: {', '.join(names[:_SHOWN])}{more}"
+        return f"fields found: {', '.join(names[:_SHOWN]) or 'none'}{more}"
 
     def _problem(self, error: DataError, line: int | None, query: str | None) -> None:
+        if self._inner_names and (lacking := self._lacking(self._inside)):
+            # What is wrong with the documents is that they are called otherwise.
+            raise lacking
         if line is None and query is None:
             error = FormatError(
                 f"sample {self._count}: {error.problem}", hint=error.hint
@@ -185,7 +203,7 @@ class Samples:
         )
 
     def _name(self, record: Mapping[Any, Any], plan: _Plan, line: int | None) -> str:
-        value = None if plan.identity is None else value_at(record, plan.identity)
+        value = None if plan.identity is None else self._at(record, plan.identity)
         if value is not None:
             query = read_id(value, f"{plan.identity}", self._source.notes)
             self._gathered.mapping.setdefault("id", str(plan.identity))
@@ -216,12 +234,12 @@ class Samples:
         if keys not in self._plans:
             names = [str(key) for key in keys]
             self._names.update(dict.fromkeys(names))
-            mapping = self._source.mapping
+            mapping = self._source.mapping_for(names)
             fields = infer(names, self._source.role, mapping)
             for ours, theirs in mapping.items():
-                if theirs in names or theirs.partition(".")[0] in names:
+                if theirs in names:
                     self._told.add(theirs)
-                else:
+                elif theirs.partition(".")[0] not in names:
                     fields.pop(ours, None)
             if not RETRIEVED & fields.keys() and "document" in self._inside:
                 holder = list_with(record, self._inside["document"])
@@ -245,7 +263,7 @@ class Samples:
         gathered = self._gathered
         columns: dict[str, Any] = {}
         for ours, theirs in plan.ranking:
-            value = self._documents(record, theirs)
+            value = self._our_names_inside(self._at(record, theirs))
             if value is not None:
                 columns[ours] = value
                 known = "retrieved" if ours == "output" else ours
@@ -253,17 +271,24 @@ class Samples:
         if columns:
             gathered.add_ranking(query, columns)
         for ours, theirs in plan.gold:
-            value = self._documents(record, theirs)
+            value = self._our_names_inside(self._at(record, theirs))
             if value is not None:
                 gathered.add_gold(query, ours, theirs, value)
         if plan.facts or plan.rest:
             self._queries[query] = self._facts(query, plan, record)
 
-    def _documents(self, record: Mapping[Any, Any], theirs: str) -> Any:
-        """What a field holds, with the names of documents the user told."""
+    def _at(self, record: Mapping[Any, Any], theirs: str) -> Any:
+        """What a field holds, or what lies at the end of a path."""
         value = value_at(record, theirs)
-        if not self._inside:
+        if value is not None and "." in theirs:
+            self._told.add(theirs)
+        return value
+
+    def _our_names_inside(self, value: Any) -> Any:
+        """A ranking or gold, with fields of its documents under our names."""
+        if not self._inside or value is None:
             return value
+        self._inner_names.update(dict.fromkeys(names_inside(value)))
         value, found = rename_inside(value, self._inside)
         self._told |= {*found.values()}
         self._gathered.mapping.update(found)
@@ -272,7 +297,7 @@ class Samples:
     def _facts(self, query: str, plan: _Plan, record: Mapping[Any, Any]) -> Query:
         facts: dict[str, Any] = {}
         for ours, theirs in plan.facts:
-            value = value_at(record, theirs)
+            value = self._at(record, theirs)
             if value is not None and ours not in facts:
                 facts[ours] = value
                 if ours != "metadata":

@@ -8,43 +8,45 @@ Understood are
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from functools import partial
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
-from karat.reading.format import Source
-from karat.reading.meaning.fields import GOLD, RETRIEVED, WRAPPERS, infer, is_row
+from karat.reading.meaning.aliases import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.reading.meaning.gathering import Gathered
+from karat.reading.meaning.rows import COLUMNS, Rows, Table, system_column
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.tables import Table, rows_of, system_column
 from karat.reading.meaning.values import is_list, is_scores, show, unpack
+from karat.reading.streams import Source
 
-__all__ = [
-    "Records",
-    "load_records_by",
-    "load_stream",
-    "load_value",
-    "load_value_by",
-]
+__all__ = ["Records", "interpret", "interpret_by", "records_of"]
 
-Records = Iterator[tuple[int | None, Any]]
+Records: TypeAlias = Iterator[tuple[int | None, Any]]
 """Records with the line each stands on, where lines are known."""
 
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
 
-def load_value(value: object, source: Source, format: str) -> Dataset:
-    """What one decoded value holds.
+def interpret(value: object, source: Source, format: str) -> Dataset:
+    """What records hold, or one nested value.
+
+    Args:
+        value: an iterator of (line, record), the rows of a table, or one decoded value.
+        source: where it comes from, and what the user said of it.
+        format: how the result calls the format.
 
     Example:
-        >>> loaded = load_value({"q1": {"d1": 2}}, Source("qrels.json", "gold"), "json")
+        >>> loaded = interpret({"q1": {"d1": 2}}, Source("qrels.json", "gold"), "json")
         >>> loaded.gold.documents
         {'q1': {'d1': 2.0}}
     """
+    if isinstance(value, Rows):
+        return _load_table(value, source, format)
+    if isinstance(value, Iterator):
+        return _load_stream(value, source, format)
     if isinstance(value, Mapping):
         return _load_mapping(value, source, format)
     if not is_list(value):
@@ -52,53 +54,16 @@ def load_value(value: object, source: Source, format: str) -> Dataset:
     if not value:
         raise source.error("holds an empty list: there is nothing to read")
     if isinstance(value[0], Mapping) and not is_scores(value[0]):
-        return load_stream(((None, entry) for entry in value), source, format)
+        return _load_stream(_unnumbered(value), source, format)
     return _load_lists(value, source, format)
 
 
-def load_stream(records: Records, source: Source, format: str) -> Dataset:
-    """What a stream of records holds: rows of one document each, or samples."""
-    first = next(records, None)
-    if first is None:
-        raise source.error("is empty: there is nothing to read")
-    everything = chain([first], records)
-    if isinstance(first[1], Mapping):
-        fields = infer(map(str, first[1]), source.role, source.mapping)
-        # A name that the user gave may be one inside the documents of a list.
-        if is_row(fields) and fields["document"] in first[1]:
-            system = system_column(map(str, first[1]))
-            return _load_rows(everything, fields, system, source, format)
-    elif is_list(first[1]):
-        return _load_lists([value for _, value in everything], source, format)
-    samples = Samples(source)
-    for line, record in everything:
-        samples.take(record, line)
-    return samples.finish(format)
-
-
-def load_value_by(
-    value: object,
-    column: str,
-    source: Source,
-    format: str,
+def interpret_by(
+    value: object, column: str, source: Source, format: str
 ) -> dict[str, Dataset]:
-    """A list of records, bare or wrapped, split by the value of a field."""
-    if isinstance(value, Mapping):
-        value = _unwrapped(value)
-    if not is_list(value):
-        raise source.error(f"holds no list of records to split by {column!r}")
-    return load_records_by(((None, record) for record in value), column, source, format)
-
-
-def load_records_by(
-    records: Records,
-    column: str,
-    source: Source,
-    format: str,
-) -> dict[str, Dataset]:
-    """The records split by the value of a field, each part read on its own."""
+    """Records split by the value of a field, each part read on its own."""
     parts: dict[str, list[tuple[int | None, Any]]] = {}
-    for line, record in records:
+    for line, record in records_of(value, source, f" to split by {column!r}"):
         if not isinstance(record, Mapping) or column not in record:
             names = (
                 ", ".join(map(str, record)) if isinstance(record, Mapping) else "none"
@@ -113,9 +78,79 @@ def load_records_by(
     if not parts:
         raise source.error("is empty: there is nothing to read")
     return {
-        value: load_stream(iter(part), source.apart(), format)
+        value: _load_stream(iter(part), source.apart(), format)
         for value, part in parts.items()
     }
+
+
+def records_of(value: object, source: Source, use: str = "") -> Records:
+    """The records in what a format read: a stream of them, or a list, bare or wrapped.
+
+    Args:
+        value: as `interpret` takes it.
+        source: where it comes from.
+        use: what the records are for; an error says it.
+    """
+    if isinstance(value, Rows | Iterator):
+        return iter(value)
+    if isinstance(value, Mapping):
+        value = _unwrapped(value)
+    if not is_list(value):
+        raise source.error(f"holds no list of records{use}")
+    return _unnumbered(value)
+
+
+def _unnumbered(values: Iterable[Any]) -> Records:
+    return ((None, entry) for entry in values)
+
+
+def _load_stream(records: Records, source: Source, format: str) -> Dataset:
+    """What a stream of records holds: rows of one document each, or samples."""
+    first = next(records, None)
+    if first is None:
+        raise source.error("is empty: there is nothing to read")
+    everything = chain([first], records)
+    if isinstance(first[1], Mapping):
+        names = [str(name) for name in first[1]]
+        fields = infer(names, source.role, source.mapping_for(names))
+        # A name that the user gave may be one inside the documents of a list.
+        if is_row(fields) and fields["document"] in first[1]:
+            return _load_rows(everything, fields, system_column(names), source, format)
+    elif is_list(first[1]):
+        return _load_lists([value for _, value in everything], source, format)
+    return _load_samples(everything, source, format)
+
+
+def _load_samples(
+    records: Iterable[tuple[int | None, Any]], source: Source, format: str
+) -> Dataset:
+    samples = Samples(source)
+    for line, record in records:
+        samples.take(record, line)
+    return samples.finish(format)
+
+
+def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
+    """What a table holds: one document or one sample in each row."""
+    header = rows.header
+    mapping = source.mapping_for(header)
+    fields = infer(header, source.role, mapping)
+    if not is_row(fields) or fields["document"] not in header:
+        return _load_samples(rows, source, format)
+    for theirs in mapping.values():
+        if theirs not in header:
+            found = ", ".join(name[:40] for name in header[:12])
+            problem = f"no column is called {theirs!r}; columns found: {found}"
+            raise source.lacks(theirs, problem)
+    system = system_column(header)
+    table = Table(source, fields, system)
+    # One cell beyond the last stands for the columns that are not there.
+    places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
+    places.append(header.index(system) if system else -1)
+    for line, row in rows.rows:
+        row.append("")
+        table.take([row[place] or None for place in places], line)
+    return table.finish(format)
 
 
 def _load_rows(
@@ -125,8 +160,11 @@ def _load_rows(
     source: Source,
     format: str,
 ) -> Dataset:
+    """Rows of one document each that come as records."""
     table = Table(source, fields, system)
-    for row, line in rows_of(_objects(records, source), fields, system):
+    names = [*(fields.get(column) for column in COLUMNS), system]
+    for line, record in _objects(records, source):
+        row = [None if name is None else record.get(name) for name in names]
         table.take(row, line)
     return table.finish(format)
 
@@ -149,15 +187,17 @@ def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Data
         return _load_question_set(value, source, format)
     inner = _unwrapped(value)
     if inner is not None:
-        return load_value(inner, source, format)
-    fields = infer(map(str, value), source.role, source.mapping)
+        return interpret(inner, source, format)
+    names = dict.fromkeys(map(str, value))
+    fields = infer(names, source.role, source.mapping_for(names))
+    fields = {o: t for o, t in fields.items() if t.partition(".")[0] in names}
     if fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1:
         records = _columns(value, fields) or [value]
-        return load_stream(((None, record) for record in records), source, format)
+        return _load_stream(_unnumbered(records), source, format)
     first = next(iter(value.values()))
-    if isinstance(first, Mapping) and _is_record(first):
-        named = _named(value, source)
-        return load_stream(((None, record) for record in named), source, format)
+    told = {theirs.partition(".")[0] for theirs in source.mapping.values()}
+    if isinstance(first, Mapping) and (_is_record(first) or told & first.keys()):
+        return _load_stream(_unnumbered(_named(value, source)), source, format)
     return _load_by_query(value.items(), [*value.values()], source, format)
 
 
@@ -233,7 +273,7 @@ def _load_by_query(
     read = _read_gold if _is_gold(values, source) else _read_ranking
     samples = Samples(source)
     for query, value in pairs:
-        samples.add(query, partial(read, value=value))
+        samples.add(query, value, read)
     return samples.finish(format)
 
 
@@ -290,7 +330,7 @@ def _load_question_set(
         raise source.error(f"relevant_docs must be an object, got {show(relevant)}")
     samples = Samples(source)
     for query, documents in relevant.items():
-        samples.add(query, partial(_read_gold, value=documents))
+        samples.add(query, documents, _read_gold)
         if isinstance(text := value["queries"].get(query), str):
             samples.ask_text(str(query), text)
     return samples.finish(format)

@@ -1,18 +1,19 @@
 """The layout of BEIR: a folder with queries.jsonl and qrels/test.tsv."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from karat.data.gold import Gold
 from karat.data.queries import Dataset, Query
 from karat.errors import FormatError
-from karat.reading.decoding import decode_json, decode_text
-from karat.reading.format import Format, Source
-from karat.reading.problems import placed
-from karat.reading.streams import open_binary
-from karat.reading.syntax.delimited import Delimited
+from karat.reading.format import Format
+from karat.reading.meaning.shapes import Records
+from karat.reading.streams import Source
+from karat.reading.syntax.delimited import TSV
+from karat.reading.syntax.json_text import JSON_LINES
 
-__all__ = ["Beir"]
+__all__ = ["BEIR"]
 
 _PACKED = ("", ".gz", ".zst", ".bz2")
 _HEADER = b"query-id\tcorpus-id\tscore\n"
@@ -35,6 +36,13 @@ class Beir(Format):
         """There are qrels in it."""
         return bool(_splits(folder))
 
+    def records(self, source: Source) -> Records:
+        """The documents of its corpus."""
+        path = _there(Path(source.path) / "corpus.jsonl")
+        if path is None or source.role != "corpus":
+            raise source.error("has no corpus.jsonl to read")
+        return JSON_LINES.records(replace(source, path=str(path)))
+
     def read(self, source: Source) -> Dataset:
         """The gold, with the texts of its queries."""
         if source.role in {"run", "samples"}:
@@ -47,8 +55,7 @@ class Beir(Format):
             raise source.error(
                 f"has no qrels/test.tsv; splits found: {found}", hint="name the file"
             )
-        table = Delimited("tsv", (".tsv",), "\t")
-        loaded = table.read(Source(str(path), "gold", source.mapping, source.notes))
+        loaded = TSV.read(replace(source, path=str(path), role="gold"))
         gold = loaded.gold or Gold()
         gold = Gold(gold.documents, name=folder.resolve().name)
         queries = _read_queries(_there(folder / "queries.jsonl"), gold)
@@ -57,7 +64,7 @@ class Beir(Format):
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """The table of one split, with whole grades."""
         if gold.kinds() not in {(), ("documents",)} or gold.references:
-            raise self._cannot_hold("gold that is more than document ids")
+            raise self.cannot_hold("gold that is more than document ids")
         stream.write(_HEADER)
         for query, labels in gold.documents.items():
             for document, grade in labels.items():
@@ -91,24 +98,17 @@ def _there(path: Path) -> Path | None:
 
 def _read_queries(path: Path | None, gold: Gold) -> dict[str, Query]:
     queries: dict[str, Query] = {}
-    if path is None:
-        return queries
-    with open_binary(path) as stream:
-        for number, data in enumerate(stream, 1):
-            try:
-                record = (
-                    decode_json(decode_text(data, number), number)
-                    if data.strip()
-                    else {}
-                )
-            except FormatError as error:
-                raise placed(error, path=path) from None
-            name = str(record.get("_id")) if isinstance(record, dict) else ""
-            if name in gold.documents:
-                text, metadata = record.get("text"), record.get("metadata")
-                queries[name] = Query(
-                    name,
-                    text=text if isinstance(text, str) else None,
-                    metadata=metadata if isinstance(metadata, dict) else {},
-                )
+    records = () if path is None else JSON_LINES.records(Source(str(path), "queries"))
+    for _, record in records:
+        name = str(record.get("_id")) if isinstance(record, dict) else ""
+        if name in gold.documents:
+            text, metadata = record.get("text"), record.get("metadata")
+            queries[name] = Query(
+                name,
+                text=text if isinstance(text, str) else None,
+                metadata=metadata if isinstance(metadata, dict) else {},
+            )
     return queries
+
+
+BEIR = Beir()

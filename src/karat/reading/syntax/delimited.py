@@ -2,33 +2,24 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from threading import Lock
 from typing import Any, BinaryIO, TextIO
 
-from karat.data.gold import Gold
-from karat.data.policies import Policies
-from karat.data.queries import Dataset
-from karat.data.runs import Run
 from karat.data.tables import counted
+from karat.errors import FormatError
 from karat.reading.decoding import decode_text
-from karat.reading.format import Format, Source
-from karat.reading.meaning.fields import infer, is_row, known_as
-from karat.reading.meaning.native import (
-    known_of,
-    sample_cells,
-    scores_say_the_order,
-    whole,
-)
-from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.shapes import load_records_by
-from karat.reading.meaning.tables import COLUMNS, Table, system_column
+from karat.reading.format import LOOSE, Format
+from karat.reading.meaning.aliases import known_as
+from karat.reading.meaning.rows import Rows
+from karat.reading.streams import Source
 
-__all__ = ["LONG_CELLS", "Delimited", "write_rows"]
+__all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
 
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = 1 << 30
+_BATCH = 256
 _PAIR = 2
 _TRIPLE = 3
 
@@ -39,12 +30,22 @@ class Delimited(Format):
     Args:
         name: `csv` or `tsv`.
         extensions: file endings it is known by.
+        shares: endings of the other kind of table.
         delimiters: what may stand between cells; the first is written.
     """
 
-    def __init__(self, name: str, extensions: tuple[str, ...], delimiters: str) -> None:
+    layout = "rows"
+
+    def __init__(
+        self,
+        name: str,
+        extensions: tuple[str, ...],
+        shares: tuple[str, ...],
+        delimiters: str,
+    ) -> None:
         self.name = name
         self.extensions = extensions
+        self.shares = (*shares, *LOOSE)
         self._delimiters = delimiters
 
     def sniff(self, head: bytes, name: str) -> bool:
@@ -56,53 +57,33 @@ class Delimited(Format):
         known = sum(known_as(cell) is not None for cell in cells)
         return known > 1 or (name.endswith(self.extensions) and len(cells) > 1)
 
-    def read(self, source: Source) -> Dataset:
-        """Read row after row."""
-        with source.open() as stream, LONG_CELLS:
-            rows = self._rows(stream, source)
-            header, rows = _header(rows, source)
-            fields = infer(header, source.role, source.mapping) | _unnamed(
-                header, source
-            )
-            if is_row(fields):
-                return self._read_table(rows, header, fields, source)
-            samples = Samples(source)
-            for line, row in rows:
-                samples.take(_record(header, row), line)
-            return samples.finish(self.name)
+    def records(self, source: Source) -> Rows:
+        """The rows under the names of their columns."""
+        rows = self._rows(source)
+        return Rows(*_header(rows, source))
 
-    def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
-        """The rows, split by the value of a column."""
-        with source.open() as stream, LONG_CELLS:
-            header, rows = _header(self._rows(stream, source), source)
-            records = ((line, _record(header, row)) for line, row in rows)
-            return load_records_by(records, column, source, self.name)
+    def _rows(self, source: Source) -> Iterator[tuple[int, list[str]]]:
+        """Rows that are not blank, each with the line it starts on."""
+        with source.open() as stream:
+            rows = self._split(stream, source)
+            while True:
+                some: list[tuple[int, list[str]]] = []
+                wrong: FormatError | None = None
+                try:
+                    # Between two batches, the limit on cells is the user's own.
+                    with LONG_CELLS:
+                        some.extend(islice(rows, _BATCH))
+                except FormatError as error:
+                    wrong = error
+                yield from some
+                if wrong is not None:
+                    raise wrong
+                if not some:
+                    return
 
-    def _read_table(
-        self,
-        rows: Iterator[tuple[int, list[str]]],
-        header: list[str],
-        fields: Mapping[str, str],
-        source: Source,
-    ) -> Dataset:
-        for theirs in source.mapping.values():
-            if theirs not in header:
-                problem = f"no column is called {theirs!r}"
-                raise source.lacks(theirs, f"{problem}; columns found: {_list(header)}")
-        system = system_column(header)
-        table = Table(source, fields, system)
-        # One cell beyond the last stands for the columns that are not there.
-        places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
-        places.append(header.index(system) if system else -1)
-        for line, row in rows:
-            row.append("")
-            table.take([row[place] or None for place in places], line)
-        return table.finish(self.name)
-
-    def _rows(
+    def _split(
         self, stream: BinaryIO, source: Source
     ) -> Iterator[tuple[int, list[str]]]:
-        """Rows that are not blank, each with the line it starts on."""
         lines = (decode_text(data, number) for number, data in enumerate(stream, 1))
         first = next(lines, "")
         if not first:
@@ -132,41 +113,9 @@ class Delimited(Format):
     def _between(self, line: str) -> str:
         return max(self._delimiters, key=line.count)
 
-    def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """One row per document with its score or rank, or samples if more is known."""
-        rankings = [*run.rankings(Policies())]
-        scored = all(scores_say_the_order(ranking) for _, ranking in rankings)
-        known = {name for _, r in rankings for d in r for name in known_of(d)}
-        held = known <= ({"id", "score"} if scored else {"id"})
-        if not held or not all(ranking for _, ranking in rankings):
-            self.write_samples(Dataset(run=run), stream)
-            return
-        rows = [
-            (query, d.id, d.score if scored else rank)
-            for query, ranking in rankings
-            for rank, d in enumerate(ranking, 1)
-        ]
-        self._write(("query_id", "doc_id", "score" if scored else "rank"), rows, stream)
-
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
-        """One row per relevant document, or samples where gold is more than ids."""
-        only_ids = gold.is_plain
-        if not only_ids or not all(map(gold.documents.get, gold.queries)):
-            self.write_samples(Dataset(gold=gold), stream)
-            return
-        rows = [
-            (query, document, whole(grade))
-            for query in gold.queries
-            for document, grade in gold.documents[query].items()
-        ]
-        self._write(("query_id", "doc_id", "grade"), rows, stream)
-
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
-        """One row per query; lists and mappings are written as JSON."""
-        header, rows = sample_cells(loaded)
-        self._write(header, rows, stream)
-
-    def _write(self, header: Any, rows: Any, stream: BinaryIO) -> None:
+    def write(self, value: Any, stream: BinaryIO) -> None:
+        """The names of the columns, then the rows."""
+        header, rows = value
         text = io.TextIOWrapper(stream, "utf-8", newline="")
         write_rows(chain([header], rows), text, self._delimiters[0])
         text.flush()
@@ -229,10 +178,11 @@ def _header(
     header = [cell.strip() for cell in first]
     numbered = [str(number) for number in range(1, len(header) + 1)]
     if _is_pair(header, source):
-        pair = ["id", "query"]
+        pair = ["id", "text" if source.role == "corpus" else "query"]
         return pair, _counted(chain([(line, first)], rows), pair, source)
     if _has_no_header(header, source):
-        return numbered, _counted(chain([(line, first)], rows), numbered, source)
+        names = numbered if source.mapping else _unnamed(source)
+        return names, _counted(chain([(line, first)], rows), names, source)
     twice = next((n for i, n in enumerate(header) if n and n in header[:i]), None)
     if twice is not None:
         raise source.error(f"two columns are called {twice!r}", line=line)
@@ -240,8 +190,9 @@ def _header(
 
 
 def _is_pair(cells: list[str], source: Source) -> bool:
-    """Whether a file of queries begins with an id and a text, rather than names."""
-    if source.role != "queries" or source.mapping or len(cells) != _PAIR:
+    """Whether queries or a corpus begin with an id and a text, rather than names."""
+    texts = source.role in {"queries", "corpus"}
+    if not texts or source.mapping or len(cells) != _PAIR:
         return False
     return all(known_as(cell.strip(' "\r\n')) is None for cell in cells)
 
@@ -261,12 +212,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _unnamed(header: list[str], source: Source) -> dict[str, str]:
+def _unnamed(source: Source) -> list[str]:
     """Three columns without names are query, document and grade, if it is gold."""
-    if header != ["1", "2", "3"] or source.mapping:
-        return {}
     if source.role == "gold":
-        return {"id": "1", "document": "2", "grade": "3"}
+        return ["query_id", "doc_id", "grade"]
     raise source.error(
         "has no header, and its third column may be a score or a rank",
         hint="--map id=1 --map document=2 and --map score=3 or rank=3 say which",
@@ -285,9 +234,5 @@ def _counted(
             source.notes.problem(source.error(problem, line=line))
 
 
-def _record(header: list[str], row: list[str]) -> dict[str, str | None]:
-    return {name: cell or None for name, cell in zip(header, row, strict=True)}
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(name[:40] for name in names[:12])
+TSV = Delimited("tsv", (".tsv", ".tab"), (".csv",), "\t")
+CSV = Delimited("csv", (".csv",), (".tsv", ".tab"), ",;|")

@@ -1,29 +1,20 @@
 """JSON and JSON Lines."""
 
 import json
-from collections.abc import Iterable
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
-from karat.data.gold import Gold
 from karat.data.queries import Dataset
-from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.decoding import decode_json, decode_text
-from karat.reading.format import Format, Source
-from karat.reading.meaning.native import gold_value, run_value, sample_records
-from karat.reading.meaning.shapes import (
-    Records,
-    load_records_by,
-    load_stream,
-    load_value,
-    load_value_by,
-)
+from karat.reading.format import LOOSE, Format
+from karat.reading.meaning.shapes import Records, interpret
 from karat.reading.problems import placed
+from karat.reading.streams import Source
 
-__all__ = ["Json", "JsonLines"]
+__all__ = ["JSON", "JSON_LINES"]
 
 _BOM = b"\xef\xbb\xbf"
-_YAML = (".yaml", ".yml")
 _LINES_OF_JSON = "extra data"
 
 
@@ -32,39 +23,33 @@ class Json(Format):
 
     name = "json"
     extensions = (".json",)
+    shares = (".jsonl", ".ndjson", *LOOSE)
+    layout = "nested"
 
     def sniff(self, head: bytes, name: str) -> bool:
-        """It starts with a bracket; so may YAML, which then is named so."""
-        opening = head.removeprefix(_BOM).lstrip()[:1]
-        return opening in {b"{", b"["} and not name.endswith(_YAML)
+        """It starts with a bracket."""
+        del name
+        return head.removeprefix(_BOM).lstrip()[:1] in {b"{", b"["}
 
-    def read(self, source: Source) -> Dataset:
-        """Read the whole value; several of them, one per line, are read as lines."""
+    def records(self, source: Source) -> Any:
+        """The whole value; several of them, one per line, are read as lines."""
         data = source.read()
         try:
-            value = decode_json(decode_text(data))
+            return decode_json(decode_text(data))
         except FormatError as error:
             if _LINES_OF_JSON not in error.problem or data.lstrip()[:1] != b"{":
                 raise
-            return load_stream(_records(data.split(b"\n"), source), source, "jsonl")
-        return load_value(value, source, self.name)
+            return _records(data.split(b"\n"), source)
 
-    def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
-        """A list of records, split by one of their fields."""
-        value = decode_json(decode_text(source.read()))
-        return load_value_by(value, column, source, self.name)
+    def read(self, source: Source) -> Dataset:
+        """What the value or the lines hold."""
+        found = self.records(source)
+        lines = isinstance(found, Iterator)
+        return interpret(found, source, JSON_LINES.name if lines else self.name)
 
-    def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """`{query: {document: score}}`, or lists of ids or documents."""
-        _write(run_value(run), stream)
-
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
-        """`{query: {document: grade}}`, or samples where gold is more than ids."""
-        _write(gold_value(gold), stream)
-
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
-        """A list of samples."""
-        _write({"samples": list(sample_records(loaded))}, stream)
+    def write(self, value: Any, stream: BinaryIO) -> None:
+        """One value, with a line for each of its parts."""
+        stream.write(_encoded(value, indent=1) + b"\n")
 
 
 class JsonLines(Format):
@@ -72,14 +57,14 @@ class JsonLines(Format):
 
     name = "jsonl"
     extensions = (".jsonl", ".ndjson")
+    shares = (".json", *LOOSE)
+    layout = "records"
 
     def sniff(self, head: bytes, name: str) -> bool:
         """The first line is a value of its own, and more follow or the name says so."""
         first, _, more = head.removeprefix(_BOM).lstrip().partition(b"\n")
         named = name.endswith(self.extensions)
         if first[:1] not in {b"{", b"["} or not (named or more.strip()):
-            return False
-        if name.endswith(_YAML):
             return False
         try:
             decode_json(decode_text(first))
@@ -92,28 +77,14 @@ class JsonLines(Format):
             )
         return True
 
-    def read(self, source: Source) -> Dataset:
-        """Read record after record."""
+    def records(self, source: Source) -> Records:
+        """The value of each line."""
         with source.open() as stream:
-            return load_stream(_records(stream, source), source, self.name)
+            yield from _records(stream, source)
 
-    def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
-        """The records, split by one of their fields."""
-        with source.open() as stream:
-            records = _records(stream, source)
-            return load_records_by(records, column, source, self.name)
-
-    def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """One sample per query, with its ranking."""
-        self.write_samples(Dataset(run=run), stream)
-
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
-        """One sample per query, with its gold."""
-        self.write_samples(Dataset(gold=gold), stream)
-
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
-        """One sample per line."""
-        stream.writelines(_encoded(record) + b"\n" for record in sample_records(loaded))
+    def write(self, value: Any, stream: BinaryIO) -> None:
+        """One record per line."""
+        stream.writelines(_encoded(record) + b"\n" for record in value)
 
 
 def _records(lines: Iterable[bytes], source: Source) -> Records:
@@ -129,11 +100,11 @@ def _records(lines: Iterable[bytes], source: Source) -> Records:
             yield number, value
 
 
-def _write(value: object, stream: BinaryIO) -> None:
-    stream.write(_encoded(value, indent=1) + b"\n")
-
-
 def _encoded(value: object, indent: int | None = None) -> bytes:
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     # Half a character, as broken JSON may hold, is written the way JSON writes it.
     return text.encode("utf-8", "backslashreplace")
+
+
+JSON = Json()
+JSON_LINES = JsonLines()

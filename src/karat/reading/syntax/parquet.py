@@ -1,13 +1,9 @@
 """Parquet files, folders of them, and Arrow (Feather) files."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from karat.data.gold import Gold
-from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.runs import Run
 from karat.reading.columnar.arrow_arrays import load_pyarrow
 from karat.reading.columnar.arrow_source import (
     ParquetSource,
@@ -15,11 +11,12 @@ from karat.reading.columnar.arrow_source import (
     Tabular,
     reading,
 )
-from karat.reading.columnar.tables import load_table, split_table
-from karat.reading.format import Format, Source
-from karat.reading.meaning.native import known_of, sample_cells, scores_say_the_order
+from karat.reading.columnar.tables import load_table, read_records, split_table
+from karat.reading.format import Format
+from karat.reading.meaning.shapes import Records
+from karat.reading.streams import Source
 
-__all__ = ["Parquet"]
+__all__ = ["PARQUET"]
 
 _PARQUET = b"PAR1"
 _ARROW = b"ARROW1"
@@ -32,6 +29,7 @@ class Parquet(Format):
     name = "parquet"
     extensions = (".parquet", ".pq", ".arrow", ".feather")
     binary = True
+    layout = "rows"
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Whether the first bytes are those of Parquet or of Arrow's files."""
@@ -41,6 +39,10 @@ class Parquet(Format):
     def sniff_folder(self, folder: Path) -> bool:
         """Whether there are Parquet files in it; together they are one table."""
         return bool(_files(folder))
+
+    def records(self, source: Source) -> Records:
+        """One record per row."""
+        return ((None, record) for record in read_records(_open(source)))
 
     def read(self, source: Source) -> Dataset:
         """Read what is needed to know what the table holds; a run is read later."""
@@ -54,39 +56,15 @@ class Parquet(Format):
             for name, part in parts.items()
         }
 
-    def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """One row per document with its score or rank, or samples if more is known."""
-        rankings = dict(run.rankings(Policies()))
-        scored = all(scores_say_the_order(ranking) for ranking in rankings.values())
-        known = {name for r in rankings.values() for d in r for name in known_of(d)}
-        if not known <= {"id", "score"} or not all(rankings.values()):
-            self.write_samples(Dataset(run=run), stream)
-            return
-        rows = [
-            (query, document.id, document.score if scored else rank)
-            for query, ranking in rankings.items()
-            for rank, document in enumerate(ranking, 1)
-        ]
-        _write(("query_id", "doc_id", "score" if scored else "rank"), rows, stream)
+    def write(self, value: Any, stream: BinaryIO) -> None:
+        """A column for each name of the header."""
+        from pyarrow import parquet  # noqa: PLC0415  an extra
 
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
-        """One row per relevant document, or samples where gold is more than ids."""
-        only_ids = gold.is_plain
-        if not only_ids or not all(map(gold.documents.get, gold.queries)):
-            self.write_samples(Dataset(gold=gold), stream)
-            return
-        rows = [
-            (query, document, grade)
-            for query in gold.queries
-            for document, grade in gold.documents[query].items()
-        ]
-        _write(("query_id", "doc_id", "grade"), rows, stream)
-
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
-        """One row per query; lists and mappings are written as JSON."""
-        header, rows = sample_cells(loaded)
-        cells = [[None if cell == "" else cell for cell in row] for row in rows]
-        _write(header, cells, stream)
+        header, rows = value
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(header)}
+        if "grade" in columns:
+            columns["grade"] = [float(grade) for grade in columns["grade"]]
+        parquet.write_table(load_pyarrow().table(columns), stream)
 
 
 def _files(folder: Path) -> list[str]:
@@ -126,12 +104,4 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
         return TableSource(opened(memory).read_all(), path)
 
 
-def _write(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], stream: BinaryIO
-) -> None:
-    from pyarrow import parquet  # noqa: PLC0415  an extra
-
-    columns: Mapping[str, Any] = {
-        name: [row[at] for row in rows] for at, name in enumerate(header)
-    }
-    parquet.write_table(load_pyarrow().table(columns), stream)
+PARQUET = Parquet()

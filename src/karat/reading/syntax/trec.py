@@ -1,24 +1,21 @@
 """TREC's two formats as karat's formats: runs, and qrels as their gold."""
 
+from collections.abc import Mapping
 from typing import BinaryIO
 
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.rankings import RankedRun
-from karat.data.runs import Run
-from karat.reading.columnar.trec_files import (
-    TrecRun,
-    read_qrels,
-    read_sources,
-    write_qrels,
-    write_run,
-)
-from karat.reading.format import Format, Source
-from karat.reading.meaning.fields import known_as
-from karat.reading.meaning.native import scores_say_the_order
+from karat.data.runs import Labels, Run
+from karat.errors import FormatError
+from karat.reading.columnar.trec_qrels import read_qrels, read_sources
+from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.format import LOOSE, Format
+from karat.reading.meaning.aliases import known_as
+from karat.reading.meaning.layouts import scores_say_the_order
+from karat.reading.streams import Source
 
-__all__ = ["TrecQrels", "TrecRuns"]
+__all__ = ["QRELS", "RUNS", "write_qrels", "write_run"]
 
 _LOOK = 5
 _RUN_WORDS = 6
@@ -30,6 +27,7 @@ class TrecRuns(Format):
 
     name = "trec_run"
     extensions = (".run", ".trec")
+    shares = (".tsv", ".tab", *LOOSE)
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Six words a line, the fifth a number."""
@@ -45,11 +43,7 @@ class TrecRuns(Format):
         return Dataset(run=run, format=self.name)
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """The rankings; where scores do not say the order, falling ones are written."""
-        rankings = dict(run.rankings(Policies()))
-        if not all(map(scores_say_the_order, rankings.values())):
-            ids = {query: [str(d.id) for d in r] for query, r in rankings.items()}
-            run = RankedRun(ids, run.name)
+        """The rankings."""
         write_run(run, stream)
 
 
@@ -59,6 +53,7 @@ class TrecQrels(Format):
     name = "trec_qrels"
     holds_sources = True
     extensions = (".qrels", ".qrel")
+    shares = (".tsv", ".tab", *LOOSE)
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Four words a line, the fourth a number."""
@@ -78,6 +73,53 @@ class TrecQrels(Format):
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """The grades."""
         write_qrels(gold.documents, stream, gold.sources)
+
+
+def write_run(run: Run, stream: BinaryIO) -> None:
+    """Write a run as a TREC file.
+
+    Where scores do not say the order, falling ones are written, so that it is kept.
+
+    Raises:
+        FormatError: an id is missing, or such that a TREC file cannot hold it.
+    """
+    tag = "_".join(run.name.split()).encode(errors="replace") or b"run"
+    rankings = dict(run.rankings(Policies()))
+    scored = all(map(scores_say_the_order, rankings.values()))
+    for query, documents in rankings.items():
+        for rank, document in enumerate(documents, 1):
+            score = document.score if scored else float(len(documents) - rank + 1)
+            ids = _word(query, query), _word(document.id, query)
+            stream.write(b"%b Q0 %b %d %a %b\n" % (*ids, rank, score, tag))
+
+
+def write_qrels(
+    labels: Labels,
+    stream: BinaryIO,
+    sources: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Write judgements as qrels; a judge signs in the column called iteration.
+
+    Raises:
+        FormatError: an id is such that a TREC file cannot hold it.
+    """
+    for query, grades in labels.items():
+        for document, grade in grades.items():
+            value = int(grade) if float(grade).is_integer() else float(grade)
+            ids = _word(query, query), _word(document, query)
+            who = _word((sources or {}).get(query, {}).get(document, "0"), query)
+            stream.write(b"%b %b %b %a\n" % (ids[0], who, ids[1], value))
+
+
+def _word(name: str | None, query: str) -> bytes:
+    """The id in bytes, if it can stand in a line and be read again."""
+    word = b"" if name is None else name.encode("utf-8", "replace")
+    comment = name == query and word.startswith(b"#")
+    if word.split() != [word] or b"\0" in word or word.decode() != name or comment:
+        problem = f"a TREC file cannot hold the id {name!r}"
+        hint = "ids must have no white space, and queries not begin with '#'"
+        raise FormatError(problem, query=query, hint=hint)
+    return word
 
 
 def _lines_have(head: bytes, words: int, number: int) -> bool:
@@ -100,3 +142,7 @@ def _is_number(word: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+RUNS = TrecRuns()
+QRELS = TrecQrels()

@@ -9,16 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
-from karat.data.gold import Gold
-from karat.data.queries import Dataset
-from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.decoding import decode_text
-from karat.reading.format import Format, Source
-from karat.reading.meaning.native import gold_value, run_value, sample_records
-from karat.reading.meaning.shapes import load_value, load_value_by
+from karat.reading.format import LOOSE, Format
+from karat.reading.streams import Source
 
-__all__ = ["Yaml", "decode_yaml"]
+__all__ = ["YAML", "decode_yaml"]
 
 _DEPTH = 100
 _BYTES = 64 << 20
@@ -59,40 +55,31 @@ class Yaml(Format):
 
     name = "yaml"
     extensions = (".yaml", ".yml")
+    shares = LOOSE
+    layout = "nested"
 
     def sniff(self, head: bytes, name: str) -> bool:
         """The name says so, or the first line is a key or a list entry."""
         start = head.removeprefix(b"\xef\xbb\xbf")
         return name.endswith(self.extensions) or _LOOKS.match(start) is not None
 
-    def read(self, source: Source) -> Dataset:
-        """Read the whole document."""
-        return load_value(_value(source), source, self.name)
+    def records(self, source: Source) -> Any:
+        """The value of the whole document."""
+        data = source.read(_BYTES + 1)
+        if len(data) > _BYTES:
+            problem = f"more than {_BYTES >> 20} MiB of YAML"
+            raise source.error(problem, hint="use JSON Lines")
+        return decode_yaml(decode_text(data))
 
-    def read_by(self, source: Source, column: str) -> dict[str, Dataset]:
-        """A list of records, split by one of their fields."""
-        return load_value_by(_value(source), column, source, self.name)
+    def write(self, value: Any, stream: BinaryIO) -> None:
+        """One document."""
+        import yaml  # noqa: PLC0415
 
-    def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """The rankings by query."""
-        _write(run_value(run), stream)
-
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
-        """The gold by query, or samples where it is more than ids."""
-        _write(gold_value(gold), stream)
-
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
-        """A list of samples."""
-        _write({"samples": list(sample_records(loaded))}, stream)
-
-
-def _value(source: Source) -> Any:
-    data = source.read(_BYTES + 1)
-    if len(data) > _BYTES:
-        raise source.error(
-            f"more than {_BYTES >> 20} MiB of YAML", hint="use JSON Lines"
-        )
-    return decode_yaml(decode_text(data))
+        writer = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        # What occurs twice is written twice: aliases are for machines.
+        dumper = type("Dumper", (writer,), {"ignore_aliases": lambda *_: True})
+        text = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
+        stream.write(text.encode())
 
 
 def decode_yaml(text: str) -> Any:
@@ -239,11 +226,4 @@ def _scalar(event: Any) -> Any:
     return text
 
 
-def _write(value: object, stream: BinaryIO) -> None:
-    import yaml  # noqa: PLC0415
-
-    writer = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    # What occurs twice is written twice: aliases are for machines.
-    dumper = type("Dumper", (writer,), {"ignore_aliases": lambda *_: True})
-    text = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
-    stream.write(text.encode())
+YAML = Yaml()

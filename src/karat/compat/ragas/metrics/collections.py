@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.metrics.judged import ClaimsJudged, ContextsJudged
+from karat.compat.ragas.metrics.llm import ClaimsJudged, ContextsJudged
 from karat.compat.ragas.metrics.scoring import KeywordCalls, MetricResult
 
 __all__ = [

@@ -8,22 +8,55 @@ from functools import partial
 from math import nan
 from typing import Any, ClassVar
 
+from karat import KaratError
 from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.llms import Model, bench_of
-from karat.compat.ragas.verdicts import Verdict
-from karat.data.judgements import Conversation
-from karat.errors import (
+from karat.compat.ragas.llms import Model, session_of
+from karat.extend import (
     CallError,
+    Conversation,
     DataError,
+    Hits,
     IncompleteError,
-    KaratError,
+    JudgeSession,
     OfflineMissError,
     UsageError,
+    make_metric,
+    run_sync,
 )
-from karat.judging import JudgeSession
-from karat.llm import awaited
 
-__all__ = ["ComparingMetric", "JudgedMetric", "MetricResult", "Scorer", "failed"]
+__all__ = [
+    "EPSILON",
+    "ComparingMetric",
+    "JudgedMetric",
+    "KeywordCalls",
+    "MetricResult",
+    "SingleTurnCalls",
+    "Verdict",
+    "averaged_precision",
+    "score_of",
+]
+
+
+EPSILON = 1e-10
+"""What ragas adds to the number of relevant contexts: 1.0 becomes 0.9999999999."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge said of one claim or context.
+
+    Attributes:
+        statement: what was judged.
+        reason: why.
+        value: 1 for supported or useful, 0 for not.
+    """
+
+    statement: str
+    reason: str
+    value: int
+
+    def __str__(self) -> str:
+        return f"[{self.value}] {self.statement}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -46,9 +79,22 @@ class MetricResult:
         return self.value
 
 
-def failed(error: KaratError) -> MetricResult:
+def _failed(error: KaratError) -> MetricResult:
     """A failure as a value with a reason."""
     return MetricResult(nan, f"failed: {error}", error=error)
+
+
+def score_of(metric: str, hits: Hits) -> float:
+    """What a metric of karat says of the only query."""
+    return float(make_metric(metric).score(hits)[0])
+
+
+def averaged_precision(hits: Hits) -> float:
+    """The `context_precision` of karat with ragas' denominator; 0.0 without any hit."""
+    matched = len(hits.positions()[0])
+    if not matched:
+        return 0.0
+    return score_of("context_precision", hits) * matched / (matched + EPSILON)
 
 
 class Scorer(ABC):
@@ -100,7 +146,7 @@ class ComparingMetric(Scorer):
         try:
             return MetricResult(self.measure(sample))
         except KaratError as error:
-            return failed(error)
+            return _failed(error)
 
 
 @dataclass
@@ -109,7 +155,7 @@ class JudgedMetric(Scorer):
 
     Attributes:
         llm: what `llm_factory` returns, any callable from prompt to reply, the name of
-            a model, or a client or bench of karat's.
+            a model, or a client or session of karat's.
         strict: whether `true` and `"1"` are refused for a verdict.
     """
 
@@ -134,7 +180,7 @@ class JudgedMetric(Scorer):
         self, samples: Iterable[SingleTurnSample | KaratError], llm: Model | None = None
     ) -> list[MetricResult]:
         """One result per sample, in order; a failure is a result with its error."""
-        bench = self._bench(llm)
+        session = self._session(llm)
         found = [self._begun(sample) for sample in samples]
         jobs = [
             partial(_record, found, place, partial(self.judge, *fields))
@@ -142,31 +188,32 @@ class JudgedMetric(Scorer):
             if not isinstance(fields, MetricResult)
         ]
         try:
-            await bench.ahear(jobs)
+            await session.arun_jobs(jobs)
         except (CallError, IncompleteError, OfflineMissError) as error:
             # Rows that were done by then keep their scores.
             found = [
-                row if isinstance(row, MetricResult) else failed(error) for row in found
+                row if isinstance(row, MetricResult) else _failed(error)
+                for row in found
             ]
         return [row for row in found if isinstance(row, MetricResult)]
 
     def _begun(self, sample: SingleTurnSample | KaratError) -> MetricResult | list[Any]:
         """What is to be judged, or why that cannot be."""
         if isinstance(sample, KaratError):
-            return failed(sample)
+            return _failed(sample)
         try:
             return self.read(sample)
         except KaratError as error:
-            return failed(error)
+            return _failed(error)
 
-    def _bench(self, llm: Model | None) -> JudgeSession:
+    def _session(self, llm: Model | None) -> JudgeSession:
         model = llm if self.llm is None else self.llm
         if model is None:
             raise UsageError(
                 f"{self.name} needs a model: llm=llm_factory(...) or any callable "
                 "from prompt to reply"
             )
-        return bench_of(model)
+        return session_of(model)
 
 
 class SingleTurnCalls(JudgedMetric):
@@ -189,7 +236,7 @@ class SingleTurnCalls(JudgedMetric):
     ) -> float:
         """The same, from plain code."""
         del callbacks
-        return awaited(lambda: self.single_turn_ascore(sample))
+        return run_sync(lambda: self.single_turn_ascore(sample))
 
 
 class KeywordCalls(JudgedMetric):
@@ -207,7 +254,7 @@ class KeywordCalls(JudgedMetric):
 
     def score(self, **row: Any) -> MetricResult:
         """What `ascore` gives, from plain code."""
-        return awaited(lambda: self.result(self._sample(row)))
+        return run_sync(lambda: self.result(self._sample(row)))
 
     async def abatch_score(
         self, inputs: Sequence[Mapping[str, Any]]
@@ -217,7 +264,7 @@ class KeywordCalls(JudgedMetric):
 
     def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
         """The same, from plain code."""
-        return awaited(lambda: self.abatch_score(inputs))
+        return run_sync(lambda: self.abatch_score(inputs))
 
     def _sample(self, row: Mapping[str, Any]) -> SingleTurnSample:
         if unknown := [name for name in row if name not in self.needs]:
@@ -235,9 +282,9 @@ class KeywordCalls(JudgedMetric):
 def _record(
     found: list[Any], place: int, judge: Callable[[], Conversation[MetricResult]]
 ) -> Conversation[None]:
-    """Hear a judge and put down what comes of it, so that no end of all loses it."""
+    """Run a judge and keep its result at once, so that no later error loses it."""
     try:
         found[place] = yield from judge()
     except CallError as error:
-        found[place] = failed(error)
+        found[place] = _failed(error)
         raise

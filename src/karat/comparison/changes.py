@@ -1,0 +1,196 @@
+"""The kind of a change: whether other documents are retrieved, or in another order."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from karat.comparison.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
+from karat.comparison.pairing import Pairing
+from karat.data.arrays import Bools, Floats, Ints
+from karat.data.scores import Interval
+from karat.data.tables import counted
+from karat.results.evaluation import Evaluation
+from karat.stats.paired import difference_interval
+from karat.stats.sign_flip import sign_flip
+
+__all__ = ["Change", "Kind", "change_between"]
+
+Kind = Literal["none", "coverage", "ranking", "mixed"]
+
+PARTS = ("score", "ordering", "cutoff", "candidates")
+_ALPHA = 0.05
+# A part that makes up less of the whole change than this is not worth a word.
+_MINOR = 0.2
+# A part more likely than this by chance is noise beside the other.
+_NOISE = 0.2
+
+
+@dataclass(frozen=True)
+class Change:
+    """In what way a candidate differs from the baseline.
+
+    Attributes:
+        kind: `coverage` when other relevant documents are retrieved, `ranking` when the
+            same ones stand at other ranks, `mixed` when both, `none` when neither can
+            be told from chance.
+        k: the cutoff that it is about.
+        by_coverage: change of nDCG at k by items gained and lost, with its interval.
+        by_ranking: change of nDCG at k by items that both retrieve; both add up to
+            the change of nDCG.
+        baseline: the mean parts of the baseline's headroom: score, ordering, cutoff and
+            candidates, which add up to 1.
+        candidate: the same of the candidate.
+        intervals: of the differences of these parts.
+        gained: relevant items that only the candidate retrieves.
+        lost: relevant items that only the baseline retrieves.
+        first_up: queries whose first relevant item stands higher than before.
+        first_down: queries whose first relevant item stands lower than before.
+        first_ranks: median first rank before and after, on the queries where it
+            changed in the direction of the change.
+        sentence: all this in words.
+    """
+
+    kind: Kind
+    k: int
+    by_coverage: tuple[float, Interval | None]
+    by_ranking: tuple[float, Interval | None]
+    baseline: dict[str, float]
+    candidate: dict[str, float]
+    intervals: dict[str, Interval | None]
+    gained: int
+    lost: int
+    first_up: int
+    first_down: int
+    first_ranks: tuple[float, float]
+    sentence: str
+
+
+def change_between(
+    baseline: Evaluation, candidate: Evaluation, pairing: Pairing, matcher: str, k: int
+) -> Change | None:
+    """What kind of change it was; None where the hits of either are not kept."""
+    if matcher not in baseline.matches or matcher not in candidate.matches:
+        return None
+    old = gains_of(baseline.matches[matcher], pairing.baseline)
+    new = gains_of(candidate.matches[matcher], pairing.candidate)
+    new = _aligned(old, new)
+    before, after = headroom(old, k), headroom(new, k)
+    known = ~np.isnan(before.score)
+    # Items that both retrieve stand where they stood; only others come and go.
+    both = (old.rank > 0) & (new.rank > 0)
+    halfway = ndcg_at(old, np.where(both, old.rank, new.rank), k)
+    covered = (halfway - before.score)[known]
+    ranked = (after.score - halfway)[known]
+    reached = (before.candidates - after.candidates)[known]
+    first_old, first_new = _first(old)[known], _first(new)[known]
+    up, down = first_new < first_old, first_new > first_old
+    kind = _kind(reached, ranked)
+    total = float(covered.sum() + ranked.sum())
+    moved = up if total >= 0 else down
+    medians = _median(first_old[moved]), _median(first_new[moved])
+    gained = int(((old.rank == 0) & (new.rank > 0)).sum())
+    lost = int(((old.rank > 0) & (new.rank == 0)).sum())
+    parts = {name: _differences(before, after, name, known) for name in PARTS}
+    return Change(
+        kind=kind,
+        k=k,
+        by_coverage=(_mean(covered), _interval(covered)),
+        by_ranking=(_mean(ranked), _interval(ranked)),
+        baseline={name: _mean(getattr(before, name)[known]) for name in PARTS},
+        candidate={name: _mean(getattr(after, name)[known]) for name in PARTS},
+        intervals={name: _interval(values) for name, values in parts.items()},
+        gained=gained,
+        lost=lost,
+        first_up=int(up.sum()),
+        first_down=int(down.sum()),
+        first_ranks=medians,
+        sentence=_sentence(kind, total, (gained, lost), int(moved.sum()), medians),
+    )
+
+
+def _aligned(old: Gains, new: Gains) -> Gains:
+    """The new gains in the order of the old ones: gold may list items in any order."""
+    if old.name == new.name:
+        return new
+    places = {
+        pair: place
+        for place, pair in enumerate(zip(new.query.tolist(), new.name, strict=True))
+    }
+    order = [places[pair] for pair in zip(old.query.tolist(), old.name, strict=True)]
+    return new._replace(name=old.name, gain=new.gain[order], rank=new.rank[order])
+
+
+def _kind(reached: Floats, ranked: Floats) -> Kind:
+    """Which parts are there beyond chance, and large enough to matter.
+
+    Args:
+        reached: change of what is retrieved at all, as part of the best score.
+        ranked: change of the score by items that both retrieve.
+    """
+    if not reached.size:
+        return "none"
+    p = sign_flip(np.stack([reached, ranked, reached + ranked])).p
+    if not (p <= _ALPHA).any():
+        return "none"
+    coverage, ranking = (
+        abs(part.sum()) if chance <= _NOISE else 0.0
+        for part, chance in zip((reached, ranked), p.tolist(), strict=False)
+    )
+    if ranking < _MINOR * (coverage + ranking):
+        return "coverage"
+    return "ranking" if coverage < _MINOR * (coverage + ranking) else "mixed"
+
+
+def _differences(before: Headroom, after: Headroom, name: str, known: Bools) -> Floats:
+    found: Floats = getattr(after, name) - getattr(before, name)
+    return found[known]
+
+
+def _first(gains: Gains) -> Ints:
+    """The first rank of any relevant item of each query; very large without one."""
+    first = np.full(gains.size, np.iinfo(np.int64).max)
+    found = gains.rank > 0
+    np.minimum.at(first, gains.query[found], gains.rank[found])
+    return first
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _median(ranks: Ints) -> float:
+    found = ranks[ranks < np.iinfo(np.int64).max]
+    return float(np.median(found)) if len(found) else float("nan")
+
+
+def _interval(values: Floats) -> Interval | None:
+    return difference_interval(values) if len(values) else None
+
+
+def _sentence(
+    kind: Kind,
+    total: float,
+    items: tuple[int, int],
+    moved: int,
+    medians: tuple[float, float],
+) -> str:
+    gained, lost = items
+    what = "improvement" if total > 0 else "regression"
+    verb = "rose" if total > 0 else "slipped"
+    found = f"{lost} relevant items no longer retrieved, {gained} newly found"
+    first = ""
+    if moved and not np.isnan(medians).any():
+        before, after = (f"{rank:g}" for rank in medians)
+        first = (
+            f", the first relevant item {verb} from rank {before} to {after} "
+            f"(median) on {counted(moved, 'query')}"
+        )
+    if kind == "ranking":
+        same = "coverage unchanged" if not gained and not lost else found
+        return f"ranking {what}: {same}{first}"
+    if kind == "coverage":
+        return f"coverage {what}: {found}"
+    if kind == "mixed":
+        return f"coverage and ranking {what}: {found}{first}"
+    return f"no change of coverage or ranking beyond chance: {found}"

@@ -1,0 +1,363 @@
+"""Compare runs on the same queries: the front door of comparisons."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.comparison.changes import Change, change_between
+from karat.comparison.comparison import Comparison
+from karat.comparison.details import MOVERS, clusters_of, movers_of, slices_of
+from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
+from karat.comparison.pairing import Pairing, pair, paired_scores
+from karat.data.arrays import Floats, Ints
+from karat.errors import DataError, UsageError
+from karat.leaderboards import leaderboard
+from karat.metrics import Metric, read_metric, split_metrics
+from karat.results.evaluation import Evaluation
+from karat.results.loading import load
+from karat.results.scores import MetricScores
+from karat.stats.multiple import holm, max_t
+from karat.version import __version__
+
+__all__ = ["average", "compare", "compare_evaluations", "evaluation_of"]
+
+_CUTOFF = 10
+_ALPHA = 0.05
+
+
+def compare(
+    baseline: Any,
+    *candidates: Any,
+    gold: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    margin: Mapping[str, float] | None = None,
+    all_pairs: bool = False,
+    by_tag: bool = False,
+    cluster: str | None = None,
+    force: bool = False,
+    **options: Any,
+) -> Comparison:
+    """Say whether candidates are better than a baseline, by how much, and how.
+
+    Args:
+        baseline: a run in any form that `evaluate` takes, an evaluation, or the path of
+            a saved one.
+        candidates: what is compared with it; a mapping names its runs.
+        gold: what should have been retrieved; None for evaluations and for samples
+            that carry their own.
+        metrics: spellings or instances; default: those of the baseline.
+        margin: metric -> the largest difference that does not matter.
+        all_pairs: compare every run with every other, not with the baseline only.
+        by_tag: compare on the queries of each tag, too.
+        cluster: a field of the queries; those with the same value belong together.
+        force: compare evaluations by other matchers or policies, and score runs
+            without a common id.
+        options: the other options of `evaluate`.
+
+    Raises:
+        UsageError: evaluations that were not scored in the same way.
+        DataError: input that cannot be scored, or nothing in common.
+
+    Example:
+        >>> old = {f"q{n}": ["x", "a"] for n in range(20)}
+        >>> new = {f"q{n}": ["a", "x"] for n in range(20)}
+        >>> gold = {f"q{n}": ["a"] for n in range(20)}
+        >>> compare(old, new, gold=gold, metrics=["rr"])["rr"].verdict
+        'better'
+    """
+    named = [*_named("baseline", [baseline]), *_named("candidate", candidates)]
+    if len(named) < 2:  # noqa: PLR2004
+        raise UsageError("nothing to compare: name a baseline and one more run")
+    scoring = dict(options)
+    if metrics is not None:
+        scoring["metrics"] = metrics
+    if force:
+        scoring["force"] = True
+    evaluations = [evaluation_of(name, given, gold, scoring) for name, given in named]
+    return compare_evaluations(
+        evaluations,
+        metrics=None if metrics is None else [str(m) for m in split_metrics(metrics)],
+        margin=margin,
+        all_pairs=all_pairs,
+        by_tag=by_tag,
+        cluster=cluster,
+        force=force,
+    )
+
+
+def compare_evaluations(
+    evaluations: Sequence[Evaluation],
+    *,
+    metrics: Sequence[str] | None = None,
+    margin: Mapping[str, float] | None = None,
+    all_pairs: bool = False,
+    by_tag: bool = False,
+    cluster: str | None = None,
+    force: bool = False,
+) -> Comparison:
+    """The comparison of evaluations; the first is the baseline. See `compare`."""
+    baseline, *others = _distinct(evaluations)
+    asked = _metrics(baseline, others, metrics)
+    margins = _margins(margin or {}, asked)
+    pairs = (
+        [*combinations([baseline, *others], 2)]
+        if all_pairs
+        else [(baseline, other) for other in others]
+    )
+    pairings = [pair(one, two, force=force) for one, two in pairs]
+    groups = [
+        clusters_of(one, pairing, cluster)
+        for (one, _), pairing in zip(pairs, pairings, strict=True)
+    ]
+    differences: list[Difference] = []
+    for metric in asked:
+        found = [
+            measure(
+                (metric, one.run, two.run),
+                _pairs(metric, one, two, pairing, group),
+                margins.get(metric),
+            )
+            for (one, two), pairing, group in zip(pairs, pairings, groups, strict=True)
+        ]
+        adjusted = [one.p for one in found]
+        if len(found) > 1:
+            adjusted = (
+                holm(np.array(adjusted)).tolist()
+                if all_pairs
+                else _against_baseline(metric, pairs, pairings, groups[0])
+            )
+        differences += with_adjusted(found, adjusted)
+    changes, movers = {}, []
+    k = _cutoff(asked)
+    for other, pairing in zip(others, pairings, strict=False):
+        found_change = change_between(
+            baseline, other, pairing, baseline.matchers.get(asked[0], "id"), k
+        )
+        if found_change is not None:
+            changes[other.run] = found_change
+        movers += movers_of(asked[0], baseline, other, pairing)
+    movers.sort(key=lambda mover: -abs(mover.difference))
+    first = pairings[0]
+    return Comparison(
+        baseline=baseline.run,
+        candidates=tuple(other.run for other in others),
+        differences=tuple(differences),
+        changes=changes,
+        movers=tuple(movers[:MOVERS]),
+        slices=slices_of(asked, baseline, others[0], first, margins) if by_tag else {},
+        added=first.added,
+        removed=first.removed,
+        relabelled=first.relabelled,
+        notes=_notes(differences, changes, all_pairs=all_pairs, cluster=cluster),
+        provenance={"karat": __version__, "gold": baseline.gold},
+    )
+
+
+def average(evaluations: Sequence[Evaluation], name: str) -> Evaluation:
+    """One evaluation of several runs of one system, such as seeds or folds.
+
+    Each query's score is the mean over the runs that have one, so that a system does
+    not count as several.
+    """
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        pair(first, other)
+        if list(other.queries) != list(first.queries):
+            raise UsageError(
+                f"{first.run} and {other.run} are not runs of one system: they have "
+                "other queries"
+            )
+    columns: dict[str, MetricScores] = {}
+    for metric, column in first.items():
+        scores = np.array([e[metric].scores for e in evaluations if metric in e])
+        defined = ~np.isnan(scores)
+        total = np.where(defined, scores, 0.0).sum(axis=0)
+        count = defined.sum(axis=0)
+        mean = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+        columns[metric] = replace(column, scores=mean, binary=False, failures={})
+    return replace(
+        first,
+        run=name,
+        columns=columns,
+        matches={},
+        fingerprints=first.digests,
+        labels=None,
+        kept={},
+    )
+
+
+def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Each run with its name: that of a file, of an evaluation, or its role."""
+    named: list[tuple[str, Any]] = []
+    for number, one in enumerate(given, 1):
+        own = f"{role} {number}" if len(given) > 1 else role
+        if isinstance(one, Evaluation):
+            named.append((one.run, one))
+        elif isinstance(one, str | Path):
+            named.append((Path(one).name, one))
+        elif role == "candidate" and _is_mapping_of_runs(one):
+            named += [(str(name), run) for name, run in one.items()]
+        else:
+            named.append((own, one))
+    return named
+
+
+def _is_mapping_of_runs(given: Any) -> bool:
+    """Whether it is runs by name, and not a run itself."""
+    if not isinstance(given, Mapping) or not given:
+        return False
+    first = next(iter(given.values()))
+    if isinstance(first, Evaluation | str | Path):
+        return True
+    # In a run, a query has documents with scores; in a mapping of runs, a run has
+    # queries with rankings.
+    return isinstance(first, Mapping) and any(
+        isinstance(value, Mapping | list | tuple) for value in first.values()
+    )
+
+
+def evaluation_of(
+    name: str, given: Any, gold: Any, options: Mapping[str, Any]
+) -> Evaluation:
+    """The evaluation of a run, as it was given or saved, or scored now."""
+    if isinstance(given, Evaluation):
+        return given
+    if isinstance(given, str | Path) and gold is None:
+        try:
+            return load(given)
+        except DataError as error:
+            if "not a saved evaluation" not in str(error):
+                raise
+    board = leaderboard({name: given}, gold=gold, judged=False, **options)
+    return board[name]
+
+
+def _distinct(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations, renamed where two have one name."""
+    names: dict[str, int] = {}
+    distinct = []
+    for one in evaluations:
+        names[one.run] = names.get(one.run, 0) + 1
+        again = names[one.run]
+        distinct.append(one if again == 1 else replace(one, run=f"{one.run} ({again})"))
+    return distinct
+
+
+def _metrics(
+    baseline: Evaluation, others: Sequence[Evaluation], asked: Sequence[str] | None
+) -> list[str]:
+    """The metrics to compare by: those asked for, else those that all have."""
+    if asked is None:
+        common = [m for m in baseline if all(m in other for other in others)]
+        if not common:
+            raise UsageError(
+                f"{baseline.run} has scores by {', '.join(baseline)}, "
+                f"{others[0].run} by {', '.join(others[0])}: no metric in common"
+            )
+        return [name for name in common if not name.startswith("judged@")] or common
+    labels = []
+    for metric in asked:
+        for one in (baseline, *others):
+            if metric not in one:
+                raise UsageError(
+                    f"{one.run} has no scores by {metric}; it has {', '.join(one)}"
+                )
+        labels.append(baseline[metric].metric)
+    return list(dict.fromkeys(labels))
+
+
+def _margins(margin: Mapping[str, float], metrics: Sequence[str]) -> dict[str, float]:
+    margins = {}
+    for name, value in margin.items():
+        label = name if name in metrics else str(read_metric(name))
+        if label not in metrics:
+            raise UsageError(
+                f"a margin for {name}, which is not compared: {', '.join(metrics)}"
+            )
+        if not value > 0:
+            raise UsageError(f"the margin for {name} must be above 0, got {value}")
+        margins[label] = float(value)
+    return margins
+
+
+def _pairs(
+    metric: str,
+    one: Evaluation,
+    two: Evaluation,
+    pairing: Pairing,
+    clusters: Ints | None,
+) -> Pairs:
+    old, new, known = paired_scores(metric, one, two, pairing)
+    column = one[metric]
+    return Pairs(
+        old[known],
+        new[known],
+        int((~known).sum()),
+        binary=column.binary and two[metric].binary,
+        bounds=column.bounds,
+        clusters=None if clusters is None else clusters[known],
+    )
+
+
+def _against_baseline(
+    metric: str,
+    pairs: Sequence[tuple[Evaluation, Evaluation]],
+    pairings: Sequence[Pairing],
+    clusters: Ints | None,
+) -> list[float]:
+    """P of each candidate, corrected for their number by what they have in common."""
+    first = pairings[0].queries
+    if any(pairing.queries != first for pairing in pairings):
+        alone = [
+            measure((metric, one.run, two.run), _pairs(metric, one, two, p, None)).p
+            for (one, two), p in zip(pairs, pairings, strict=True)
+        ]
+        return [*map(float, holm(np.array(alone)))]
+    rows: list[Floats] = []
+    for (one, two), pairing in zip(pairs, pairings, strict=True):
+        old, new, known = paired_scores(metric, one, two, pairing)
+        # A query that one does not have is a difference of 0, which changes nothing.
+        rows.append(np.where(known, new - old, 0.0))
+    if not rows[0].size:
+        return [float("nan")] * len(rows)
+    return [*map(float, max_t(np.array(rows), clusters=clusters).adjusted)]
+
+
+def _cutoff(metrics: Sequence[str]) -> int:
+    """The k that the kind of change is about: the first metric's, else 10."""
+    cutoffs = (getattr(read_metric(metric), "k", None) for metric in metrics)
+    return next((k for k in cutoffs if isinstance(k, int)), _CUTOFF)
+
+
+def _notes(
+    differences: Sequence[Difference],
+    changes: Mapping[str, Change],
+    *,
+    all_pairs: bool,
+    cluster: str | None,
+) -> tuple[str, ...]:
+    notes = []
+    if len({(one.baseline, one.candidate) for one in differences}) > 1:
+        how = "all pairs (Holm)" if all_pairs else "all candidates (MaxT)"
+        notes.append(f"p is corrected for {how}")
+    if cluster is not None:
+        notes.append(f"queries of one {cluster} are counted as one cluster")
+    if left := max((one.left_out for one in differences), default=0):
+        notes.append(
+            f"{left} of the common queries have no score in one of the runs and are "
+            "left out"
+        )
+    for one in differences:
+        flagged = (one.p <= _ALPHA) != (one.t_p <= _ALPHA)
+        if flagged and one.t_p == one.t_p and one.test == "sign-flip":
+            notes.append(
+                f"{one.metric}: the t test says p = {one.t_p:.4f}, the randomisation "
+                f"test {one.p:.4f}: on the line between the two verdicts"
+            )
+    if not changes:
+        notes.append("the kind of change was not examined: it needs the kept hits")
+    return tuple(dict.fromkeys(notes))

@@ -1,0 +1,397 @@
+"""Comparisons: what was found between a baseline and its candidates, as a value."""
+
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from karat.comparison.changes import Change
+from karat.comparison.differences import Difference
+from karat.data.scores import Interval
+from karat.data.tables import DASH, Table, counted, number
+from karat.errors import DataError, FormatError
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.problems import placed
+from karat.reading.streams import open_binary
+from karat.reading.syntax.delimited import write_rows
+from karat.results.saved_form import write_text
+
+__all__ = ["SCHEMA_VERSION", "Comparison", "Mover"]
+
+SCHEMA_VERSION = 1
+"""Version of the saved form of comparisons."""
+
+_SHOWN = 10
+_LONG = 60
+_MOVES = 4
+
+
+@dataclass(frozen=True)
+class Mover:
+    """A query on which a candidate and the baseline differ.
+
+    Attributes:
+        query: its id.
+        text: what it asks, if known.
+        metric: by which they differ.
+        candidate: name of the candidate.
+        baseline_score: what the baseline scores.
+        candidate_score: what the candidate scores.
+        ranks: gold item -> its rank before and after; None when it was not found.
+    """
+
+    query: str
+    text: str | None
+    metric: str
+    candidate: str
+    baseline_score: float
+    candidate_score: float
+    ranks: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+
+    @property
+    def difference(self) -> float:
+        """Candidate less baseline."""
+        return self.candidate_score - self.baseline_score
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How candidates differ from a baseline: a plain value that saves and loads.
+
+    Attributes:
+        baseline: name of the run that the others are compared with.
+        candidates: names of the others.
+        differences: one per metric and pair of runs.
+        changes: candidate -> in what way it differs, where the hits tell.
+        movers: queries that changed most, the biggest change first.
+        slices: tag -> the differences on its queries, corrected for the number of tags.
+        added: queries that only a candidate has.
+        removed: queries that only the baseline has.
+        relabelled: queries in both, with other gold, which are not compared.
+        notes: what a reader should know besides.
+        provenance: versions and inputs.
+    """
+
+    baseline: str
+    candidates: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    movers: tuple[Mover, ...] = ()
+    slices: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    relabelled: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, metric: str) -> Difference:
+        """The first candidate's difference by a metric."""
+        return self.difference(metric)
+
+    def difference(self, metric: str, candidate: str | None = None) -> Difference:
+        """One difference, by metric and candidate; default: the first candidate.
+
+        Raises:
+            FormatError: there is none by that metric or of that candidate.
+        """
+        for one in self.differences:
+            if one.metric == metric and one.candidate == (candidate or one.candidate):
+                return one
+        known = ", ".join(dict.fromkeys(one.metric for one in self.differences))
+        raise FormatError(f"no comparison by {metric!r}; there are {known}")
+
+    def summary(self) -> Table:
+        """A row per metric and pair: means, difference, verdict."""
+        several = len({(d.baseline, d.candidate) for d in self.differences}) > 1
+        rows = [_row(one, several=several) for one in self.differences]
+        columns = [
+            *("metric", "baseline", "candidate", "difference", "95% interval"),
+            *("p", "win/tie/loss", "n", "verdict"),
+        ]
+        first = self.differences[0] if self.differences else None
+        title = f"{', '.join(self.candidates)} compared with {self.baseline}"
+        if first is not None:
+            title += f": {counted(first.n, 'query')}"
+        return Table(columns, rows, title=title, notes=self._notes(), texts=(0, 8))
+
+    def _notes(self) -> list[str]:
+        notes = [one.sentence() for one in self.differences]
+        for candidate, change in self.changes.items():
+            prefix = f"{candidate}: " if len(self.candidates) > 1 else ""
+            notes.append(f"{prefix}{change.sentence}")
+        notes += [
+            f"{one.metric}: {counted(one.n, 'query')} would show a difference of "
+            f"{one.detectable:.4f}; equivalence within {one.smallest_margin:.4f} could "
+            "be shown"
+            for one in self.differences
+            if one.verdict == "not enough data" and math.isfinite(one.detectable)
+        ]
+        for what, queries in (
+            ("only in the candidate", self.added),
+            ("only in the baseline", self.removed),
+            ("in both with other gold, and not compared", self.relabelled),
+        ):
+            if queries:
+                shown = ", ".join(queries[:3])
+                notes.append(f"{counted(len(queries), 'query')} {what}: {shown}")
+        return [*dict.fromkeys(notes), *self.notes]
+
+    def movers_table(self, most: int = _SHOWN) -> Table:
+        """The queries that changed most, with the ranks of their gold items."""
+        rows = [
+            [
+                mover.query,
+                (mover.text or "")[:_LONG],
+                mover.metric,
+                number(mover.baseline_score),
+                number(mover.candidate_score),
+                f"{mover.difference:+.4f}",
+                _moves(mover.ranks),
+            ]
+            for mover in self.movers[:most]
+        ]
+        columns = ["query", "text", "metric", "before", "after", "change", "ranks"]
+        return Table(columns, rows, title="queries that changed most", texts=(0, 1, 6))
+
+    def headroom_table(self) -> Table | None:
+        """The parts of each run's headroom beside each other; None without hits."""
+        if not self.changes:
+            return None
+        change = next(iter(self.changes.values()))
+        systems = {self.baseline: change.baseline}
+        systems |= {name: one.candidate for name, one in self.changes.items()}
+        names = {
+            "score": f"nDCG@{change.k}",
+            "ordering": "ordering gap",
+            "cutoff": f"below rank {change.k}",
+            "candidates": "not retrieved",
+        }
+        rows = [
+            [text, *(number(parts[name]) for parts in systems.values())]
+            for name, text in names.items()
+        ]
+        return Table(["part of 1", *systems], rows, title="headroom")
+
+    def slice_table(self) -> Table | None:
+        """The differences by tag; None where they were not asked for."""
+        if not self.slices:
+            return None
+        rows = [
+            [tag, *_row(one, several=False)]
+            for tag, differences in self.slices.items()
+            for one in differences
+        ]
+        columns = [
+            *("tag", "metric", "baseline", "candidate", "difference"),
+            *("95% interval", "p", "win/tie/loss", "n", "verdict"),
+        ]
+        note = "p is corrected for the number of slices (false discovery rate)"
+        return Table(columns, rows, title="by tag", notes=[note], texts=(0, 1, 9))
+
+    def tables(self) -> list[Table]:
+        """All that a person is shown."""
+        found = [self.summary(), self.headroom_table(), self.slice_table()]
+        shown = [table for table in found if table is not None]
+        return [*shown, self.movers_table()] if self.movers else shown
+
+    def to_latex(self) -> str:
+        """The means as a LaTeX table; † and ‡ mark p < 0.05 and p < 0.01."""
+        metrics = list(dict.fromkeys(one.metric for one in self.differences))
+        lines = [
+            r"\begin{tabular}{l" + "r" * len(metrics) + "}",
+            r"\hline",
+            " & ".join(["run", *map(_latex, metrics)]) + r" \\",
+            r"\hline",
+        ]
+        base = {d.metric: d.baseline_mean for d in self.differences}
+        cells = [_latex(self.baseline), *(f"{base[m]:.4f}" for m in metrics)]
+        lines.append(" & ".join(cells) + r" \\")
+        for name in self.candidates:
+            found = {d.metric: d for d in self.differences if d.candidate == name}
+            cells = [_latex(name)]
+            cells += [_latex_cell(found[m]) if m in found else "--" for m in metrics]
+            lines.append(" & ".join(cells) + r" \\")
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values."""
+        return {"schema_version": SCHEMA_VERSION, "kind": "comparison", **_plain(self)}
+
+    def to_json(self) -> str:
+        """The comparison as JSON; `Comparison.load` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+
+    def write(self, format: str) -> str:
+        """The comparison as the text of a file: json, md, tex, csv or txt."""
+        if format == "json":
+            return self.to_json() + "\n"
+        if format == "tex":
+            return self.to_latex()
+        if format == "csv":
+            table = self.summary()
+            rows = io.StringIO()
+            write_rows([table.columns, *table.rows], rows)
+            return rows.getvalue()
+        tables = self.tables()
+        if format == "md":
+            return "\n\n".join(table.as_markdown() for table in tables) + "\n"
+        return str(self) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the comparison to a JSON file."""
+        write_text(path, self.to_json() + "\n")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Comparison":
+        """The comparison that `save` wrote.
+
+        Raises:
+            FormatError: the file cannot be read, or holds something else.
+        """
+        try:
+            with open_binary(path) as stream:
+                saved = decode_json(decode_text(stream.read()))
+            return _from_dict(saved)
+        except DataError as error:
+            raise placed(error, path=os.fspath(path)) from None
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table.as_html() for table in self.tables())
+
+
+def _row(one: Difference, *, several: bool) -> list[str]:
+    interval = DASH
+    if one.interval is not None:
+        interval = " .. ".join(f"{limit:+.4f}" for limit in one.interval)
+    name = f"{one.metric} ({one.candidate} v {one.baseline})" if several else one.metric
+    return [
+        name,
+        number(one.baseline_mean),
+        number(one.candidate_mean),
+        DASH if math.isnan(one.difference) else f"{one.difference:+.4f}",
+        interval,
+        number(one.adjusted_p),
+        f"{one.wins}/{one.ties}/{one.losses}",
+        str(one.n),
+        one.verdict,
+    ]
+
+
+def _moves(ranks: Mapping[str, tuple[int | None, int | None]]) -> str:
+    """How the items moved, the highest first."""
+    moved = [(item, *pair) for item, pair in ranks.items() if pair[0] != pair[1]]
+    moved.sort(key=lambda row: min(rank for rank in (*row[1:], math.inf) if rank))
+    shown = [
+        f"{item[:24]} {_rank(before)}\N{RIGHTWARDS ARROW}{_rank(after)}"
+        for item, before, after in moved[:_MOVES]
+    ]
+    more = len(moved) - len(shown)
+    return ", ".join(shown) + (f", {more} more" if more else "")
+
+
+def _rank(rank: int | None) -> str:
+    return DASH if rank is None else str(rank)
+
+
+def _latex(text: str) -> str:
+    for mark in "\\&%$#_{}":
+        text = text.replace(mark, f"\\{mark}" if mark != "\\" else r"\textbackslash ")
+    return text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
+
+
+def _latex_cell(one: Difference) -> str:
+    mark = ""
+    if one.adjusted_p < 0.01:  # noqa: PLR2004
+        mark = r"$^{\ddagger}$"
+    elif one.adjusted_p < 0.05:  # noqa: PLR2004
+        mark = r"$^{\dagger}$"
+    return f"{one.candidate_mean:.4f}{mark}"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: what is not finite becomes null."""
+    if isinstance(value, Interval):
+        return value.to_dict()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "__dataclass_fields__"):
+        names = value.__dataclass_fields__
+        return {name: _plain(getattr(value, name)) for name in names}
+    return value
+
+
+def _from_dict(saved: Any) -> Comparison:
+    known = isinstance(saved, dict) and saved.get("kind") == "comparison"
+    if not known or saved.get("schema_version") != SCHEMA_VERSION:
+        raise FormatError(
+            "is not a saved comparison of this karat",
+            hint="karat compare ... -o comparison.json writes one",
+        )
+    try:
+        return Comparison(
+            baseline=saved["baseline"],
+            candidates=tuple(saved["candidates"]),
+            differences=tuple(map(_difference, saved["differences"])),
+            changes={name: _change(one) for name, one in saved["changes"].items()},
+            movers=tuple(map(_mover, saved["movers"])),
+            slices={
+                tag: tuple(map(_difference, rows))
+                for tag, rows in saved["slices"].items()
+            },
+            **{
+                name: tuple(saved[name])
+                for name in ("added", "removed", "relabelled", "notes")
+            },
+            provenance=saved["provenance"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"is not a whole comparison: {error}") from None
+
+
+_ENDLESS = ("smallest_margin", "detectable", "more_queries")
+_NUMBERS = (
+    *("baseline_mean", "candidate_mean", "difference", "p", "adjusted_p", "t_p"),
+    *("effect", "superiority"),
+)
+
+
+def _difference(saved: Mapping[str, Any]) -> Difference:
+    """A difference; numbers that JSON cannot hold were written as null."""
+    values = {**saved, "interval": _interval(saved["interval"])}
+    for names, missing in ((_ENDLESS, math.inf), (_NUMBERS, math.nan)):
+        values |= {n: missing if values[n] is None else values[n] for n in names}
+    return Difference(**values)
+
+
+def _mover(saved: Mapping[str, Any]) -> Mover:
+    ranks = {item: tuple(pair) for item, pair in saved["ranks"].items()}
+    return Mover(**{**saved, "ranks": ranks})
+
+
+def _change(saved: Mapping[str, Any]) -> Change:
+    def number_of(value: float | None) -> float:
+        return math.nan if value is None else value
+
+    values = dict(saved)
+    for name in ("by_coverage", "by_ranking"):
+        mean, interval = saved[name]
+        values[name] = (number_of(mean), _interval(interval))
+    for name in ("baseline", "candidate"):
+        values[name] = {part: number_of(v) for part, v in saved[name].items()}
+    values["intervals"] = {n: _interval(i) for n, i in saved["intervals"].items()}
+    values["first_ranks"] = tuple(map(number_of, saved["first_ranks"]))
+    return Change(**values)
+
+
+def _interval(saved: Mapping[str, Any] | None) -> Interval | None:
+    return None if saved is None else Interval(**saved)

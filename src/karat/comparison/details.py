@@ -1,0 +1,121 @@
+"""What a comparison tells besides its differences: clusters, movers and slices."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from karat.comparison.comparison import Mover
+from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
+from karat.comparison.pairing import Pairing, paired_scores
+from karat.data.arrays import Bools, Ints
+from karat.data.queries import Query
+from karat.errors import UsageError
+from karat.results.evaluation import Evaluation
+from karat.stats.multiple import benjamini_hochberg
+
+__all__ = ["MOVERS", "clusters_of", "movers_of", "slices_of"]
+
+MOVERS = 20
+"""How many queries that changed are kept."""
+
+_FALSE_FINDINGS = 0.1
+_ALPHA = 0.05
+
+
+def clusters_of(one: Evaluation, pairing: Pairing, field: str | None) -> Ints | None:
+    """A number per common query, equal for those with the same value of a field."""
+    if field is None:
+        return None
+    facts: Mapping[str, Query] = one.facts
+    values = [
+        facts[query].metadata.get(field) if query in facts else None
+        for query in pairing.queries
+    ]
+    if all(value is None for value in values):
+        known = sorted({name for fact in facts.values() for name in fact.metadata})
+        shown = ", ".join(known) or "none"
+        raise UsageError(
+            f"no query has a field {field!r} to cluster by; fields of queries: {shown}"
+        )
+    numbers: dict[object, int] = {}
+    # A query without the field is a cluster of its own.
+    pairs = zip(pairing.queries, values, strict=True)
+    keys = [(query,) if value is None else value for query, value in pairs]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
+def movers_of(
+    metric: str, baseline: Evaluation, other: Evaluation, pairing: Pairing
+) -> list[Mover]:
+    """The queries that changed most, with the ranks of their gold items."""
+    old, new, known = paired_scores(metric, baseline, other, pairing)
+    change = np.where(known, np.abs(new - old), 0.0)
+    order = np.argsort(-change, kind="stable")[:MOVERS]
+    before = _first_ranks(baseline, metric)
+    after = _first_ranks(other, metric)
+    movers = []
+    for row in order[change[order] > 0].tolist():
+        query = pairing.queries[row]
+        fact = baseline.facts.get(query) or other.facts.get(query)
+        one = before[pairing.baseline[row]] if before else {}
+        two = after[pairing.candidate[row]] if after else {}
+        movers.append(
+            Mover(
+                query,
+                fact.text if fact else None,
+                metric,
+                other.run,
+                float(old[row]),
+                float(new[row]),
+                {item: (rank, two.get(item)) for item, rank in one.items()},
+            )
+        )
+    return movers
+
+
+def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
+    matches = one.matches.get(one.matchers.get(metric, ""))
+    return [] if matches is None else matches.first_ranks()
+
+
+def slices_of(
+    metrics: Sequence[str],
+    baseline: Evaluation,
+    other: Evaluation,
+    pairing: Pairing,
+    margins: Mapping[str, float],
+) -> dict[str, tuple[Difference, ...]]:
+    """The differences on the queries of each tag, false findings kept rare."""
+    tags: dict[str, list[int]] = {}
+    for row, query in enumerate(pairing.queries):
+        fact = baseline.facts.get(query) or other.facts.get(query)
+        for tag in fact.tags if fact else ():
+            tags.setdefault(tag, []).append(row)
+    if not tags:
+        raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
+    found: dict[str, list[Difference]] = {tag: [] for tag in sorted(tags)}
+    for metric in metrics:
+        old, new, known = paired_scores(metric, baseline, other, pairing)
+        measured = []
+        for tag in found:
+            own: Bools = np.zeros(len(known), np.bool_)
+            own[tags[tag]] = True
+            both = own & known
+            column = baseline[metric]
+            pairs = Pairs(
+                old[both],
+                new[both],
+                int((own & ~known).sum()),
+                column.binary,
+                column.bounds,
+            )
+            names = (metric, baseline.run, other.run)
+            measured.append(measure(names, pairs, margins.get(metric)))
+        adjusted = benjamini_hochberg(np.array([one.p for one in measured]))
+        # The rate of false findings is kept at one in ten.
+        halved = (adjusted * (_ALPHA / _FALSE_FINDINGS)).tolist()
+        checked = with_adjusted(measured, halved)
+        for tag, one, p in zip(found, checked, adjusted.tolist(), strict=True):
+            found[tag].append(replace(one, adjusted_p=p))
+    return {tag: tuple(rows) for tag, rows in found.items()}

@@ -1,0 +1,118 @@
+"""Matches: what a matcher found of the gold in a run, query by query."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints
+from karat.data.hits import Hits, concatenate_hits
+from karat.data.judgements import Usage
+from karat.data.runs import Notice
+from karat.data.verdicts import Verdict
+
+__all__ = ["Matches", "in_order", "merge_matches", "merge_notices"]
+
+T = TypeVar("T")
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The hits of one matcher, the names of the items they hit, and what else is known.
+
+    Attributes:
+        hits: the rows every metric reads, one block per query of the gold, in order.
+        items: names of the gold items, in the order of `hits.gold_grade`.
+        missing: which queries the run does not have at all.
+        extra: how many queries of the run have no gold.
+        notices: what the matcher has to say.
+        run_notices: ties, duplicates and the like in the run, if the matcher counted
+            them on the way; None when it did not.
+        failures: query index -> reason, for queries that could not be matched.
+        verdicts: query index -> what a judge said of each of its items, and why.
+        usage: query index -> tokens that a judge took for it.
+        provenance: what it takes to match the same again.
+    """
+
+    hits: Hits
+    items: Sequence[str]
+    missing: Bools
+    extra: int = 0
+    notices: tuple[Notice, ...] = ()
+    run_notices: tuple[Notice, ...] | None = None
+    failures: Mapping[int, str] = field(default_factory=dict)
+    verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
+    usage: Mapping[int, Usage] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def first_ranks(self) -> list[dict[str, int | None]]:
+        """The first rank of each gold item by name, query by query; None: not found.
+
+        Items judged non-relevant are left out where nobody looked for them.
+        """
+        hits = self.hits
+        first: Ints = np.zeros(len(hits.gold_grade), np.int64)
+        if hits.item is not None:
+            # Rows go down the ranking: written from the end, the first rank stays.
+            first[hits.item[::-1]] = hits.rank[::-1]
+        known = [True] * len(first)
+        if not hits.judged:
+            known = (hits.gold_grade > 0).tolist()
+        rows = zip(self.items, first.tolist(), known, strict=True)
+        return [
+            {
+                name: rank or None
+                for name, rank, looked_for in (next(rows) for _ in range(count))
+                if looked_for
+            }
+            for count in hits.gold_count.tolist()
+        ]
+
+
+def merge_matches(parts: Sequence[Matches]) -> Matches:
+    """The matches of all queries, from those of disjoint parts in the same order."""
+    starts = [0, *accumulate(part.hits.size for part in parts)]
+
+    def moved(by_query: Iterable[Mapping[int, T]]) -> dict[int, T]:
+        return {
+            start + place: value
+            for start, values in zip(starts, by_query, strict=False)
+            for place, value in values.items()
+        }
+
+    seen = [part.run_notices for part in parts if part.run_notices is not None]
+    return replace(
+        parts[0],
+        hits=concatenate_hits([part.hits for part in parts]),
+        items=[name for part in parts for name in part.items],
+        missing=np.concatenate([part.missing for part in parts]),
+        extra=sum(part.extra for part in parts),
+        notices=merge_notices(part.notices for part in parts),
+        run_notices=merge_notices(seen) if seen else None,
+        failures=moved(part.failures for part in parts),
+        verdicts=moved(part.verdicts for part in parts),
+        usage=moved(part.usage for part in parts),
+        provenance={k: v for part in parts for k, v in part.provenance.items()},
+    )
+
+
+def merge_notices(parts: Iterable[tuple[Notice, ...]]) -> tuple[Notice, ...]:
+    """Each notice once, with the counts of all parts and the first examples."""
+    merged: dict[tuple[str, str], Notice] = {}
+    for notice in (notice for part in parts for notice in part):
+        key = (notice.kind, notice.text)
+        before = merged.get(key, replace(notice, count=0, examples=()))
+        merged[key] = replace(
+            before,
+            count=before.count + notice.count,
+            examples=(*before.examples, *notice.examples)[:_EXAMPLES],
+        )
+    return in_order(merged.values())
+
+
+def in_order(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Each notice once, in an order that does not depend on who spoke first."""
+    return tuple(sorted({*notices}, key=lambda n: (n.kind, n.text, n.count)))

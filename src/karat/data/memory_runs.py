@@ -1,0 +1,378 @@
+"""Runs held in memory as Python objects: scored dictionaries, lists of ids, documents.
+
+Only labelled ids are ever looked up, so most of a ranking is never touched by Python
+code; the rest is one copy of the scores, or one pass over the ids, for each query, and
+both happen in C.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, compress, count
+from math import isfinite
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
+from karat.data.policies import Policies
+from karat.data.runs import Document, Labels, Located, Run, run_notices
+from karat.data.score_ranks import count_before, rank_order
+from karat.errors import DataError
+
+__all__ = ["DocumentRun", "RankedRun", "ScoredRun", "as_id"]
+
+R = TypeVar("R", bound=Collection[Any])
+Scores = Mapping[str, float]
+
+# Among so few labels, looking along them is quicker than making an index of them.
+_FEW = 8
+
+
+def as_id(value: object, what: str = "document id", query: object = None) -> str:
+    """The id as text. Whole numbers are written out; anything else is refused.
+
+    Example:
+        >>> as_id(7)
+        '7'
+    """
+    if isinstance(value, str):
+        return value
+    # NumPy's integers are not ints, but index like them.
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return str(value.__index__())
+    raise DataError(
+        f"{what} must be a string or an integer, "
+        f"got {type(value).__name__} {value!r:.60}",
+        query=query,
+    )
+
+
+class _MemoryRun(Run, Generic[R]):
+    """A run held as `{query: ranking}`."""
+
+    def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
+        self._rankings = rankings
+        self.name = name
+
+    @property
+    def by_query(self) -> Mapping[str, R]:
+        """The rankings as they were given."""
+        return self._rankings
+
+    def queries(self) -> list[str]:
+        """The ids of the queries, in input order."""
+        return list(self._rankings)
+
+    def sample_ids(self) -> list[str]:
+        """A few document ids, to show what they look like."""
+        firsts = (next(iter(ranking), None) for ranking in self._rankings.values())
+        return [str(document) for document in firsts if document is not None][:3]
+
+    def holds_any(self, documents: set[str]) -> bool:
+        """Whether any of the documents occurs for any query."""
+        return not all(map(documents.isdisjoint, self._rankings.values()))
+
+    def _labelled(self, labels: Labels, nothing: R) -> tuple[list[R], Ints]:
+        """The ranking of each labelled query, and its length.
+
+        A query that the run does not have gets `nothing`, of length -1.
+        """
+        get = self._rankings.get
+        rows = [get(query, nothing) for query in labels]
+        sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+        if np.count_nonzero(sizes) < len(rows):
+            sizes[[query not in self._rankings for query in labels]] = -1
+        return rows, sizes
+
+    def _located(
+        self,
+        rows: "_Rows",
+        sizes: Ints,
+        labels: Labels,
+        policies: Policies,
+        *,
+        ties: Ints | None = None,
+        duplicates: Ints | None = None,
+    ) -> Located:
+        """The rows in the order of (query, rank), with all that is to be said.
+
+        Args:
+            rows: the labelled documents found.
+            sizes: length of each labelled query's ranking; -1 when it is missing.
+            labels: what was looked for.
+            policies: the rules applied.
+            ties: query of each relevant document that shares its score with another.
+            duplicates: query of each relevant document found more than once.
+        """
+        full = int(np.count_nonzero(sizes > 0))
+        extra = len(self._rankings) - full
+        empty: list[str] = []
+        if full < len(sizes):
+            empty = [*compress(labels, (sizes == 0).tolist())]
+            extra -= len(empty)
+        notices = run_notices(
+            policies,
+            ties=_count_by_name(ties, labels),
+            duplicates=_count_by_name(duplicates, labels),
+            empty=empty,
+            extra=[q for q in self._rankings if q not in labels] if extra else (),
+        )
+        # The query in the high bits and the rank in the low ones: one sort orders both.
+        key = (rows.query << 40) + rows.place
+        order = key.argsort(kind="stable")
+        key = key[order]
+        return Located(
+            query=key >> 40,
+            rank=(key & (1 << 40) - 1) + 1,
+            grade=rows.grade[order],
+            retrieved=sizes,
+            extra=extra,
+            item=rows.item[order],
+            distinct=policies.duplicates != "keep",
+            notices=notices,
+        )
+
+
+class _Rows(NamedTuple):
+    """Labelled documents as they were found.
+
+    Attributes:
+        query: index of the query, ascending.
+        place: place in its ranking, from 0; in any order within a query.
+        item: number of the label.
+        grade: the label.
+    """
+
+    query: Ints
+    place: Ints
+    item: Ints
+    grade: Floats
+
+    def only(self, chosen: Bools) -> "_Rows":
+        """Some of the rows."""
+        query, place, item, grade = self
+        return _Rows(query[chosen], place[chosen], item[chosen], grade[chosen])
+
+
+def _count_by_name(query: Ints | None, labels: Labels) -> dict[str, int]:
+    """How often each query occurs, by its name."""
+    if query is None or not len(query):
+        return {}
+    counts = count_by(query, len(labels)).tolist()
+    return {name: n for name, n in zip(labels, counts, strict=True) if n}
+
+
+class ScoredRun(_MemoryRun[Scores]):
+    """A run given as `{query: {document: score}}`; the scores decide the order."""
+
+    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
+        """Find labelled documents; a rank is 1 + the number of documents before."""
+        try:
+            rankings, sizes = self._labelled(labels, {})
+            found: list[int] = []
+            documents: list[str] = []
+            scores: list[float] = []
+            grades: list[float] = []
+            items: list[int] = []
+            item = 0
+            for ranking, wanted in zip(rankings, labels.values(), strict=True):
+                before = len(items)
+                for document, label in wanted.items():
+                    if (judged or label > 0) and document in ranking:
+                        documents.append(document)
+                        scores.append(ranking[document])
+                        grades.append(label)
+                        items.append(item)
+                    item += 1
+                found.append(len(items) - before)
+            place, tied = count_before(rankings, found, documents, scores, policies)
+        except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
+            # Optimistic above, precise here: say which score of which query is wrong.
+            self._check()
+            raise
+        rows = _Rows(
+            np.arange(len(found)).repeat(found),
+            place,
+            np.array(items, np.int64),
+            as_floats(grades),
+        )
+        ties = rows.query[tied[rows.grade[tied] > 0]] if len(tied) else tied
+        return self._located(rows, sizes, labels, policies, ties=ties)
+
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Each query's documents, best score first."""
+        self._check()
+        for query, ranking in self._rankings.items():
+            documents = [*ranking.items()]
+            order = rank_order(ranking.values(), [*ranking], policies)
+            ordered = (documents[place] for place in order)
+            yield query, [Document(id=d, score=float(score)) for d, score in ordered]
+
+    def _check(self) -> None:
+        for query, ranking in self._rankings.items():
+            if not isinstance(ranking, Mapping):
+                raise DataError(
+                    "must be a mapping of document to score like the others, "
+                    f"got {type(ranking).__name__}",
+                    query=query,
+                )
+            for document, score in ranking.items():
+                _check_score(query, document, score)
+
+
+def _check_score(query: str, document: object, score: Any) -> None:
+    try:
+        finite = isfinite(score)
+    except (OverflowError, TypeError):
+        finite = False
+    if isinstance(score, str) or not finite:
+        raise DataError(
+            f"the score of document {document!r:.60} must be a finite number, "
+            f"got {score!r:.60}",
+            query=query,
+        )
+
+
+class RankedRun(_MemoryRun[Sequence[str]]):
+    """A run given as `{query: [document, ...]}`; the order of the list is the rank.
+
+    What is not a list or a tuple, such as an array or a generator, is read into one.
+    """
+
+    def __init__(
+        self, rankings: Mapping[str, Iterable[str]], name: str = "run"
+    ) -> None:
+        if not {*map(type, rankings.values())} <= {list, tuple}:
+            rankings = {query: _as_list(r) for query, r in rankings.items()}
+        super().__init__(cast("Mapping[str, Sequence[str]]", rankings), name)
+
+    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
+        """Find labelled documents, each at its first position unless all are kept."""
+        try:
+            if policies.duplicates == "error":
+                self._refuse_repeated()
+            rankings, sizes = self._labelled(labels, ())
+            rows = _occurrences(rankings, labels, judged=judged)
+            again: Ints | None = None
+            if len(rows.item) and np.bincount(rows.item).max() > 1:
+                first: Bools = np.zeros(len(rows.item), np.bool_)
+                first[np.unique(rows.item, return_index=True)[1]] = True
+                later = rows.item[~first & (rows.grade > 0)]
+                again = rows.query[first & np.isin(rows.item, later)]
+                rows = rows if policies.duplicates == "keep" else rows.only(first)
+            if policies.duplicates == "collapse" and any(map(_repeats, rankings)):
+                # Without the repeated ones, the documents behind them move up.
+                rankings = [[*dict.fromkeys(ranking)] for ranking in rankings]
+                lengths = np.fromiter(map(len, rankings), np.int64, len(rankings))
+                sizes = np.minimum(sizes, lengths)
+                rows = _occurrences(rankings, labels, judged=judged)
+        except TypeError:
+            # Optimistic above, precise here: say which id of which query is wrong.
+            for name, ranking in self._rankings.items():
+                for document in ranking:
+                    as_id(document, query=name)
+            raise
+        return self._located(rows, sizes, labels, policies, duplicates=again)
+
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Each query's documents in list order."""
+        del policies  # a list has no ties
+        for query, ranking in self._rankings.items():
+            yield query, [Document(id=document) for document in ranking]
+
+    def _refuse_repeated(self) -> None:
+        for query, ranking in self._rankings.items():
+            if _repeats(ranking):
+                twice = max(ranking, key=Counter(ranking).__getitem__)
+                raise DataError(
+                    f"document {twice!r} was retrieved more than once",
+                    query=query,
+                    hint="duplicates='first' scores its first rank only",
+                )
+
+
+def _as_list(ranking: Iterable[str]) -> Sequence[str]:
+    if isinstance(ranking, np.ndarray):
+        return cast("list[str]", ranking.tolist())
+    return ranking if isinstance(ranking, list | tuple) else [*ranking]
+
+
+def _repeats(ranking: Sequence[str]) -> bool:
+    return len({*ranking}) < len(ranking)
+
+
+def _occurrences(
+    rankings: Iterable[Sequence[str]], labels: Labels, *, judged: bool
+) -> _Rows:
+    """Every labelled document, as often as it occurs."""
+    found: list[int] = []
+    places: list[int] = []
+    items: list[int] = []
+    grades: list[float] = []
+    names = [*chain.from_iterable(labels.values())]
+    start = 0
+    for ranking, wanted in zip(rankings, labels.values(), strict=True):
+        before = len(places)
+        few = len(wanted) < _FEW
+        number = None if few else dict(zip(wanted, count(start)))
+        known = {*wanted} if few or judged else {d for d in wanted if wanted[d] > 0}
+        rest = iter(ranking)
+        # This looks through the ranking in C, and stops behind a document it knows.
+        while not known.isdisjoint(rest):
+            place = len(ranking) - rest.__length_hint__() - 1  # type: ignore[attr-defined]
+            document = ranking[place]
+            places.append(place)
+            grades.append(wanted[document])
+            items.append(number[document] if number else names.index(document, start))
+        found.append(len(places) - before)
+        start += len(wanted)
+    rows = _Rows(
+        np.arange(len(found)).repeat(found),
+        np.array(places, np.int64),
+        np.array(items, np.int64),
+        as_floats(grades),
+    )
+    return rows if judged else rows.only(rows.grade > 0)
+
+
+class DocumentRun(_MemoryRun[Sequence[Document]]):
+    """A run of documents with their texts; the order given is the rank."""
+
+    @cached_property
+    def ids(self) -> RankedRun:
+        """The same run by document id; a document without one is known by its text."""
+        return self._by(lambda d: d.text if d.id is None else d.id)
+
+    @cached_property
+    def texts(self) -> RankedRun:
+        """The same run by document text."""
+        return self._by(lambda document: document.text)
+
+    def _by(self, key: Callable[[Document], str | None]) -> RankedRun:
+        return RankedRun(
+            {
+                query: [key(d) or "" for d in docs]
+                for query, docs in self._rankings.items()
+            },
+            self.name,
+        )
+
+    def sample_ids(self) -> list[str]:
+        """A few document ids, to show what they look like."""
+        return self.ids.sample_ids()
+
+    def holds_any(self, documents: set[str]) -> bool:
+        """Whether any of the documents occurs for any query."""
+        return self.ids.holds_any(documents)
+
+    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
+        """Find labelled documents, each at its first position unless all are kept."""
+        return self.ids.locate(labels, judged=judged, policies=policies)
+
+    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
+        """Each query's documents in list order."""
+        del policies
+        for query, ranking in self._rankings.items():
+            yield query, list(ranking)

@@ -1,0 +1,233 @@
+"""What each run adds to the others: should another retriever be added?
+
+Two retrievers of the same quality are worth more together the less they have in common.
+The union of what all of them found is the most that any fusion or re-ranking of their
+top k can reach; how much of it is lost without one run is what that run alone brings.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.data.arrays import Bools, Floats, Ints, sum_by
+from karat.data.policies import Policies
+from karat.data.runs import Run
+from karat.data.scores import Interval
+from karat.data.tables import Table, number
+from karat.errors import DataError, ParameterError
+from karat.fusion.candidates import candidates, named_runs
+from karat.fusion.fuse import fuse
+from karat.reading.doors import take_gold
+from karat.stats import mean_interval
+from karat.stats.paired import difference_interval
+
+__all__ = ["Complementarity", "Contribution", "complementarity", "union_gains"]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one run has that the others may not have.
+
+    Attributes:
+        run: its name.
+        recall: share of the relevant documents in its top k, mean over queries.
+        alone: share that no other run has in its top k; as much is lost without it.
+        interval: of `alone`, for other queries than these.
+        fused_gain: recall@k of all runs fused by reciprocal ranks, less that without
+            this one.
+        fused_interval: of `fused_gain`.
+    """
+
+    run: str
+    recall: float
+    alone: float
+    interval: Interval | None
+    fused_gain: float
+    fused_interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Complementarity:
+    """How far several runs find different things.
+
+    Attributes:
+        k: how many documents of each run are looked at.
+        queries: number of queries with relevant documents.
+        runs: what each run adds, in the order given.
+        union: share of the relevant documents that any run has in its top k.
+        oracle: recall@k if the best run were known for every query.
+        fused: recall@k of all runs fused by reciprocal ranks.
+        overlap: pair of runs -> documents relevant and found by both, as a share of
+            those found by either; NaN where neither found any.
+    """
+
+    k: int
+    queries: int
+    runs: tuple[Contribution, ...]
+    union: float
+    oracle: float
+    fused: float
+    overlap: Mapping[tuple[str, str], float]
+
+    def table(self) -> Table:
+        """One row per run, and the rows that all of them make together."""
+        rows = [
+            [
+                found.run,
+                number(found.recall),
+                number(found.alone),
+                _limits(found.interval),
+                number(found.fused_gain),
+                _limits(found.fused_interval),
+            ]
+            for found in self.runs
+        ]
+        for name, value in (
+            ("best run of each query", self.oracle),
+            ("fused (rrf)", self.fused),
+            ("union of all", self.union),
+        ):
+            rows.append([name, number(value), "", "", "", ""])
+        header = ["run", f"recall@{self.k}", "alone", "95 %", "adds to rrf", "95 %"]
+        return Table(header, rows)
+
+
+def complementarity(
+    runs: Any, gold: Any, *, k: int = 10, threshold: float | None = None
+) -> Complementarity:
+    """Measure what each of several runs adds to the others, by recall@k.
+
+    Args:
+        runs: as for `fuse`.
+        gold: relevant documents by id: whatever `karat.evaluate` takes for gold.
+        k: how many documents of each run are looked at.
+        threshold: the smallest grade that is relevant; None: any positive one.
+
+    Raises:
+        DataError: no query has relevant documents by id.
+
+    Example:
+        >>> lexical, dense = {"q": ["a", "x", "b"]}, {"q": ["c", "a", "y"]}
+        >>> found = complementarity([lexical, dense], {"q": ["a", "b", "c"]}, k=3)
+        >>> found.union, round(found.oracle, 2), round(found.runs[1].alone, 2)
+        (1.0, 0.67, 0.33)
+    """
+    if k < 1:
+        raise ParameterError("complementarity", "k", "an integer >= 1", k)
+    sources = named_runs(runs)
+    relevant = _relevant(gold, threshold)
+    if not relevant:
+        raise DataError("no query has relevant documents by id")
+    query = np.arange(len(relevant)).repeat([*map(len, relevant.values())])
+    found = np.array([_found(run, relevant, k) for run in sources.values()])
+    recalls, union, alone = union_gains(query, found)
+    names = [*sources]
+    whole = _recall(fuse(sources), relevant, query, k)
+    contributions = []
+    for row, name in enumerate(names):
+        rest = {other: run for other, run in sources.items() if other != name}
+        without = recalls[1 - row]
+        if len(rest) > 1:
+            without = _recall(fuse(rest), relevant, query, k)
+        contributions.append(
+            Contribution(
+                name,
+                float(recalls[row].mean()),
+                float(alone[row].mean()),
+                mean_interval(alone[row]),
+                float((whole - without).mean()),
+                difference_interval(whole - without),
+            )
+        )
+    overlap = {
+        (one, other): _overlap(found[a], found[b])
+        for a, one in enumerate(names)
+        for b, other in enumerate(names)
+        if a < b
+    }
+    return Complementarity(
+        k,
+        len(relevant),
+        tuple(contributions),
+        float(union.mean()),
+        float(recalls.max(axis=0).mean()),
+        float(whole.mean()),
+        overlap,
+    )
+
+
+def union_gains(query: Ints, found: Bools) -> tuple[Floats, Floats, Floats]:
+    """Recall of each run, of all together, and what each alone has, query by query.
+
+    Args:
+        query: index of the query of each relevant document, from 0.
+        found: (runs, relevant documents), whether the run has it.
+
+    Returns:
+        (runs, queries), (queries,) and (runs, queries).
+
+    Example:
+        >>> found = np.array([[True, False, True], [True, True, False]])
+        >>> recalls, union, alone = union_gains(np.array([0, 0, 1]), found)
+        >>> recalls.tolist(), union.tolist(), alone.tolist()
+        ([[0.5, 1.0], [1.0, 0.0]], [1.0, 1.0], [[0.0, 1.0], [0.5, 0.0]])
+    """
+    queries = int(query.max()) + 1
+    size = np.bincount(query, minlength=queries)
+    having = found.sum(axis=0)
+
+    def share(rows: Bools) -> Floats:
+        part: Floats = sum_by(query, rows.astype(np.float64), queries) / size
+        return part
+
+    recalls = np.array([share(row) for row in found])
+    alone = np.array([share(row & (having == 1)) for row in found])
+    return recalls, share(having > 0), alone
+
+
+def _relevant(gold: Any, threshold: float | None) -> dict[str, list[str]]:
+    taken = take_gold(gold).gold
+    if taken is None:
+        raise DataError("there is no gold to compare with")
+    relevant = {
+        query: [
+            document
+            for document, grade in grades.items()
+            if (grade > 0 if threshold is None else grade >= threshold)
+        ]
+        for query, grades in taken.documents.items()
+    }
+    return {query: documents for query, documents in relevant.items() if documents}
+
+
+def _found(run: Run, relevant: Mapping[str, list[str]], k: int) -> Bools:
+    """Whether the run has each relevant document in its top k."""
+    ranks: dict[str, list[int]] = {}
+    for one in candidates([run], Policies()):
+        wanted = relevant.get(one.query)
+        if wanted:
+            # The documents of one run are numbered as they come.
+            rank = one.rankings[0].rank
+            places = [one.numbers.get(document, -1) for document in wanted]
+            ranks[one.query] = [int(rank[p]) if p >= 0 else k + 1 for p in places]
+    found = [
+        rank <= k
+        for query, wanted in relevant.items()
+        for rank in ranks.get(query, [k + 1] * len(wanted))
+    ]
+    return np.array(found)
+
+
+def _recall(run: Run, relevant: Mapping[str, list[str]], query: Ints, k: int) -> Floats:
+    return union_gains(query, _found(run, relevant, k)[None])[1]
+
+
+def _overlap(one: Bools, other: Bools) -> float:
+    either = int((one | other).sum())
+    return float((one & other).sum() / either) if either else float("nan")
+
+
+def _limits(interval: Interval | None) -> str:
+    return "" if interval is None else f"{interval.low:.4f} .. {interval.high:.4f}"

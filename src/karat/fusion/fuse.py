@@ -1,0 +1,296 @@
+"""Fusion: one ranking out of several, by ranks or by scores.
+
+Reciprocal rank fusion needs nothing but ranks and is hard to beat without labels. Sums
+of scores can be better where scores mean something and are brought to one scale first.
+A document that a run does not have gets nothing from it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.data.arrays import Floats
+from karat.data.memory_runs import ScoredRun
+from karat.data.policies import Policies
+from karat.data.runs import Run
+from karat.errors import DataError, ParameterError, UnknownNameError
+from karat.fusion.candidates import Candidates, Ranking, candidates, named_runs
+
+__all__ = ["METHODS", "NORMS", "Fusion", "fuse"]
+
+Method = Literal["rrf", "borda", "sum", "mnz", "anz", "min", "max", "med"]
+Norm = Literal["min-max", "z", "sum", "rank", "none"]
+
+METHODS: dict[str, str] = {
+    "rrf": "sum of 1 / (k + rank)",
+    "borda": "points for every document below; those not ranked share the rest",
+    "sum": "sum of scores (CombSUM)",
+    "mnz": "sum of scores, times the number of runs that have the document (CombMNZ)",
+    "anz": "mean of the scores of the runs that have the document (CombANZ)",
+    "min": "smallest score of the runs that have the document (CombMIN)",
+    "max": "largest score (CombMAX)",
+    "med": "median score (CombMED)",
+}
+"""How documents are ranked anew."""
+
+NORMS: dict[str, str] = {
+    "min-max": "from 0 for the worst to 1 for the best; 1 for all if they are equal",
+    "z": "less their mean, by their standard deviation; 0 for all if they are equal",
+    "sum": "less the smallest, by the sum of that; equal shares if they are equal",
+    "rank": "1 for the first, in equal steps down to 1 / n for the last",
+    "none": "as they are",
+}
+"""How the scores of a query's ranking are brought to one scale."""
+
+_BY_RANK = ("rrf", "borda")
+
+
+class Fusion:
+    """A rule that makes one ranking of several.
+
+    Args:
+        method: one of `METHODS`.
+        norm: one of `NORMS`; None is `min-max` for methods that read scores.
+        weights: one per run, 0 or more; None: all 1.
+        k: the constant of `rrf`: the larger, the less the first ranks count.
+        runs: number of runs.
+
+    Raises:
+        UnknownNameError: a method or norm that does not exist.
+        ParameterError: a value that cannot be.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        norm: str | None,
+        weights: Sequence[float] | None,
+        k: float,
+        runs: int,
+    ) -> None:
+        if method not in METHODS:
+            raise UnknownNameError("fusion method", str(method), METHODS)
+        if norm is not None and norm not in NORMS:
+            raise UnknownNameError("norm", str(norm), NORMS)
+        if norm is not None and method in _BY_RANK:
+            must_be = f"left out, for {method} reads ranks only"
+            raise ParameterError("fuse", "norm", must_be, norm)
+        if not (k >= 0 and math.isfinite(k)):
+            raise ParameterError("fuse", "k", "0 or more", k)
+        self.method, self.k = method, float(k)
+        self.norm = norm or "min-max"
+        self.weights = _weights(weights, runs)
+
+    def contribution(self, ranking: Ranking, documents: int) -> Floats:
+        """What a run gives each of its documents, before weights.
+
+        Args:
+            ranking: of the run.
+            documents: how many candidates the query has.
+        """
+        if self.method == "rrf":
+            return 1.0 / (self.k + ranking.rank)
+        count = len(ranking.rank)
+        if self.method == "borda":
+            # What the others get is taken off here, and given to all.
+            return documents + 1.0 - ranking.rank - _unranked(documents, count)
+        if self.norm == "rank":
+            return 1.0 - (ranking.rank - 1.0) / count
+        assert ranking.scores is not None  # noqa: S101
+        return _normalised(ranking.scores, self.norm) if count else ranking.scores
+
+    def totals(self, found: Candidates, parts: Sequence[Floats]) -> Floats:
+        """The new score of every number that a document has; 0 for the others."""
+        size, method = found.size, self.method
+        rows = [
+            (ranking.number, part * self.weights[ranking.run])
+            for ranking, part in zip(found.rankings, parts, strict=True)
+        ]
+        if method in ("min", "max"):
+            start, take = (
+                (math.inf, np.minimum) if method == "min" else (-math.inf, np.maximum)
+            )
+            total = np.full(size, start)
+            for number, part in rows:
+                total[number] = take(total[number], part)
+            return total
+        if method == "med":
+            return _medians(rows, size)
+        total = np.zeros(size)
+        # Within a run no number comes twice, so that adding at them loses nothing.
+        for number, part in rows:
+            total[number] += part
+        if method in ("mnz", "anz"):
+            having = np.zeros(size)
+            for number, _ in rows:
+                having[number] += 1.0
+            if method == "mnz":
+                return total * having
+            return np.divide(total, having, out=total, where=having > 0)
+        if method == "borda":
+            documents = len(found.numbers)
+            for ranking in found.rankings:
+                share = _unranked(documents, len(ranking.rank))
+                total += self.weights[ranking.run] * share
+        return total
+
+
+def fuse(
+    runs: Any,
+    method: Method = "rrf",
+    *,
+    weights: Sequence[float] | None = None,
+    k: float = 60,
+    norm: Norm | None = None,
+    depth: int | None = None,
+    name: str | None = None,
+) -> Run:
+    """Make one run of several.
+
+    Queries are those of any run. Ranks follow scores as everywhere in karat: larger
+    first, equal ones by document id, descending; lists are ranked as given.
+
+    Args:
+        runs: two or more, one after the other or `{name: run}`; each whatever
+            `karat.evaluate` takes for a run.
+        method: how documents are ranked anew: `rrf`, `borda`, `sum`, `mnz`, `anz`,
+            `min`, `max` or `med` (`karat.fusion.METHODS` says what they do).
+        weights: one per run, in their order; what a run gives is multiplied by it.
+        k: the constant of `rrf`.
+        norm: how scores are brought to one scale: `min-max` (natively), `z`, `sum`,
+            `rank` or `none`.
+        depth: how many documents of each query are kept; natively all.
+        name: of the new run; natively the method.
+
+    Returns:
+        A run with scores, to be evaluated or written like any other.
+
+    Raises:
+        UsageError: fewer than two runs, or an option that cannot be.
+        DataError: a run without scores where the method reads scores.
+
+    Example:
+        >>> lexical, dense = {"q1": ["a", "b", "c"]}, {"q1": ["c", "a", "d"]}
+        >>> fused = fuse([lexical, dense])
+        >>> [[d.id for d in found] for _, found in fused.rankings(Policies())]
+        [['a', 'c', 'b', 'd']]
+    """
+    sources = named_runs(runs)
+    rule = Fusion(method, norm, weights, k, len(sources))
+    if depth is not None and depth < 1:
+        raise ParameterError("fuse", "depth", "an integer >= 1", depth)
+    fused: dict[str, Mapping[str, float]] = {}
+    for found in candidates([*sources.values()], Policies()):
+        require_scores(rule, found, [*sources])
+        documents = len(found.numbers)
+        parts = [rule.contribution(ranking, documents) for ranking in found.rankings]
+        scores = FusedScores(found.numbers, rule.totals(found, parts))
+        fused[found.query] = scores if depth is None else scores.top(depth)
+    return ScoredRun(fused, method if name is None else name)
+
+
+def require_scores(rule: Fusion, found: Candidates, names: Sequence[str]) -> None:
+    """Refuse a run without scores where the rule reads them."""
+    if rule.method in _BY_RANK or rule.norm == "rank":
+        return
+    for ranking in found.rankings:
+        if ranking.scores is None and len(ranking.number):
+            raise DataError(
+                f"run {names[ranking.run]!r} has no scores, which {rule.method} reads",
+                query=found.query,
+                hint="rrf, borda and the norm 'rank' go by ranks alone",
+            )
+
+
+class FusedScores(Mapping[str, float]):
+    """Document -> new score; kept as numbers and an array until someone looks."""
+
+    __slots__ = ("_numbers", "_totals")
+
+    def __init__(self, numbers: dict[str, int], totals: Floats) -> None:
+        self._numbers = numbers
+        self._totals = totals
+
+    def __getitem__(self, document: str) -> float:
+        return float(self._totals[self._numbers[document]])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, document: object) -> bool:
+        return document in self._numbers
+
+    def values(self) -> list[float]:  # type: ignore[override]
+        """The scores, in the order of the documents."""
+        numbers = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
+        scores: list[float] = self._totals[numbers].tolist()
+        return scores
+
+    def items(self) -> list[tuple[str, float]]:  # type: ignore[override]
+        """Documents and scores."""
+        return [*zip(self._numbers, self.values(), strict=True)]
+
+    def top(self, depth: int) -> Mapping[str, float]:
+        """The best documents, best first; equal ones by id, descending."""
+        documents, scores = [*self._numbers], np.array(self.values())
+        if len(scores) > depth:
+            least = -np.partition(-scores, depth - 1)[depth - 1]
+            kept = np.flatnonzero(scores >= least)
+            documents, scores = [documents[i] for i in kept.tolist()], scores[kept]
+        best = sorted(zip(scores.tolist(), documents, strict=True), reverse=True)
+        return {document: score for score, document in best[:depth]}
+
+
+def _weights(weights: Sequence[float] | None, runs: int) -> list[float]:
+    if weights is None:
+        return [1.0] * runs
+    found = [float(weight) for weight in weights]
+    if len(found) != runs:
+        must_be = f"one for each of {runs} runs"
+        raise ParameterError("fuse", "weights", must_be, found)
+    if not all(math.isfinite(w) and w >= 0 for w in found) or not any(found):
+        must_be = "0 or more, and not all 0"
+        raise ParameterError("fuse", "weights", must_be, found)
+    return found
+
+
+def _unranked(documents: int, ranked: int) -> float:
+    """Borda's points for a document that a run does not have."""
+    return (documents - ranked + 1) / 2.0
+
+
+def _normalised(scores: Floats, norm: str) -> Floats:
+    if norm == "none":
+        return scores
+    least, most = scores.min(), scores.max()
+    if norm == "z":
+        spread = scores.std()
+        return (
+            (scores - scores.mean()) / spread if most > least else np.zeros(len(scores))
+        )
+    if norm == "sum":
+        whole = (scores - least).sum()
+        return (
+            (scores - least) / whole
+            if whole > 0
+            else np.full(len(scores), 1 / len(scores))
+        )
+    return (scores - least) / (most - least) if most > least else np.ones(len(scores))
+
+
+def _medians(rows: Sequence[tuple[Any, Floats]], size: int) -> Floats:
+    table = np.full((len(rows), size), np.inf)
+    for place, (number, part) in enumerate(rows):
+        table[place, number] = part
+    table.sort(axis=0)
+    having = np.isfinite(table).sum(axis=0)
+    column = np.arange(size)
+    # An even number has two in the middle.
+    low, high = (having - 1).clip(0) // 2, having // 2
+    middle = (table[low, column] + table[high, column]) / 2.0
+    return np.where(having > 0, middle, 0.0)

@@ -1,0 +1,237 @@
+"""Gates: what a build must reach, and what counts as having failed it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from karat.comparison.pairing import Pairing, pair, paired_scores
+from karat.data.tables import number
+from karat.errors import UsageError
+from karat.metrics import read_metric
+from karat.results.evaluation import Evaluation
+from karat.stats.paired import difference_interval
+
+__all__ = [
+    "Gate",
+    "GateResult",
+    "Kind",
+    "Status",
+    "check_gates",
+    "outcome_of",
+    "read_gate",
+]
+
+Kind = Literal["mean", "low", "drop"]
+Status = Literal["pass", "fail", "inconclusive"]
+
+_ALPHA = 0.05
+_OPTIONS = {"mean": "--fail-under", "low": "--fail-under-low", "drop": "--max-drop"}
+
+
+class Gate(NamedTuple):
+    """What a metric must reach.
+
+    Attributes:
+        metric: its spelling.
+        value: the smallest mean, the smallest lower limit of its interval, or the
+            largest drop from the baseline.
+        kind: which of these, `mean`, `low` or `drop`.
+    """
+
+    metric: str
+    value: float
+    kind: Kind = "mean"
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What came of one gate for one run.
+
+    Attributes:
+        gate: what was asked.
+        run: name of the run.
+        status: pass, fail, or inconclusive.
+        sentence: why.
+        slice: the tag whose queries it is about; empty for all.
+        advice: whether a failure does not count, because a model judged and nobody
+            has measured how far it agrees with people.
+    """
+
+    gate: Gate
+    run: str
+    status: Status
+    sentence: str
+    slice: str = ""
+    advice: bool = False
+
+
+def read_gate(text: str, kind: Kind = "mean") -> Gate:
+    """A gate from `recall@5=0.8`.
+
+    Example:
+        >>> read_gate("recall@5=0.8")
+        Gate(metric='recall@5', value=0.8, kind='mean')
+    """
+    option = _OPTIONS[kind]
+    # From the right: parameters of the metric may hold equals signs too.
+    metric, equals, value = text.rpartition("=")
+    try:
+        least = float(value)
+    except ValueError:
+        equals = ""
+    if not equals or least != least:  # noqa: PLR0124
+        raise UsageError(f"{option} takes METRIC=VALUE, got {text!r}")
+    read = read_metric(metric)
+    low, high = read.bounds
+    what = metric
+    if kind == "drop":
+        low, high, what = 0.0, high - low, f"a drop of {metric}"
+    if not low <= least <= high:
+        percent = low <= least / 100 <= high
+        hint = f"; {least / 100:g}?" if percent else ""
+        raise UsageError(
+            f"{option} {text}: {what} lies between {low:g} and {high:g}{hint}"
+        )
+    return Gate(metric if "[" in metric else str(read), least, kind)
+
+
+def check_gates(
+    gates: Sequence[Gate],
+    evaluations: Iterable[Evaluation],
+    *,
+    baseline: Evaluation | None = None,
+    require_noninferior: bool = False,
+    by_tag: bool = False,
+) -> list[GateResult]:
+    """What came of each gate for each run; no score does not pass either.
+
+    A gate on a drop fails when a drop beyond its value is demonstrated: when the whole
+    95 % interval of the difference lies below. It passes when the whole interval lies
+    above, and is inconclusive between the two.
+
+    Args:
+        gates: what to check.
+        evaluations: what was scored.
+        baseline: what drops are measured from.
+        require_noninferior: fail a gate on a drop unless it is shown to be smaller.
+        by_tag: check drops on the queries of each tag, too, the level corrected for
+            the number of tags.
+
+    Raises:
+        UsageError: a gate on a drop without a baseline, or on a metric without scores.
+    """
+    results = []
+    for evaluation in evaluations:
+        for gate in gates:
+            if gate.metric not in evaluation:
+                raise UsageError(
+                    f"{_OPTIONS[gate.kind]} {gate.metric}: {evaluation.run} was scored "
+                    f"by {', '.join(evaluation)}"
+                )
+            advice = _judged_only(evaluation, gate.metric)
+            if gate.kind != "drop":
+                status, sentence = _level(gate, evaluation)
+                results.append(
+                    GateResult(gate, evaluation.run, status, sentence, advice=advice)
+                )
+                continue
+            if baseline is None:
+                raise UsageError(
+                    f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
+                    "karat baseline set FILE"
+                )
+            pairing = pair(baseline, evaluation)
+            slices = _slices(evaluation, pairing) if by_tag else {}
+            for tag, rows in {"": None, **slices}.items():
+                level = 1 - _ALPHA / (len(slices) if tag else 1)
+                status, sentence = _drop(
+                    gate, (baseline, evaluation), pairing, rows, level
+                )
+                if status == "inconclusive" and require_noninferior:
+                    status = "fail"
+                    sentence += "; a smaller drop is not shown"
+                sentence = f"{tag}: {sentence}" if tag else sentence
+                results.append(
+                    GateResult(gate, evaluation.run, status, sentence, tag, advice)
+                )
+    return results
+
+
+def outcome_of(results: Iterable[GateResult]) -> Status:
+    """The outcome of all gates: a failure outranks what is inconclusive."""
+    statuses = {
+        "inconclusive" if result.advice and result.status == "fail" else result.status
+        for result in results
+    }
+    if "fail" in statuses:
+        return "fail"
+    return "inconclusive" if "inconclusive" in statuses else "pass"
+
+
+def _judged_only(evaluation: Evaluation, metric: str) -> bool:
+    """Whether a model gave the verdicts, and its agreement with people is not known."""
+    matches = evaluation.matches.get(evaluation.matchers.get(metric, ""))
+    judged = matches is not None and bool(matches.verdicts)
+    return judged and "agreement" not in evaluation.provenance
+
+
+def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
+    column = evaluation[gate.metric]
+    value, what = column.mean, "is"
+    if gate.kind == "low":
+        value = float("nan") if column.interval is None else column.interval.low
+        what = "has a lower limit of"
+    passed = value >= gate.value
+    relation = "not below" if passed else "below"
+    return (
+        "pass" if passed else "fail",
+        f"{gate.metric} {what} {number(value)}, {relation} {gate.value:g}",
+    )
+
+
+def _drop(
+    gate: Gate,
+    runs: tuple[Evaluation, Evaluation],
+    pairing: Pairing,
+    rows: Sequence[int] | None,
+    level: float,
+) -> tuple[Status, str]:
+    baseline, evaluation = runs
+    if gate.metric not in baseline:
+        raise UsageError(
+            f"--max-drop {gate.metric}: the baseline was scored by "
+            f"{', '.join(baseline)}"
+        )
+    old, new, known = paired_scores(gate.metric, baseline, evaluation, pairing)
+    if rows is not None:
+        own = np.zeros(len(known), np.bool_)
+        own[list(rows)] = True
+        known = known & own
+    differences = (new - old)[known]
+    column = evaluation[gate.metric]
+    interval = difference_interval(
+        differences, binary=column.binary, bounds=column.bounds, level=level
+    )
+    if interval is None:
+        return "inconclusive", f"{gate.metric}: no query in common has a score"
+    change = (
+        f"{gate.metric} changed by {differences.mean():+.4f} "
+        f"({level:.3g} interval {interval.low:+.4f} to {interval.high:+.4f}) on "
+        f"{len(differences)} queries"
+    )
+    if interval.high < -gate.value:
+        return "fail", f"{change}: a drop of more than {gate.value:g} is demonstrated"
+    if interval.low >= -gate.value:
+        return "pass", f"{change}: a drop of more than {gate.value:g} is ruled out"
+    return "inconclusive", f"{change}: a drop of more than {gate.value:g} is possible"
+
+
+def _slices(evaluation: Evaluation, pairing: Pairing) -> Mapping[str, list[int]]:
+    tags: dict[str, list[int]] = {}
+    for row, query in enumerate(pairing.queries):
+        fact = evaluation.facts.get(query)
+        for tag in fact.tags if fact else ():
+            tags.setdefault(tag, []).append(row)
+    return dict(sorted(tags.items()))

@@ -1,0 +1,329 @@
+"""Grading: a judge grades pooled documents from 0 to 3, and its grades become gold."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from karat.data.gold import Gold
+from karat.data.judgements import Conversation, Failure
+from karat.data.policies import Policies
+from karat.data.runs import Labels, Run
+from karat.errors import DataError, InvalidReply
+from karat.judging import prompts
+from karat.judging.contexts import BUDGET, pieces, require_texts
+from karat.judging.replies import (
+    NOT_FILLED_IN,
+    Answer,
+    ask,
+    is_blank,
+    read_numbers,
+    read_object,
+    read_reason,
+)
+from karat.judging.session import JudgeSession
+from karat.llm import Stage
+from karat.reading.doors import with_texts
+
+__all__ = [
+    "RELEVANT",
+    "Grade",
+    "GradedPool",
+    "Pool",
+    "allow_failures",
+    "complete_gold",
+    "grade",
+    "grade_pool",
+    "is_binary",
+    "is_graded",
+    "pool",
+    "relevance",
+    "retest",
+    "unlabelled",
+]
+
+RELEVANT = 2
+"""The smallest grade of a document that helps to answer, as the judge is told.
+
+Metrics count any positive grade, unless `--threshold 2` says the same to them.
+"""
+
+_GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
+
+Pool = Mapping[str, Mapping[str, str]]
+"""What is to be graded: query -> document -> its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How well one document answers one query, and why.
+
+    Attributes:
+        grade: 0 to 3.
+        reason: the judge's own sentence.
+        disagreement: share of the valid votes that gave another grade.
+        failed: number of votes without a valid answer.
+    """
+
+    grade: int
+    reason: str = ""
+    disagreement: float = 0.0
+    failed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class GradedPool:
+    """The grades of a pool, as gold and with their reasons.
+
+    Attributes:
+        gold: the grades, each with its source.
+        grades: query -> document -> grade with its reason.
+        failures: (query, document) -> why there is no grade; never a 0.
+    """
+
+    gold: Gold
+    grades: Mapping[str, Mapping[str, Grade]] = field(default_factory=dict)
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def pool(
+    runs: Iterable[Run],
+    k: int,
+    corpus: Mapping[str, str] | None = None,
+    policies: Policies | None = None,
+) -> dict[str, dict[str, str]]:
+    """The top k documents of every run, each once, with their texts.
+
+    Args:
+        runs: what systems retrieved for the same queries.
+        k: how deep.
+        corpus: texts by document id, for runs that hold ids only.
+        policies: how ties are ordered.
+    """
+    pooled: dict[str, dict[str, str]] = {}
+    policies = policies or Policies()
+    for given in runs:
+        run = given if corpus is None else with_texts(given, corpus)
+        rankings = dict(run.rankings(policies))
+        require_texts(rankings, run.name, policies)
+        for query, documents in rankings.items():
+            row = pooled.setdefault(query, {})
+            for document in documents[:k]:
+                name = document.id or document.text or ""
+                if document.text is None:
+                    raise DataError(
+                        f"document {name!r} has no text, and a judge must read it",
+                        path=run.name,
+                        query=query,
+                        hint="--corpus FILE gives texts by document id",
+                    )
+                row.setdefault(name, document.text)
+    return pooled
+
+
+def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Pool:
+    """The part of a pool that has no label in the gold yet.
+
+    Args:
+        pooled: query -> document -> its text.
+        gold: the labels there are.
+        besides: documents to keep though they have labels, to compare them.
+
+    Example:
+        >>> unlabelled({"q": {"a": "Rye.", "b": "Tea."}}, {"q": {"a": 1}})
+        {'q': {'b': 'Tea.'}}
+    """
+    rest = {
+        query: {
+            name: text
+            for name, text in row.items()
+            if name not in gold.get(query, {}) or name in (besides or {}).get(query, {})
+        }
+        for query, row in pooled.items()
+    }
+    return {query: row for query, row in rest.items() if row}
+
+
+def complete_gold(gold: Gold, judged: Gold) -> Gold:
+    """The gold with a judge's labels for documents that have none; others stay.
+
+    Every label still names its source. Where the labels of the gold are 0 or 1 alone,
+    the judge's grades 2 and 3 become 1, since they answer the question at least in
+    part; otherwise its grades stay as they are.
+    """
+    added: Labels = judged.documents
+    if is_binary(gold.documents):
+        added = relevance(added, RELEVANT)
+    documents = {query: dict(row) for query, row in gold.documents.items()}
+    sources = {query: dict(row) for query, row in gold.sources.items()}
+    for query, row in added.items():
+        labels = documents.setdefault(query, {})
+        for name, given in row.items():
+            if name not in labels:
+                labels[name] = given
+                sources.setdefault(query, {})[name] = judged.sources[query][name]
+    order = dict.fromkeys([*gold.queries, *documents])
+    return replace(gold, documents=documents, sources=sources, order=tuple(order))
+
+
+def grade(
+    question: str, text: str, *, budget: int = BUDGET, assessor: int = 1
+) -> Conversation[Grade]:
+    """The grade of one document; the best piece counts where it is long."""
+    best: Grade | None = None
+    for piece in pieces(text, budget) if text.strip() else ():
+        read = partial(_read, passage=piece)
+        answers = yield from ask(prompts.grade(question, piece, assessor), read)
+        value, problem = answers[-1].value, answers[-1].problem
+        if value is None:
+            raise InvalidReply(problem or "")
+        best = value if best is None or value.grade > best.grade else best
+    return best or Grade(0, "the document holds no words")
+
+
+def _read(text: str, passage: str) -> Answer[Grade | None]:
+    reply = read_object(text, [passage])
+    if isinstance(reply, str):
+        return Answer(None, reply)
+    numbers = read_numbers(reply.get("grade"))
+    if not numbers or len(numbers) != 1 or numbers[0] not in prompts.GRADES:
+        return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
+    reason = read_reason(reply.get("reason"))
+    if is_blank(reason):
+        return Answer(None, NOT_FILLED_IN)
+    return Answer(Grade(numbers[0], reason))
+
+
+def grade_pool(
+    pooled: Pool,
+    questions: Mapping[str, str],
+    judge: Any,
+    *,
+    votes: int = 1,
+    budget: int = BUDGET,
+    first: int = 1,
+) -> GradedPool:
+    """Grade every document of a pool.
+
+    Args:
+        pooled: query -> document -> its text.
+        questions: what each query asks.
+        judge: who grades: a session, a client, a model's name or a function.
+        votes: how many independent assessors decide, by their median.
+        budget: tokens of a document in one question.
+        first: the number of the first assessor; another one is asked anew.
+    """
+    session = JudgeSession.of(judge)
+    for query in pooled:
+        if not questions.get(query, "").strip():
+            raise DataError(
+                "has no text, and a judge must know what was asked",
+                query=query,
+                hint="--queries FILE gives the texts of queries by id",
+            )
+    pairs = [(query, name) for query, row in pooled.items() for name in row]
+    jobs = [
+        partial(
+            grade,
+            questions[query],
+            pooled[query][name],
+            budget=budget,
+            assessor=assessor,
+        )
+        for query, name in pairs
+        for assessor in range(first, first + votes)
+    ]
+    voters = [query for query, _ in pairs for _ in range(votes)]
+    results = session.run_jobs(jobs, _GRADING[votes > 1], voters)
+    grades: dict[str, dict[str, Grade]] = {query: {} for query in pooled}
+    failures: dict[tuple[str, str], str] = {}
+    for index, (query, name) in enumerate(pairs):
+        result = _median(results[index * votes : (index + 1) * votes])
+        if isinstance(result, Failure):
+            failures[query, name] = result.reason
+        else:
+            grades[query][name] = result
+    gold = Gold(
+        documents={
+            query: {name: float(result.grade) for name, result in row.items()}
+            for query, row in grades.items()
+        },
+        sources={
+            query: dict.fromkeys(row, session.source) for query, row in grades.items()
+        },
+        name=session.source,
+    )
+    return GradedPool(gold, grades, failures)
+
+
+def _median(votes: Sequence[Grade | Failure]) -> Grade | Failure:
+    """The grade in the middle (the lower of two), with the share that differs."""
+    valid = sorted(
+        (vote for vote in votes if isinstance(vote, Grade)), key=lambda v: v.grade
+    )
+    if not valid:
+        return votes[0]
+    middle = valid[(len(valid) - 1) // 2]
+    same = sum(vote.grade == middle.grade for vote in valid)
+    failed = len(votes) - len(valid)
+    return Grade(middle.grade, middle.reason, 1 - same / len(valid), failed)
+
+
+def retest(
+    pooled: Pool, questions: Mapping[str, str], judge: Any, *, votes: int = 1
+) -> GradedPool:
+    """Grade a pool once more, by assessors after those that voted.
+
+    They are asked in other words, so that no kept reply is taken for a new one. What
+    fails here is a finding, and stops nothing.
+    """
+    session = allow_failures(JudgeSession.of(judge))
+    return grade_pool(pooled, questions, session, votes=votes, first=votes + 1)
+
+
+def allow_failures(session: JudgeSession) -> JudgeSession:
+    """The same session without a limit of failures, where they are to be counted."""
+    return replace(session, settings=replace(session.settings, max_failures=None))
+
+
+def is_binary(labels: Labels) -> bool:
+    """Whether the labels say relevant or not, and nothing in between.
+
+    Example:
+        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
+        (True, False)
+    """
+    grades = {grade for row in labels.values() for grade in row.values()}
+    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
+
+
+def is_graded(labels: Labels) -> bool:
+    """Whether the labels are grades as a judge gives them, from 0 to 3.
+
+    Example:
+        >>> is_graded({"q": {"a": 3, "b": 1}}), is_graded({"q": {"a": 2, "b": 0}})
+        (True, False)
+    """
+    grades = {grade for row in labels.values() for grade in row.values()}
+    scale = prompts.GRADES
+    return max(scale) in grades and all(g <= 0 or g in scale for g in grades)
+
+
+def relevance(labels: Labels, threshold: float | None = None) -> Labels:
+    """1 for what is relevant, 0 for the rest.
+
+    Args:
+        labels: grades on any scale.
+        threshold: the smallest grade that is relevant; by default any positive one.
+
+    Example:
+        >>> relevance({"q": {"a": 2, "b": 1}}, RELEVANT)
+        {'q': {'a': 1.0, 'b': 0.0}}
+    """
+    return {
+        query: {
+            name: float(grade > 0 if threshold is None else grade >= threshold)
+            for name, grade in row.items()
+        }
+        for query, row in labels.items()
+    }

@@ -1,0 +1,178 @@
+"""Estimating the calls, tokens and cost of a run without making a call."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karat.data.judgements import Prompt, Reply, Usage
+from karat.data.tables import amount, counted
+from karat.errors import CallError, Refused
+from karat.llm.budget import estimate_usage, tokens_of
+from karat.llm.cached_calls import StoredReplies
+from karat.llm.journal import Journal, PromptKeys
+from karat.llm.progress import Stage
+from karat.llm.protocol import Client
+from karat.llm.run_jobs import Job
+from karat.llm.settings import Settings
+
+__all__ = ["Estimate", "estimate", "unanswered"]
+
+# Models write longer replies than those assumed, and JSON has shorter tokens.
+_LONGER = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would take.
+
+    Attributes:
+        rows: rows of the run.
+        calls: calls to be made, equal prompts counted once.
+        cached: replies the journal already holds.
+        prompt_tokens: tokens to be sent, estimated from the length of the prompts.
+        completion_tokens: tokens to be received: as many as the journal's replies to
+            such prompts have, else as the assumed replies.
+        cost: what they cost, if prices are known.
+        unseen: rows that may need further calls, depending on the replies.
+        stages: what is done to how many rows (default: judging all of them).
+
+    Example:
+        >>> print(Estimate(20, 18, 4, 9_000, 4_608, 0.0125, unseen=3))
+        18 calls (4 replies kept already) for judging 20 rows, about 9,000 tokens sent \
+and 4,608 received, cost about 0.0125; 3 of them may need more calls, depending on the \
+replies
+    """
+
+    rows: int
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+    unseen: int = 0
+    stages: tuple[tuple[Stage, int], ...] = ()
+
+    def __str__(self) -> str:
+        counts: dict[Stage, int] = {}
+        for stage, count in self.stages or ((Stage(), self.rows),):
+            counts[stage] = counts.get(stage, 0) + count
+        stages = " and ".join(stage.of(count) for stage, count in counts.items())
+        text = (
+            f"{counted(self.calls, 'call')} ({counted(self.cached, 'reply')} kept "
+            f"already) for {stages}, about {self.prompt_tokens:,} tokens sent and "
+            f"{self.completion_tokens:,} received"
+        )
+        if self.cost is not None:
+            text += f", cost about {amount(self.cost)}"
+        if self.unseen:
+            text += (
+                f"; {self.unseen} of them may need more calls, depending on the replies"
+            )
+        return text
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The numbers by name; the cost is None where prices are not known."""
+        return {
+            "calls": self.calls,
+            "kept": self.cached,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cost": self.cost,
+        }
+
+
+def estimate(
+    jobs: Sequence[Job[Any]],
+    client: Client,
+    settings: Settings | None = None,
+    assume: Callable[[Prompt], str | None] | None = None,
+) -> Estimate:
+    """The calls and tokens a run would need now, given the replies in the journal.
+
+    Each job is followed as far as replies are known. `assume` may make up a likely
+    reply to a prompt, so that a job can be followed further. Nothing is written.
+    """
+    settings = settings or Settings()
+    with Journal(settings.journal, read_only=True) as journal:
+        replay = _Replay(journal, PromptKeys(client), settings, assume)
+        unseen = sum(not replay.finishes(job) for job in jobs)
+    usage = sum(replay.usage.values(), Usage())
+    return Estimate(
+        len(jobs),
+        len(replay.usage),
+        len(replay.cached),
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        settings.prices.cost(usage) if settings.prices else None,
+        unseen,
+    )
+
+
+def unanswered(
+    jobs: Sequence[Job[Any]], client: Client, settings: Settings
+) -> list[int]:
+    """The positions of the jobs for which the journal lacks a reply."""
+    with Journal(settings.journal, read_only=True) as journal:
+        replay = _Replay(journal, PromptKeys(client), settings, None)
+        return [row for row, job in enumerate(jobs) if not replay.finishes(job)]
+
+
+class _Replay:
+    """Runs jobs on the replies of the journal, and on assumed ones."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        keys: PromptKeys,
+        settings: Settings,
+        assume: Callable[[Prompt], str | None] | None,
+    ) -> None:
+        self.usage: dict[bytes, Usage] = {}
+        self.cached: set[bytes] = set()
+        self._stored_replies = StoredReplies(journal, keys, settings)
+        self._reply_sizes = journal.reply_sizes(keys.endpoint, keys.model)
+        self._keys = keys
+        self._settings = settings
+        self._assume = assume
+
+    def finishes(self, job: Job[Any]) -> bool:
+        """Whether a job gets every reply that it needs."""
+        conversation: Generator[Any, Any, Any] = job()
+        try:
+            prompt = next(conversation)
+            while True:
+                several = prompt if isinstance(prompt, list) else [prompt]
+                replies = [self._reply(one) for one in several]
+                if any(reply is None for reply in replies):
+                    return False
+                refused = [r for r in replies if isinstance(r, CallError)]
+                if refused:
+                    prompt = conversation.throw(refused[0])
+                else:
+                    prompt = conversation.send(
+                        replies if several is prompt else replies[0]
+                    )
+        except (StopIteration, CallError):
+            return True
+        finally:
+            conversation.close()
+        return False
+
+    def _reply(self, prompt: Prompt) -> Reply | CallError | None:
+        key = self._keys.of(prompt)
+        if (stored := self._stored_replies.find(key, prompt)) is not None:
+            self.cached.add(key)
+            entry = stored[1]
+            if entry.status in ("ok", "invalid"):
+                return entry.reply()
+            return Refused(entry.text)
+        text = self._assume(prompt) if self._assume else None
+        self.usage[key] = estimate_usage(prompt, self._reply_tokens(prompt, text))
+        return None if text is None else Reply(text)
+
+    def _reply_tokens(self, prompt: Prompt, assumed: str | None) -> int | None:
+        if self._settings.reply_tokens is not None:
+            return self._settings.reply_tokens
+        if (size := self._reply_sizes.get(prompt.name)) is not None:
+            return round(size)
+        return None if assumed is None else round(_LONGER * tokens_of(assumed))

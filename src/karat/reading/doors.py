@@ -1,0 +1,408 @@
+"""The doors: runs, gold, samples and corpora from files and from Python objects."""
+
+import gc
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, overload
+
+from karat.data.gold import Gold
+from karat.data.memory_runs import DocumentRun
+from karat.data.policies import Policies
+from karat.data.queries import Corpus, Dataset
+from karat.data.runs import Document, Run
+from karat.errors import DataError
+from karat.reading.columnar.frames import is_frame, load_frame, table_records
+from karat.reading.format import open_source
+from karat.reading.meaning.corpus import gather_texts
+from karat.reading.meaning.mapping import mapping_of, shared_names
+from karat.reading.meaning.shapes import interpret, interpret_by
+from karat.reading.objects import plain_gold, plain_run, with_lists
+from karat.reading.problems import Notes, placed
+from karat.reading.streams import Role, Source
+
+__all__ = [
+    "gc_paused",
+    "load",
+    "load_by",
+    "looks_like_id",
+    "read_corpus",
+    "read_gold",
+    "read_run",
+    "read_samples",
+    "take_gold",
+    "take_run",
+    "with_texts",
+]
+
+T = TypeVar("T")
+
+_ID: Final = re.compile(r"[!-~]+(?<![.!?])")
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@overload
+def read_run(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    by: None = None,
+) -> Run: ...
+@overload
+def read_run(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    by: str,
+) -> dict[str, Run]: ...
+def read_run(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    by: str | None = None,
+) -> Run | dict[str, Run]:
+    """What a system retrieved, from a file or from Python objects.
+
+    Args:
+        source: a path, `-` for standard input, or what `evaluate` takes as a run:
+            mappings, lists, arrays, generators, documents, DataFrames.
+        mapping: our field name -> theirs, where the inference should not decide.
+        format: the name of a file's format, where its extension should not decide.
+        by: a field that tells several systems apart; the result is a run for each.
+
+    Raises:
+        FormatError: the input cannot be read, or holds no run.
+
+    Example:
+        >>> run = read_run([{"id": "q1", "retrieved": ["d3", "d1"]}])
+        >>> run.queries()
+        ['q1']
+    """
+    told = mapping_of("run", mapping or {})
+    if by is not None:
+        parts = _read_by(source, by, "run", told, format)
+        return {name: _run_of(part) for name, part in parts.items()}
+    return _run_of(_read(source, "run", told, format))
+
+
+def read_gold(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+) -> Gold:
+    """What should have been retrieved, from a file or from Python objects.
+
+    Args:
+        source: a path, `-` for standard input, or what `evaluate` takes as gold.
+        mapping: our field name -> theirs, where the inference should not decide.
+        format: the name of a file's format, where its extension should not decide.
+
+    Raises:
+        FormatError: the input cannot be read, or holds no gold.
+
+    Example:
+        >>> read_gold({"q1": {"d1": 2}}).documents
+        {'q1': {'d1': 2}}
+    """
+    loaded = _read(source, "gold", mapping_of("gold", mapping or {}), format)
+    if loaded.gold is None:
+        raise DataError("the input holds no gold")
+    return loaded.gold
+
+
+def read_samples(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+) -> Dataset:
+    """Run, gold and queries from one file or list of samples.
+
+    Args:
+        source: a path, `-` for standard input, a list of records, or a DataFrame.
+        mapping: our field name -> theirs, where the inference should not decide.
+        format: the name of a file's format, where its extension should not decide.
+
+    Raises:
+        FormatError: the input cannot be read, or lacks run or gold.
+
+    Example:
+        >>> data = read_samples([{"id": "q1", "retrieved": ["a"], "relevant": ["a"]}])
+        >>> data.run.queries(), data.gold.documents
+        (['q1'], {'q1': {'a': 1.0}})
+    """
+    return _read(source, "samples", mapping or {}, format)
+
+
+def read_corpus(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    ids: Collection[str] | None = None,
+) -> Corpus:
+    r"""The texts of documents by id, from a file or from Python objects.
+
+    A record has an id and a text; a title is put in front, as BEIR does. Also read are
+    one mapping of id to text, a table of two columns without names, and a BEIR folder.
+
+    Args:
+        source: a path, `-` for standard input, a mapping, records, or a DataFrame.
+        mapping: `document` or `text` -> their field, where the inference should not
+            decide.
+        format: the name of a file's format, where its extension should not decide.
+        ids: the documents whose texts are kept; by default all. A large corpus is read
+            through without being held in memory.
+
+    Raises:
+        FormatError: the input cannot be read, or a record lacks its id or text.
+
+    Example:
+        >>> read_corpus([{"_id": "d1", "title": "Rye", "text": "A grain."}])["d1"]
+        'Rye\nA grain.'
+    """
+    told = dict(mapping or {})
+    if isinstance(source, str | os.PathLike):
+        found, where = open_source(source, Notes(), "corpus", told, format)
+        return _guarded(lambda: gather_texts(found.records(where), where, ids), where)
+    where = Source("corpus", "corpus", told)
+    value = table_records(source) if is_frame(source) else with_lists(source)
+    return gather_texts(value, where, ids)
+
+
+def with_texts(run: Run, corpus: Any) -> DocumentRun:
+    """The run with the texts of its documents, where it has only their ids.
+
+    Args:
+        run: what was retrieved.
+        corpus: texts by id, or what `read_corpus` reads; only texts of documents in the
+            run are kept of it.
+
+    Example:
+        >>> run = with_texts(read_run({"q": ["d1"]}), {"d1": "Rye is a grain."})
+        >>> [d.text for _, ranking in run.rankings(Policies()) for d in ranking]
+        ['Rye is a grain.']
+    """
+    rankings = dict(run.rankings(Policies()))
+    if not isinstance(corpus, Mapping):
+        bare = (_bare_id(d) for r in rankings.values() for d in r)
+        corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
+    # Where the corpus has any of the strings that were retrieved, they are ids.
+    are_ids = any(
+        d.id is None and d.text in corpus for r in rankings.values() for d in r
+    )
+
+    def with_text(d: Document) -> Document:
+        name = _bare_id(d)
+        if name is None or (d.id is None and not are_ids):
+            return d
+        return replace(d, id=name, text=corpus.get(name))
+
+    return DocumentRun(
+        {query: [*map(with_text, documents)] for query, documents in rankings.items()},
+        run.name,
+    )
+
+
+def _bare_id(document: Document) -> str | None:
+    """The id of a document of which nothing else is known; None for the others."""
+    if document.text is None:
+        return document.id
+    bare = document.id is None and looks_like_id(document.text)
+    return document.text if bare else None
+
+
+def looks_like_id(text: str) -> bool:
+    """Whether a text is one word of ASCII and no sentence, as ids are.
+
+    Example:
+        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
+        (True, False)
+    """
+    return _ID.fullmatch(text) is not None
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    role: Role | None = None,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    optional: frozenset[str] = frozenset(),
+    notes: Notes | None = None,
+) -> Dataset:
+    """What a file or folder holds: a run, gold, or samples with both.
+
+    Gzip, bzip2 and zstd are unpacked on the way.
+
+    Args:
+        source: a path, or `-` for standard input.
+        role: what it is taken for where its content could be either.
+        mapping: our field name -> the file's, where the inference should not decide.
+        format: the name of the format, where the extension should not decide.
+        optional: our names in the mapping that may be about another input only.
+        notes: where problems and notices go, if the caller wants them.
+    """
+    found, where = open_source(
+        source, notes or Notes(), role, mapping, format, optional
+    )
+    loaded = _guarded(lambda: found.read(where), where)
+    return _with_all_names(loaded, where)
+
+
+def load_by(
+    source: str | os.PathLike[str],
+    column: str,
+    *,
+    role: Role | None = None,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    optional: frozenset[str] = frozenset(),
+) -> dict[str, Dataset]:
+    """A table or list of records split by a column, such as the system's name.
+
+    Args:
+        source: a path, or `-` for standard input.
+        column: the file's name of the column.
+        role: what each part is taken for where its content could be either.
+        mapping: our field name -> the file's, where the inference should not decide.
+        format: the name of the format, where the extension should not decide.
+        optional: our names in the mapping that may be about another input only.
+    """
+    found, where = open_source(source, Notes(), role, mapping, format, optional)
+    parts = _guarded(lambda: found.read_by(where, column), where)
+    for value, part in parts.items():
+        if part.run is not None:
+            # What goes wrong with one of the systems says with which.
+            part.run.name = f"{part.run.name}:{value}"
+    return parts
+
+
+def take_run(
+    source: Any,
+    *,
+    with_gold: bool = False,
+    mapping: Mapping[str, str] = _NOTHING,
+    gold: Dataset | None = None,
+) -> Dataset:
+    """A run from any kind of object or a path, with what else is known.
+
+    Args:
+        source: what the caller handed over.
+        with_gold: the gold must be in it too, as in samples.
+        mapping: our field name -> theirs, where the inference should not decide.
+        gold: the gold, if it comes apart; the mapping may be about it only.
+    """
+    role: Role = "samples" if with_gold else "run"
+    optional = frozenset[str]() if gold is None else shared_names(mapping, gold)
+    return _read(source, role, mapping_of(role, mapping), None, optional)
+
+
+def take_gold(source: Any, mapping: Mapping[str, str] = _NOTHING) -> Dataset:
+    """Gold from any kind of object or a path; the mapping may be about a run only."""
+    told = mapping_of("gold", mapping)
+    return _read(source, "gold", told, None, shared_names(mapping))
+
+
+def _run_of(loaded: Dataset) -> Run:
+    if loaded.run is None:
+        raise DataError("the input holds nothing retrieved")
+    return loaded.run
+
+
+def _read(
+    source: Any,
+    role: Role,
+    mapping: Mapping[str, str],
+    format: str | None,
+    optional: frozenset[str] = frozenset(),
+) -> Dataset:
+    """What a path or any object holds."""
+    if isinstance(source, Dataset):
+        return source
+    if isinstance(source, Gold):
+        return Dataset(gold=source)
+    if isinstance(source, Run):
+        return Dataset(run=source)
+    if isinstance(source, str | os.PathLike):
+        return load(
+            source, role=role, mapping=mapping, format=format, optional=optional
+        )
+    if not isinstance(source, dict | list) and is_frame(source):
+        return load_frame(
+            source, role=role, mapping=mapping, name=role, optional=optional
+        )
+    return _read_objects(source, Source(role, role, mapping, optional=optional))
+
+
+def _read_objects(source: Any, where: Source) -> Dataset:
+    if not isinstance(source, dict | list | tuple):
+        source = with_lists(source)
+    plain = {"run": plain_run, "gold": plain_gold}.get(str(where.role))
+    found = None if plain is None else plain(source)
+    if found is not None:
+        return _with_all_names(found, where)
+    if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
+        raise DataError(
+            f"cannot read {where.role} from {type(source).__name__}",
+            hint="pass a mapping, a list, a path or a DataFrame",
+        )
+    with gc_paused():
+        return interpret(with_lists(source), where, "objects")
+
+
+def _read_by(
+    source: Any,
+    column: str,
+    role: Role,
+    mapping: Mapping[str, str],
+    format: str | None,
+) -> dict[str, Dataset]:
+    if isinstance(source, str | os.PathLike):
+        return load_by(source, column, role=role, mapping=mapping, format=format)
+    value = table_records(source) if is_frame(source) else with_lists(source)
+    return interpret_by(value, column, Source(role, role, mapping), "objects")
+
+
+def _with_all_names(loaded: Dataset, where: Source) -> Dataset:
+    """Refuse names for an input that has no fields, such as a TREC file."""
+    lost = [t for o, t in where.mapping.items() if o not in where.optional]
+    if lost and not loaded.mapping and not where.notes.problems:
+        problem = f"there is no field {lost[0]!r}; it has no fields with names"
+        raise where.lacks(lost[0], problem)
+    return loaded
+
+
+def _guarded(read: Callable[[], T], where: Source) -> T:
+    """Whatever goes wrong while reading names the file."""
+    try:
+        with gc_paused():
+            return read()
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise placed(error, path=where.path) from None
+    except OSError as error:
+        raise where.error(f"cannot be read: {error.strerror or error}") from None
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Keep the garbage collector quiet while values are read.
+
+    They are trees: looking for cycles in them again and again costs half the time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

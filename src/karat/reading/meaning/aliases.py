@@ -1,0 +1,332 @@
+"""The one table of field names: ours, what others call them, and how that is inferred.
+
+A name decides before a value does: `*_ids` are ids, `*_contexts` are texts. Where a
+name is used for several things elsewhere, what stands beside it decides (`_UNLESS`), or
+the role the file was given (`_NEUTRAL`). `--map ours=theirs` beats all of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any, Final
+
+from karat.errors import UnknownNameError
+
+__all__ = [
+    "ALIASES",
+    "ENDS",
+    "FIELDS",
+    "GOLD",
+    "GRADES",
+    "IDS",
+    "METADATA",
+    "QUESTIONS",
+    "RETRIEVED",
+    "SCORES",
+    "SOURCES",
+    "SPAN_SOURCES",
+    "STARTS",
+    "TEXTS",
+    "WRAPPED",
+    "WRAPPERS",
+    "ask",
+    "closest",
+    "infer",
+    "is_row",
+    "known_as",
+    "respell",
+]
+
+FIELDS: Final[Mapping[str, str]] = {
+    "id": "names the query",
+    "query": "what was asked",
+    "retrieved": "the ranking, best first: ids, texts, documents, or id -> score",
+    "retrieved_ids": "the ranking as ids",
+    "retrieved_texts": "the ranking as texts",
+    "retrieved_scores": "the scores that go with the ranking",
+    "output": "the ranking as a system printed it, also as a JSON string",
+    "relevant": "relevant documents: ids, id -> grade, or id, grade and group",
+    "passages": "gold texts",
+    "spans": "gold stretches of source documents: doc, start, end",
+    "answers": "acceptable answers: a text or a list",
+    "claims": "statements the retrieved documents should support",
+    "reference": "the reference answer in prose; a list is gold texts",
+    "expected": "relevant ids, id -> grade, or an answer",
+    "gold": "gold documents: ids or texts, told apart by their looks",
+    "ground_truth": "a reference answer, or a list of ids or answers",
+    "response": "the generated answer; kept, not scored",
+    "k": "the query's own cutoff",
+    "tags": "slices the query belongs to",
+    "metadata": "anything else about the query",
+    "document": "a document's id, in a table with one row per document",
+    "score": "its score",
+    "rank": "its rank",
+    "grade": "its label",
+    "text": "its text",
+}
+
+RETRIEVED: Final = frozenset(
+    {"retrieved", "retrieved_ids", "retrieved_texts", "output"}
+)
+GOLD: Final = frozenset(
+    {"relevant", "passages", "spans", "answers", "claims", "reference"}
+    | {"expected", "gold", "ground_truth"}
+)
+
+WRAPPERS: Final = (
+    *("samples", "data", "records", "rows", "examples", "results", "items"),
+    *(
+        "queries",
+        "questions",
+        "outputs",
+        "test_cases",
+        "goldens",
+        "run",
+        "gold",
+        "qrels",
+    ),
+)
+"""What an object calls the list or mapping it only wraps."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "id": "query_id qid question_id sample_id example_id topic_id topic id",
+    "query": "query question user_input query_text input prompt search_query",
+    "retrieved": "retrieved retrieved_docs retrieved_documents retrieved_results "
+    "retrieved_nodes ranking ranked results search_results hits documents docs "
+    "source_documents source_nodes nodes candidates predictions",
+    "retrieved_ids": "retrieved_ids retrieved_context_ids retrieved_doc_ids "
+    "retrieved_document_ids retrieved_chunk_ids ranked_ids result_ids predicted_ids "
+    "context_ids chunk_ids doc_ids document_ids",
+    "retrieved_texts": "retrieved_texts retrieved_contexts retrieved_context "
+    "retrieval_context retrieved_chunks retrieved_passages retrieved_contents contexts "
+    "ctxs hypothesis chunks",
+    "retrieved_scores": "retrieved_scores retrieve_scores scores",
+    "relevant": "relevant relevant_ids relevant_doc_ids relevant_document_ids "
+    "relevant_chunk_ids reference_context_ids reference_ids gold_ids gold_doc_ids "
+    "gold_document_ids ground_truth_ids expected_ids expected_doc_ids "
+    "expected_document_ids positive_ids qrels judgments judgements gains grades",
+    "passages": "passages reference_contexts reference_texts gold_passages "
+    "gold_contexts gold_texts gold_chunks relevant_passages relevant_contexts "
+    "relevant_texts relevant_chunks positive_passages expected_contexts "
+    "ground_truth_contexts evidence",
+    "spans": "spans gold_spans relevant_spans evidence_spans",
+    "answers": "answers expected_answers expected_answer gold_answers gold_answer "
+    "ground_truth_answer reference_answers correct_answer acceptable_answers",
+    "claims": "claims reference_claims gold_claims",
+    "reference": "reference references reference_answer ideal_answer golden_answer "
+    "gt_answer",
+    "expected": "expected_output expected",
+    "gold": "gold_docs gold_documents gold relevant_docs relevant_documents "
+    "expected_docs expected_documents ground_truth_docs",
+    "ground_truth": "ground_truth ground_truths",
+    "response": "response generated_answer prediction model_answer",
+    "k": "k",
+    "tags": "tags tag slices slice",
+    "metadata": "metadata meta",
+    "document": "doc_id document_id docno corpus_id passage_id pid chunk_id node_id "
+    "uid doc document",
+    "score": "score similarity relevance_score",
+    "rank": "rank position",
+    "grade": "grade relevance rel label relevance_label rating judgment judgement gain",
+    "text": "text page_content content contents body passage chunk",
+}
+"""What others call our fields. The first of several that are found is taken; the others
+are kept as metadata. Case, `-`, `_` and spaces do not matter."""
+
+# Within one document or gold item, `id` is its own, and some names mean its source.
+_OF_SOURCES: Final = frozenset({"doc", "document", "corpus_id"})
+_OWN_IDS: Final = (a for a in ALIASES["document"].split() if a not in _OF_SOURCES)
+IDS: Final = ("id", "_id", *_OWN_IDS, "id_")
+TEXTS: Final = tuple(ALIASES["text"].split())
+SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
+GRADES: Final = (*ALIASES["grade"].split(), "score")
+QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")
+METADATA: Final = ("metadata", "meta", "payload")
+WRAPPED: Final = ("node", "document", "doc", "_source")
+SOURCES: Final = ("source", "doc", "document", "file", "path", "url")
+SPAN_SOURCES: Final = ("doc", "document", "doc_id", "source", "corpus_id", "file")
+STARTS: Final = ("start", "start_index", "start_char", "start_offset", "begin")
+ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
+
+_MOST_FIELDS: Final = 10_000
+_MOST_KEYS: Final = 40
+_LABELLED: Final = frozenset({"relevant", "expected", "gold", "ground_truth"})
+_ANSWERED: Final = frozenset({"answers", "reference", "expected", "ground_truth"})
+
+# Their name -> (what it is, unless one of these is there too, what it is then).
+_UNLESS: Final = {
+    "answer": ("answers", _ANSWERED, "response"),
+    "context": ("retrieved_texts", RETRIEVED, "passages"),
+    "actualoutput": ("output", RETRIEVED, "response"),
+    "output": ("output", RETRIEVED, "response"),
+}
+
+# Names that say nothing of retrieved or gold: the role of the file decides.
+_NEUTRAL: Final = {
+    ("gold", "retrieved"): ("gold", {"documents", "docs", "results"}),
+    ("gold", "retrieved_ids"): ("relevant", {"documentids", "docids", "chunkids"}),
+    ("gold", "retrieved_texts"): ("passages", {"contexts", "chunks"}),
+    ("run", "passages"): ("retrieved_texts", {"passages"}),
+    ("queries", "text"): ("query", {"text"}),
+}
+
+
+@lru_cache(maxsize=4096)
+def _plain(name: str) -> str:
+    """The form names are compared in: letters and digits only, lower case."""
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+_EXACT: Final = frozenset((*IDS, *TEXTS, *SCORES, *GRADES, *METADATA, *WRAPPED))
+_ASKED: Final = {_plain(name): name for name in (*IDS, *TEXTS, *SCORES, *GRADES)[::-1]}
+_KNOWN: Final[Mapping[str, tuple[str, int]]] = {
+    _plain(alias): (ours, order)
+    for ours, aliases in ALIASES.items()
+    for order, alias in enumerate(aliases.split())
+}
+
+
+def ask(value: object, names: Iterable[str]) -> Any:
+    """The first of these keys or attributes that is there and not None."""
+    get = value.get if isinstance(value, Mapping) else partial(getattr, value)
+    for name in names:
+        found = get(name, None)
+        if found is not None and not callable(found):
+            return found
+    return None
+
+
+def respell(value: Any) -> Any:
+    """A document or gold item with its fields spelled as `ask` asks for them.
+
+    Example:
+        >>> ask(respell({"docId": "d7", "score": 0.5}), IDS)
+        'd7'
+    """
+    if not isinstance(value, Mapping) or len(value) > _MOST_KEYS:
+        return value
+    other = _other_spellings(tuple(value))
+    return {**value, **{n: value[key] for key, n in other}} if other else value
+
+
+@lru_cache(maxsize=4096)
+def _other_spellings(keys: tuple[Any, ...]) -> tuple[tuple[Any, str], ...]:
+    found = ((key, _ASKED.get(_plain(str(key)))) for key in keys if key not in _EXACT)
+    return tuple((key, name) for key, name in found if name and name not in keys)
+
+
+def known_as(name: str) -> str | None:
+    """Our name for a field of theirs, looking at nothing but the name.
+
+    Example:
+        >>> known_as("actualOutput"), known_as("Corpus-ID"), known_as("colour")
+        ('output', 'document', None)
+    """
+    if _plain(name) in _UNLESS:
+        return _UNLESS[_plain(name)][0]
+    return _KNOWN[_plain(name)][0] if _plain(name) in _KNOWN else None
+
+
+def infer(
+    names: Iterable[str],
+    role: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Which of their fields is which of ours.
+
+    Args:
+        names: the field names of a record, or of a table.
+        role: `run` or `gold`, where a name alone does not tell.
+        mapping: what the user said, ours -> theirs; it always holds.
+
+    Example:
+        >>> infer(["question", "contexts", "gold_ids", "colour"])
+        {'query': 'question', 'retrieved_texts': 'contexts', 'relevant': 'gold_ids'}
+    """
+    told = dict(mapping or {})
+    for ours in told:
+        if ours not in FIELDS:
+            raise UnknownNameError("field", ours, FIELDS)
+    taken = {*told.values()} | {theirs.partition(".")[0] for theirs in told.values()}
+    # A mapping by query may have any number of names; a record has not.
+    free = [name for name in islice(names, _MOST_FIELDS) if name not in taken]
+    found: dict[str, tuple[int, str]] = {
+        ours: (-1, name) for ours, name in told.items()
+    }
+    for name in free:
+        known = _KNOWN.get(_plain(name))
+        if known is None:
+            continue
+        ours, order = known
+        if ours not in found or order < found[ours][0]:
+            found[ours] = (order, name)
+    fields = {ours: name for ours, (_, name) in found.items()}
+    for group in (RETRIEVED, _LABELLED):
+        if group & told.keys():
+            for ours in group & fields.keys() - told.keys():
+                del fields[ours]
+    _settle_by_company(fields, free)
+    _settle_by_role(fields, role, told)
+    _settle_row(fields, free)
+    if role == "queries" and "id" not in fields and "document" in fields:
+        # There are no documents in a file of queries: the id is the query's.
+        fields["id"] = fields.pop("document")
+    return fields
+
+
+def is_row(fields: Mapping[str, str]) -> bool:
+    """Whether records with these fields are rows of one document each."""
+    return "document" in fields and not (RETRIEVED | GOLD) & fields.keys()
+
+
+def closest(missing: Iterable[str], names: Iterable[str]) -> str:
+    """A hint naming the `--map` that would help: a misspelt field if there is one."""
+    ours = list(missing)
+    aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
+    for name in names:
+        for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
+            return f"is it {name!r}? then {_told(aliases[alias], name)}"
+    return f"name it with {_told(ours[0], 'THEIRS')}"
+
+
+def _told(ours: str, theirs: str) -> str:
+    """How to tell karat, on the command line and in Python."""
+    return f"--map {ours}={theirs} (mapping={{{ours!r}: {theirs!r}}} in Python)"
+
+
+def _settle_by_company(fields: dict[str, str], free: list[str]) -> None:
+    for name in free:
+        if _plain(name) not in _UNLESS:
+            continue
+        ours, rivals, otherwise = _UNLESS[_plain(name)]
+        field = otherwise if rivals & fields.keys() else ours
+        fields.setdefault(field, name)
+
+
+def _settle_by_role(
+    fields: dict[str, str], role: str | None, told: Mapping[str, str]
+) -> None:
+    for (when, ours), (other, names) in _NEUTRAL.items():
+        sought = GOLD if when == "gold" else RETRIEVED
+        if (
+            role == when
+            and not sought & fields.keys()
+            and ours not in told
+            and _plain(fields.get(ours, "")) in names
+        ):
+            fields[other] = fields.pop(ours)
+
+
+def _settle_row(fields: dict[str, str], free: list[str]) -> None:
+    """In a row of one document, `id` may be the document's and `query` the query's."""
+    if (RETRIEVED | GOLD) & fields.keys():
+        return
+    numbered = {"score", "rank", "grade"} & fields.keys()
+    own = next((name for name in free if _plain(name) == "id"), None)
+    if numbered and "document" not in fields and own and fields.get("id") != own:
+        fields["document"] = own
+    if numbered and "document" not in fields and own and "query" in fields:
+        fields["id"], fields["document"] = fields.pop("query"), own
+    if "document" in fields and "id" not in fields and "query" in fields:
+        fields["id"] = fields.pop("query")

@@ -1,0 +1,213 @@
+"""Gold as records give it: relevant ids with grades, texts, spans."""
+
+from collections.abc import Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from karat.data.gold import Item, Span
+from karat.errors import FormatError
+from karat.reading.meaning.aliases import (
+    GRADES,
+    IDS,
+    SPAN_SOURCES,
+    TEXTS,
+    ask,
+    respell,
+)
+from karat.reading.meaning.documents import is_pair, read_offsets, read_scored
+from karat.reading.meaning.values import (
+    is_list,
+    note_joined,
+    read_grade,
+    read_id,
+    read_ids,
+    read_text,
+    show,
+    unpack,
+)
+from karat.reading.problems import Notes
+
+__all__ = ["Labels", "read_items", "read_relevant", "read_spans"]
+
+
+@dataclass(slots=True)
+class Labels:
+    """The gold of one query while it is being read.
+
+    Attributes:
+        documents: relevant ids and their grades.
+        passages: gold texts.
+        spans: gold stretches.
+        sources: who labelled a document, where it was not people.
+        groups: the group of a document that is one of several alternatives.
+        bare: strings that may be ids or texts; decided when the whole input is known.
+    """
+
+    documents: dict[str, float] = field(default_factory=dict)
+    passages: tuple[Item, ...] = ()
+    spans: tuple[Span, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    bare: list[str] = field(default_factory=list)
+
+
+def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
+    """Relevant documents: ids, a mapping of id to grade, pairs, or objects.
+
+    Args:
+        value: what the field holds; a single id will do.
+        notes: where coercions and repetitions are noted.
+        bare: leave a list of strings undecided: they may be texts.
+
+    Example:
+        >>> read_relevant({"doc-3": 3, "doc-9": 1}, Notes()).documents
+        {'doc-3': 3.0, 'doc-9': 1.0}
+    """
+    value = sorted(value, key=str) if isinstance(value, AbstractSet) else unpack(value)
+    if isinstance(value, Mapping):
+        if ask(value, IDS) is None or not isinstance(ask(value, IDS), str):
+            return Labels(read_scored(value, "grade", notes))
+        value = [value]
+    if not is_list(value):
+        note_joined(value, "relevant document", notes)
+        value = [value]
+    if {*map(type, value)} <= {str, int}:
+        ids = read_ids(value, "relevant id", notes)
+        if bare and {*map(type, value)} == {str}:
+            return Labels(bare=list(ids))
+        documents = dict.fromkeys(ids, 1.0)
+        if len(documents) < len(ids):
+            notes.notice(
+                "duplicates",
+                "lists of relevant ids repeat some, which count once",
+                one="list of relevant ids repeats some, which count once",
+            )
+        return Labels(documents)
+    return _read_objects(value, notes)
+
+
+def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
+    labels = Labels()
+    texts, spans = [], []
+    for value in values:
+        if is_pair(value):
+            _label(labels, value[0], value[1], notes)
+            continue
+        if not isinstance(value, Mapping):
+            _label(labels, value, None, notes)
+            continue
+        value = respell(value)  # noqa: PLW2901
+        identity, text = ask(value, IDS), ask(value, TEXTS)
+        located = (
+            read_offsets(value)[0] is not None and ask(value, SPAN_SOURCES) is not None
+        )
+        if identity is not None:
+            name = _label(labels, identity, ask(value, GRADES), notes)
+            if (source := ask(value, ("labelled_by",))) is not None:
+                labels.sources[name] = str(source)
+            if (group := ask(value, ("group",))) is not None:
+                labels.groups[name] = str(group)
+        if text is not None:
+            texts.append(value)
+        if located:
+            spans.append(value)
+        if identity is None and text is None and not located:
+            raise FormatError(f"a relevant document needs an id, got {show(value)}")
+    labels.passages = read_items(texts, "passage", notes)
+    labels.spans = read_spans(spans, notes)
+    return labels
+
+
+def _label(labels: Labels, identity: object, grade: object, notes: Notes) -> str:
+    name = read_id(identity, "relevant id", notes)
+    given = 1.0 if grade is None else read_grade(grade)
+    if labels.documents.setdefault(name, given) != given:
+        raise FormatError(f"relevant id {name[:60]!r} has two grades")
+    return name
+
+
+def read_items(
+    value: Any, kind: str, notes: Notes, group: str | None = None
+) -> tuple[Item, ...]:
+    """Gold texts: one, a list, a mapping of id to text, or objects with a text.
+
+    Args:
+        value: what the field holds.
+        kind: what one is called: passage, answer or claim.
+        notes: where coercions are noted.
+        group: the group all of them are alternatives of.
+
+    Example:
+        >>> [item.id for item in read_items(["Paris", "Lutetia"], "answer", Notes())]
+        ['answer-1', 'answer-2']
+    """
+    value = unpack(value)
+    if isinstance(value, Mapping) and ask(value, TEXTS) is None:
+        value = [{"id": key, "text": text} for key, text in value.items()]
+    if not is_list(value):
+        value = [value]
+    items = tuple(
+        _read_item(entry, f"{kind}-{number}", kind, notes, group)
+        for number, entry in enumerate(value, 1)
+    )
+    if len({item.id for item in items}) < len(items):
+        raise FormatError(f"two {kind}s have the same id")
+    return items
+
+
+def _read_item(
+    entry: object, name: str, kind: str, notes: Notes, group: str | None
+) -> Item:
+    if isinstance(entry, int | float | Real) and not isinstance(entry, bool):
+        entry = str(entry)
+    if not isinstance(entry, Mapping):
+        return Item(name, _said(entry, kind), group=group)
+    entry = respell(entry)
+    identity, grade = ask(entry, IDS), ask(entry, GRADES)
+    own_group, source = ask(entry, ("group",)), ask(entry, ("labelled_by",))
+    return Item(
+        id=name if identity is None else read_id(identity, f"{kind} id", notes),
+        text=_said(ask(entry, TEXTS), kind),
+        grade=1.0 if grade is None else read_grade(grade),
+        source="human" if source is None else str(source),
+        group=group if own_group is None else str(own_group),
+    )
+
+
+def _said(text: object, kind: str) -> str:
+    said = read_text(text, f"a gold {kind}")
+    if not said.strip():
+        raise FormatError(f"a gold {kind} is empty")
+    return said
+
+
+def read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
+    """Gold stretches of source documents: one object, or a list of them."""
+    value = unpack(value)
+    entries = [value] if isinstance(value, Mapping) else value
+    if not is_list(entries) or not all(isinstance(e, Mapping) for e in entries):
+        raise FormatError(
+            f"spans must be objects with doc, start and end, got {show(value)}"
+        )
+    spans = []
+    for number, entry in enumerate(entries, 1):
+        start, end = read_offsets(entry)
+        source = ask(entry, SPAN_SOURCES)
+        if start is None or end is None or source is None:
+            raise FormatError(f"a span needs doc, start and end, got {show(entry)}")
+        grade, group, text = (
+            ask(entry, names) for names in (GRADES, ("group",), TEXTS)
+        )
+        spans.append(
+            Span(
+                id=f"span-{number}",
+                document=read_id(source, "the doc of a span", notes),
+                start=start,
+                end=end,
+                text=None if text is None else read_text(text, "the text of a span"),
+                grade=1.0 if grade is None else read_grade(grade),
+                group=None if group is None else str(group),
+            )
+        )
+    return tuple(spans)

@@ -1,0 +1,173 @@
+"""What the user says about field names: `--map ours=theirs`, `mapping={...}`.
+
+A name may be a path through objects, mappings and lists, as in `hits.meta.uid`. It may
+also lie inside the documents of a ranking or of gold. With run and gold apart, a name
+is about the one that has it; one that neither has is an error.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from karat.data.queries import Dataset
+from karat.reading.meaning.aliases import GOLD, RETRIEVED
+from karat.reading.meaning.documents import is_pair
+from karat.reading.meaning.values import is_list, unpack
+
+__all__ = [
+    "INSIDE",
+    "list_with",
+    "mapping_of",
+    "names_inside",
+    "rename_inside",
+    "renamed",
+    "shared_names",
+    "value_at",
+]
+
+INSIDE: Final = {"document": "id", "score": "score", "text": "text", "grade": "grade"}
+"""Our field of a document -> what readers of single documents call it."""
+
+_OF_RUNS: Final = RETRIEVED | {"retrieved_scores", "score", "rank"}
+_OF_GOLD: Final = GOLD | {"grade"}
+_PLAIN: Final = (str, bytes, int, float, type(None))
+
+
+def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
+    """The part of a mapping that is about a file of that role.
+
+    Example:
+        >>> mapping_of("gold", {"retrieved": "hits", "relevant": "wanted", "id": "nr"})
+        {'relevant': 'wanted', 'id': 'nr'}
+    """
+    others = {"run": _OF_GOLD, "gold": _OF_RUNS}.get(role or "", frozenset())
+    return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
+
+
+def shared_names(
+    mapping: Mapping[str, str], gold: Dataset | None = None
+) -> frozenset[str]:
+    """Our names in a mapping that may be about the other one of run and gold only.
+
+    Args:
+        mapping: our field name -> an input's, as the user wrote it.
+        gold: the gold once it is read: a run must have all that it does not have.
+    """
+    if gold is not None:
+        known = gold.mapping.values()
+        return frozenset(ours for ours, theirs in mapping.items() if theirs in known)
+    return frozenset(mapping_of("run", mapping)) & mapping_of("gold", mapping).keys()
+
+
+def renamed(run: Dataset, gold: Dataset) -> dict[str, dict[str, str]]:
+    """The fields of run and gold that were read under other names than ours."""
+    if not (run.mapping or gold.mapping):
+        return {}
+    mappings = {"fields": dict(run.mapping)}
+    if gold is not run:
+        mappings["fields"] = mapping_of("run", run.mapping)
+        mappings["gold_fields"] = mapping_of("gold", gold.mapping)
+    others = {
+        name: {ours: theirs for ours, theirs in mapping.items() if ours != theirs}
+        for name, mapping in mappings.items()
+    }
+    return {name: mapping for name, mapping in others.items() if mapping}
+
+
+def value_at(record: object, path: str) -> Any:
+    """A field by its name, or by the dotted path to it; a list gives one value each.
+
+    Example:
+        >>> value_at({"hits": [{"meta": {"uid": "a"}}, {"meta": {}}]}, "hits.meta.uid")
+        ['a', None]
+    """
+    found = _get(record, path)
+    if found is not None or "." not in path:
+        return found
+    first, *rest = path.split(".")
+    return _descend(_get(record, first), rest)
+
+
+def _get(thing: object, name: str) -> Any:
+    """A field of a mapping, or an attribute of an object."""
+    if isinstance(thing, Mapping):
+        return thing.get(name)
+    found = None if isinstance(thing, _PLAIN) else getattr(thing, name, None)
+    return None if callable(found) else found
+
+
+def _descend(value: Any, parts: list[str]) -> Any:
+    if not parts:
+        return value
+    value = unpack(value)
+    if is_list(value):
+        found = [_descend(entry, parts) for entry in value]
+        return None if found and all(entry is None for entry in found) else found
+    return _descend(_get(value, parts[0]), parts[1:])
+
+
+def list_with(record: Mapping[Any, Any], path: str) -> str | None:
+    """The one field that holds a list of objects with that path, if there is one.
+
+    Example:
+        >>> list_with({"id": 7, "top": [{"uid": "a"}], "tags": ["x"]}, "uid")
+        'top'
+    """
+    found = [
+        str(name)
+        for name, value in record.items()
+        if is_list(documents := unpack(value))
+        and any(value_at(document, path) is not None for document in documents)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def rename_inside(
+    value: Any, names: Mapping[str, str]
+) -> tuple[Any, Mapping[str, str]]:
+    """The documents of a list with fields of theirs under our names; and which.
+
+    Args:
+        value: a ranking or gold; only the objects in a list are looked into, also those
+            that come in pairs with a score.
+        names: our name -> theirs, or the path to it.
+
+    Example:
+        >>> rename_inside([{"uid": "a", "sim": 0.5}], {"document": "uid"})
+        ([{'uid': 'a', 'sim': 0.5, 'id': 'a'}], {'document': 'uid'})
+    """
+    documents = unpack(value)
+    if not is_list(documents):
+        return value, {}
+    result, found = [], dict[str, str]()
+    for entry in documents:
+        document = entry[0] if is_pair(entry) else entry
+        given = {ours: value_at(document, theirs) for ours, theirs in names.items()}
+        given = {ours: there for ours, there in given.items() if there is not None}
+        found |= {ours: names[ours] for ours in given}
+        own = {INSIDE[ours]: there for ours, there in given.items()}
+        if own and isinstance(document, Mapping):
+            document = {**document, **own}
+        elif own:
+            document = _Renamed(document, own)
+        result.append((document, entry[1]) if is_pair(entry) else document)
+    return result, found
+
+
+def names_inside(value: Any) -> Iterable[str]:
+    """The fields or attributes of the first document of a list."""
+    documents = unpack(value)
+    first = documents[0] if is_list(documents) and documents else None
+    first = first[0] if is_pair(first) else first
+    names = first if isinstance(first, Mapping) else getattr(first, "__dict__", ())
+    return [str(name) for name in names]
+
+
+class _Renamed:
+    """An object with some of its attributes under our names."""
+
+    def __init__(self, document: object, own: Mapping[str, Any]) -> None:
+        self._document = document
+        self.__dict__.update(own)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._document, name)

@@ -1,0 +1,369 @@
+"""Evaluations: what a run scored, metric by metric and query by query."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints
+from karat.data.gold import Gold
+from karat.data.judgements import Usage
+from karat.data.matches import Matches
+from karat.data.policies import Policies
+from karat.data.queries import DEFAULT_K, Query
+from karat.data.runs import Document, Notice
+from karat.data.spelling import LETTER
+from karat.data.tables import Table, counted, number
+from karat.data.verdicts import Verdict
+from karat.errors import MissingExtraError, UnknownNameError, UsageError
+from karat.metrics import Metric
+from karat.reading.doors import gc_paused
+from karat.results.measures import read_measure
+from karat.results.merging import merge_evaluations
+from karat.results.notices import derived_notices
+from karat.results.saved_form import as_json, to_dict, write_text
+from karat.results.scores import MetricScores, score_measures
+from karat.results.slices import tag_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evaluation", "Trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What an evaluation knows of one query besides its scores.
+
+    Attributes:
+        fingerprint: digest of the query's gold.
+        first_ranks: gold item -> first rank, or None when it was not found.
+        retrieved: number of documents retrieved.
+        tags: slices the query belongs to.
+        verdicts: what a judge said of each gold item, and why.
+        usage: tokens that the judge took; None without a judge.
+    """
+
+    fingerprint: str = ""
+    first_ranks: Mapping[str, int | None] = field(default_factory=dict)
+    retrieved: int = 0
+    tags: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Mapping[str, MetricScores]):
+    """What one run scored against one gold: a plain value that owns its hits.
+
+    It is a mapping from metrics, in any spelling, to their scores. Nothing in it refers
+    to the run, the gold or a file, so that nothing done to those changes it later.
+
+    Attributes:
+        run: name of the run.
+        gold: name of the gold.
+        queries: ids, in input order.
+        columns: the scores, by canonical spelling of the metric.
+        missing: which queries the run does not have.
+        policies: the rules applied.
+        matchers: metric spelling -> spelling of its matcher.
+        matches: what each matcher found, by its spelling.
+        default_matcher: spelling of the matcher of metrics that bring none.
+        provenance: version, inputs and the like.
+        facts: what is known of the queries besides their gold, such as tags.
+        notices: what was seen while reading and matching; `warnings` has all.
+        labelled_by: who gave how many of the labels.
+        own_k: each query's cutoff for metrics spelled with the letter k.
+        kept: the top documents of each query, where they were asked for.
+        labels: a copy of the gold, to tell by whether other gold is the same.
+        fingerprints: digest of each query's gold, where the labels are not at hand.
+        old_traces: what is known of each query of an evaluation that was saved by a
+            karat that did not keep its hits.
+    """
+
+    run: str
+    gold: str
+    queries: Sequence[str]
+    columns: Mapping[str, MetricScores]
+    missing: Bools
+    policies: Policies
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    matches: Mapping[str, Matches] = field(default_factory=dict)
+    default_matcher: str = "id"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Query] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+    labelled_by: Mapping[str, int] = field(default_factory=dict)
+    own_k: Ints | None = None
+    kept: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
+    labels: Gold | None = None
+    fingerprints: Sequence[str] = ()
+    old_traces: Sequence[Trace] = ()
+
+    def __getitem__(self, metric: str) -> MetricScores:
+        if metric in self.columns:
+            return self.columns[metric]
+        try:
+            label = read_measure(metric, self.default_matcher).label
+        except UsageError:
+            label = ""
+        if label in self.columns:
+            return self.columns[label]
+        raise UnknownNameError("score", str(metric), self.columns)
+
+    def __contains__(self, metric: object) -> bool:
+        try:
+            self[metric]  # type: ignore[index]
+        except (UsageError, TypeError, AttributeError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        return to_dict(self) == to_dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def score(self, metric: str | Metric) -> MetricScores:
+        """The scores of one more metric, or of another k, from the hits that are kept.
+
+        Raises:
+            UsageError: its matcher did not look at this run, or it reads documents
+                judged non-relevant and nobody asked for those.
+
+        Example:
+            >>> from karat import evaluate
+            >>> evaluate({"q": ["b", "a"]}, gold={"q": ["a"]}).score("recall@1").mean
+            0.0
+        """
+        measure = read_measure(metric, self.default_matcher)
+        if measure.matcher not in self.matches:
+            kept = ", ".join(self.matches) or "none (saved by an older karat)"
+            raise UsageError(
+                f"{measure.label} needs matches by {measure.matcher}, and this "
+                f"evaluation has {kept}: evaluate the run again with this metric"
+            )
+        measure = measure.with_threshold(self.policies.threshold)
+        hits = self.matches[measure.matcher].hits
+        if measure.metric.needs_judged and not hits.judged:
+            raise UsageError(
+                f"{measure.label} reads documents judged non-relevant, which this "
+                "evaluation did not look for: evaluate the run again with this metric"
+            )
+        own_k = self.own_k
+        if own_k is None and getattr(measure.metric, LETTER, None) == LETTER:
+            asked = (self.facts[q].k if q in self.facts else None for q in self.queries)
+            own_k = np.array([DEFAULT_K if k is None else k for k in asked], np.int64)
+        scored = score_measures(
+            [measure], self.matches, self.queries, self.policies, own_k
+        )
+        return scored[measure.label]
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean of every metric."""
+        return {name: column.mean for name, column in self.columns.items()}
+
+    @cached_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """Ties, duplicates, missing queries, coercions: with counts and examples."""
+        return (*self.notices, *derived_notices(self))
+
+    @cached_property
+    def traces(self) -> Sequence[Trace]:
+        """Gold fingerprint, first ranks and verdicts of every query."""
+        if not self.matches:
+            return self.old_traces or [Trace()] * len(self.queries)
+        first = self.matches[next(iter(self.matchers.values()))]
+        rows = zip(
+            self.queries,
+            self.digests,
+            first.first_ranks(),
+            first.hits.retrieved.tolist(),
+            strict=True,
+        )
+        judged = [m for m in self.matches.values() if m.verdicts or m.usage]
+        return [
+            Trace(
+                fingerprint,
+                ranks,
+                retrieved,
+                self.facts[query].tags if query in self.facts else (),
+                tuple(v for m in judged for v in m.verdicts.get(place, ())),
+                next((m.usage[place] for m in judged if place in m.usage), None),
+            )
+            for place, (query, fingerprint, ranks, retrieved) in enumerate(rows)
+        ]
+
+    @cached_property
+    def digests(self) -> Sequence[str]:
+        """The digest of each query's gold, equal only for equal labels."""
+        if self.labels is None:
+            return self.fingerprints or [""] * len(self.queries)
+        return self.labels.fingerprints(self.queries)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """Tokens that judges took for all queries, whenever they were paid."""
+        own = (u for m in self.matches.values() for u in m.usage.values())
+        return sum(own, sum((t.usage or Usage() for t in self.old_traces), Usage()))
+
+    @cached_property
+    def per_query(self) -> list[dict[str, Any]]:
+        """One row per query in input order: its id, status and every score."""
+        return [
+            {"query": query, "missing": missing, **scores}
+            for query, missing, scores in zip(
+                self.queries, self.missing.tolist(), self.scores_by_query(), strict=True
+            )
+        ]
+
+    def scores_by_query(self) -> Iterator[dict[str, float | None]]:
+        """Every metric's score, query by query; None where there is none."""
+        if not self.columns:
+            yield from ({} for _ in self.queries)
+        table = (
+            [None if score != score else score for score in column.scores.tolist()]  # noqa: PLR0124
+            for column in self.columns.values()
+        )
+        for row in zip(*table, strict=True):
+            yield dict(zip(self.columns, row, strict=True))
+
+    @property
+    def title(self) -> str:
+        """What was scored against what; samples that carry their gold are one thing."""
+        same = self.run == self.gold
+        return self.run if same else f"{self.run} against {self.gold}"
+
+    def summary(self) -> Table:
+        """The table a person is shown: means, intervals and all that was left out."""
+        total = len(self.queries)
+        missing = str(int(self.missing.sum()))
+        rows = []
+        for name, column in self.columns.items():
+            interval = " .. ".join(map(number, column.interval or (None,)))
+            counts = [f"{column.n}/{total}", str(column.undefined), missing]
+            rows.append(
+                [name, number(column.mean), interval, *counts, str(column.failed)]
+            )
+        names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
+        if any(column.failed for column in self.columns.values()):
+            names.append("failed")
+        matchers = ", ".join(dict.fromkeys(self.matchers.values()))
+        return Table(
+            columns=names,
+            rows=[row[: len(names)] for row in rows],
+            title=f"{self.title}: {counted(total, 'query')}, matched by {matchers}",
+            notes=[*(f"{n.kind}: {n}" for n in self.warnings), *self.remarks()],
+        )
+
+    def remarks(self) -> list[str]:
+        """How the numbers came about, where it was not by default."""
+        notes = []
+        if changed := self.policies.changes():
+            pairs = (f"{switch}={value}" for switch, value in changed.items())
+            notes.append(f"policies: {', '.join(pairs)}")
+        for name, column in self.columns.items():
+            if column.cutoffs:
+                ks = ", ".join(map(str, column.cutoffs))
+                notes.append(f"{name} used k = {ks}")
+        if self.usage.replies:
+            notes.append(f"judged with {self.usage}, paid now or earlier")
+        for fields in ("fields", "gold_fields"):
+            if renamed := self.provenance.get(fields):
+                pairs = (f"{ours}={theirs}" for ours, theirs in renamed.items())
+                notes.append(f"{fields.replace('_', ' ')} read as: {', '.join(pairs)}")
+        return notes
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def __repr__(self) -> str:
+        means = (f"{name}={number(mean)}" for name, mean in self.means.items())
+        return (
+            f"<Evaluation {self.title}, {counted(len(self.queries), 'query')}: "
+            f"{', '.join(means)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    def __rich__(self) -> str:
+        # Rich escapes nothing by itself: brackets in spellings are not its markup.
+        return str(self).replace("[", "\\[")
+
+    def status(self, metric: str, row: int) -> str:
+        """How a score came about: ok, undefined, failed or missing."""
+        column = self[metric]
+        if row in column.failures:
+            return "failed"
+        if self.missing[row]:
+            return "missing"
+        return "undefined" if np.isnan(column.scores[row]) else "ok"
+
+    def by_tag(self) -> Table:
+        """Every metric's mean in each slice, a row per tag."""
+        return tag_table(self)
+
+    def without_texts(self) -> "Evaluation":
+        """The same without what was asked, retrieved and said, in anybody's words."""
+        return replace(
+            self,
+            facts={
+                q: replace(f, text=None, metadata={}) for q, f in self.facts.items()
+            },
+            kept={
+                query: tuple(replace(d, text=None, metadata={}) for d in documents)
+                for query, documents in self.kept.items()
+            },
+            matches={
+                name: replace(
+                    matches,
+                    verdicts={
+                        place: tuple(replace(v, text="", reason="") for v in verdicts)
+                        for place, verdicts in matches.verdicts.items()
+                    },
+                )
+                for name, matches in self.matches.items()
+            },
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values: what `to_json` writes."""
+        return to_dict(self)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The evaluation as JSON, a line per query; `karat.load` reads it back."""
+        with gc_paused():
+            return as_json(to_dict(self), indent=indent)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the evaluation to a JSON file, which `karat.load` reads back."""
+        write_text(path, self.to_json() + "\n")
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The per-query scores as a pandas DataFrame, one row per query."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("to_frame()", "frames") from None
+        return pd.DataFrame(self.per_query).set_index("query")
+
+    @staticmethod
+    def merge(parts: "Iterable[Evaluation]") -> "Evaluation":
+        """The evaluation of all queries, from those of disjoint parts, in their order.
+
+        Raises:
+            UsageError: parts that share a query, or were not scored in the same way.
+        """
+        return merge_evaluations([*parts])

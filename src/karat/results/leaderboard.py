@@ -1,0 +1,201 @@
+"""Leaderboards: what several runs scored against one gold, side by side."""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from karat.data.tables import DASH, Table, number
+from karat.errors import MissingExtraError, UnknownNameError
+from karat.results.evaluation import Evaluation
+from karat.results.saved_form import as_json, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["WIDTH", "Leaderboard"]
+
+WIDTH = 100
+"""How wide a table may be where there is no terminal to ask."""
+
+_COUNTS = ("n", "undefined", "missing")
+
+
+@dataclass(frozen=True)
+class Leaderboard(Mapping[str, Evaluation]):
+    """What several runs scored against one gold: a mapping from names to evaluations.
+
+    Attributes:
+        evaluations: what each run scored, in the order they were given.
+        notes: what a reader should know of all of them.
+
+    Example:
+        >>> from karat import leaderboard
+        >>> runs = {"old": {"q": ["b", "a"]}, "new": {"q": ["a", "b"]}}
+        >>> board = leaderboard(runs, gold={"q": ["a"]}, metrics=["rr"])
+        >>> {name: result.means["rr"] for name, result in board.items()}
+        {'old': 0.5, 'new': 1.0}
+    """
+
+    evaluations: Mapping[str, Evaluation]
+    notes: Sequence[str] = field(default=())
+
+    def __getitem__(self, run: str) -> Evaluation:
+        if run not in self.evaluations:
+            raise UnknownNameError("run", run, self.evaluations)
+        return self.evaluations[run]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.evaluations)
+
+    def __len__(self) -> int:
+        return len(self.evaluations)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that any run was scored by."""
+        return list(dict.fromkeys(name for e in self.values() for name in e))
+
+    def ranked(self, metric: str | None = None) -> list[Evaluation]:
+        """The evaluations from best to worst, by the first metric or another."""
+        by = self.metrics[0] if metric is None else metric
+        return sorted(self.values(), key=lambda e: _order(e, by))
+
+    def summary(self, width: int | None = WIDTH) -> Table:
+        """A row per metric for one run; for several a row per run, best first.
+
+        Runs are ordered by the first metric. Where a row per run would be wider than
+        `width`, the table has a row per metric and a column per run instead.
+        """
+        if len(self) == 1:
+            (only,) = self.values()
+            table = only.summary()
+            return replace(table, notes=[*table.notes, *self.notes])
+        metrics, ranked = self.metrics, self.ranked()
+        cells = [
+            [*(_with_interval(e, name) for name in metrics), *_counts(e)]
+            for e in ranked
+        ]
+        names = [e.run for e in ranked]
+        by_run = Table(
+            columns=["run", *metrics, *_COUNTS],
+            rows=[[name, *row] for name, row in zip(names, cells, strict=True)],
+            title=_title(ranked),
+            notes=[*_notes(ranked), *self.notes],
+        )
+        by_metric = Table(
+            columns=["metric", *names],
+            rows=[
+                [name, *column]
+                for name, *column in zip([*metrics, *_COUNTS], *cells, strict=True)
+            ],
+            title=by_run.title,
+            notes=by_run.notes,
+        )
+        fits = (t for t in (by_run, by_metric) if width is None or t.width <= width)
+        return next(fits, by_run)
+
+    def by_tag(self) -> list[Table]:
+        """For each run, every metric's mean in each slice."""
+        return [evaluation.by_tag() for evaluation in self.values()]
+
+    def without_texts(self) -> "Leaderboard":
+        """The same without what was asked, retrieved and said, in anybody's words."""
+        bare = {name: result.without_texts() for name, result in self.items()}
+        return replace(self, evaluations=bare)
+
+    def to_json(self) -> str:
+        """Everything as JSON: one evaluation, or a list of them for several runs."""
+        texts = [as_json(evaluation.to_dict()) for evaluation in self.values()]
+        return texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all evaluations to a JSON file, which `karat.load` reads back."""
+        write_text(path, self.to_json() + "\n")
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The means as a pandas DataFrame: a row per run, a column per metric."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("to_frame()", "frames") from None
+        means = {name: result.means for name, result in self.items()}
+        return pd.DataFrame.from_dict(means, orient="index").rename_axis("run")
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def __repr__(self) -> str:
+        return f"<Leaderboard of {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary(None).as_html()
+
+
+def _order(evaluation: Evaluation, metric: str) -> float:
+    mean = evaluation[metric].mean if metric in evaluation else math.nan
+    return math.inf if math.isnan(mean) else -mean
+
+
+def _title(ranked: Sequence[Evaluation]) -> str:
+    totals = sorted({len(e.queries) for e in ranked})
+    queries = DASH.join(map(str, dict.fromkeys((totals[0], totals[-1]))))
+    gold = ", ".join(dict.fromkeys(e.gold for e in ranked))
+    against = f" against {gold}" if len(ranked) > len(gold.split(", ")) else ""
+    many = "query" if queries == "1" else "queries"
+    return f"{len(ranked)} runs{against}: {queries} {many}, mean (95% interval)"
+
+
+def _notes(ranked: Sequence[Evaluation]) -> list[str]:
+    """Each note once, with the runs it is about unless it is about all of them."""
+    warned: dict[tuple[str, str], list[str]] = {}
+    other: dict[str, list[str]] = {}
+    for evaluation in ranked:
+        for notice in evaluation.warnings:
+            counts = warned.setdefault((notice.kind, notice.text), [])
+            counts.append(f"{evaluation.run} {notice.count}")
+        for note in evaluation.remarks():
+            other.setdefault(note, []).append(evaluation.run)
+    return [
+        *(
+            f"{kind}: {text}: {', '.join(counts)}"
+            for (kind, text), counts in warned.items()
+        ),
+        *(
+            note if len(runs) == len(ranked) else f"{', '.join(runs)}: {note}"
+            for note, runs in other.items()
+        ),
+    ]
+
+
+def _with_interval(evaluation: Evaluation, name: str) -> str:
+    if name not in evaluation:
+        return DASH
+    column = evaluation[name]
+    if column.interval is None:
+        return number(column.mean)
+    limits = DASH.join(map(_limit, column.interval))
+    return f"{number(column.mean)} ({limits})"
+
+
+def _limit(value: float) -> str:
+    """Three decimals, without a leading zero: a board is soon too wide."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _counts(evaluation: Evaluation) -> list[str]:
+    """The fewest queries that any mean holds, the most undefined, and the missing.
+
+    How much is judged is defined for other queries than how good it is, and stands
+    beside the metrics asked for; it counts where nothing else was asked for.
+    """
+    names = [name for name in evaluation if not name.startswith("judged@")]
+    columns = [evaluation[name] for name in names or evaluation]
+    fewest = min((column.n for column in columns), default=0)
+    undefined = max((column.undefined for column in columns), default=0)
+    return [
+        f"{fewest}/{len(evaluation.queries)}",
+        str(undefined),
+        str(int(evaluation.missing.sum())),
+    ]

@@ -1,0 +1,321 @@
+"""Loading saved evaluations: what `save` and `karat evaluate -o result.json` wrote."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.data.arrays import Ints
+from karat.data.coverage import Coverage
+from karat.data.hits import Hits
+from karat.data.judgements import Usage
+from karat.data.matches import Matches
+from karat.data.policies import Policies
+from karat.data.queries import Query
+from karat.data.runs import Document, Notice
+from karat.data.verdicts import Verdict
+from karat.errors import DataError, FormatError, UnknownNameError, UsageError
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.doors import gc_paused, load as read_input
+from karat.reading.problems import placed
+from karat.reading.streams import open_binary
+from karat.results.evaluation import Evaluation, Trace
+from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
+from karat.results.scores import MetricScores
+
+__all__ = ["from_dict", "load"]
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
+    """The evaluation saved in a file, with the same numbers to the last bit.
+
+    Args:
+        path: a JSON file that karat wrote, possibly compressed; `-` is standard input.
+        run: which one, when the file holds several runs.
+
+    Raises:
+        FormatError: the file cannot be read, or was saved by a newer karat.
+        UsageError: it holds several runs and none, or an unknown one, was named.
+    """
+    saved = None
+    try:
+        with open_binary(path) as stream, gc_paused():
+            saved = decode_json(decode_text(stream.read()))
+            return from_dict(_choose(saved, path, run))
+    except DataError as error:
+        first = saved[0] if isinstance(saved, list) and saved else saved
+        known = isinstance(first, dict) and "schema_version" in first
+        mistaken = None if known else _mistaken(path)
+        raise mistaken or placed(error, path=os.fspath(path)) from None
+
+
+def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
+    """That the file is a run, gold or samples, if it is, and what reads it."""
+    if not Path(path).is_file():
+        return None
+    try:
+        found = read_input(path)
+    except DataError:
+        return None
+    what, reader = "a run", "read_run"
+    if found.run is None:
+        what, reader = "gold", "read_gold"
+    elif found.gold is not None:
+        what, reader = "a file of samples", "read_samples"
+    return FormatError(
+        f"is {what}, not a saved evaluation",
+        path=os.fspath(path),
+        hint=f"karat.{reader} reads it",
+    )
+
+
+def _choose(saved: Any, path: str | os.PathLike[str], run: str | None) -> Any:
+    every = saved if isinstance(saved, list) else [saved]
+    names = [str(one.get("run")) for one in every if isinstance(one, dict)]
+    if len(names) < len(every) or not every:
+        return {}
+    if run is None and len(every) == 1:
+        return every[0]
+    if run is None:
+        raise UsageError(
+            f"{os.fspath(path)} holds {len(every)} runs; name one with run=: "
+            f"{', '.join(names)}"
+        )
+    if run not in names:
+        raise UnknownNameError("run", run, names)
+    return every[names.index(run)]
+
+
+def from_dict(saved: Mapping[str, Any]) -> Evaluation:
+    """The evaluation that `to_dict` gave, with the same numbers to the last bit.
+
+    Raises:
+        FormatError: a saved form of a newer karat, of something else, or a damaged one.
+
+    Example:
+        >>> from karat.evaluation import evaluate
+        >>> result = evaluate({"q1": ["b", "a"]}, gold={"q1": ["a"]}, metrics=["rr"])
+        >>> from_dict(result.to_dict()) == result
+        True
+    """
+    version = _version(saved)
+    try:
+        result = _read(saved, version)
+    except KeyError as error:
+        raise FormatError(f"is not a whole evaluation: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise FormatError(f"is not a whole evaluation: {error}") from None
+    for name, summary in saved["metrics"].items():
+        _check_mean(result.columns[name], summary)
+    return result
+
+
+def _version(saved: Mapping[str, Any]) -> int:
+    version = saved.get("schema_version")
+    if type(version) is not int or version < 1:
+        raise FormatError(
+            "is not a saved evaluation: it has no schema_version",
+            hint="karat evaluate -o result.json writes one",
+        )
+    if version > SCHEMA_VERSION:
+        raise FormatError(
+            f"was saved by a newer karat: its schema_version is {version}, this karat "
+            f"reads up to {SCHEMA_VERSION}",
+            hint="upgrade karat",
+        )
+    return version
+
+
+def _check_mean(column: MetricScores, summary: Mapping[str, Any]) -> None:
+    mean = math.nan if summary["mean"] is None else summary["mean"]
+    same = math.isclose(column.mean, mean, rel_tol=1e-9, abs_tol=1e-12)
+    if column.n != summary["n"] or not (same or column.n == 0):
+        raise FormatError(
+            f"contradicts itself: {column.metric} is {mean} over {summary['n']} "
+            f"queries, but its scores give {column.mean} over {column.n}"
+        )
+
+
+def _read(saved: Mapping[str, Any], version: int) -> Evaluation:
+    rows: Rows = saved["queries"]
+    queries = [row["id"] for row in rows]
+    metrics = saved["metrics"]
+    missing = np.array([row["missing"] for row in rows], bool)
+    parts: dict[str, Any] = {}
+    if version == 1:
+        traces = [_trace(row) for row in rows]
+        parts["old_traces"] = traces
+        parts["facts"] = {
+            query: Query(query, tags=trace.tags)
+            for query, trace in zip(queries, traces, strict=True)
+            if trace.tags
+        }
+    else:
+        parts = _read_hits(saved, rows, missing)
+    result = Evaluation(
+        run=saved["run"],
+        gold=saved["gold"],
+        queries=queries,
+        columns={
+            name: _column(name, summary, rows, queries)
+            for name, summary in metrics.items()
+        },
+        missing=missing,
+        policies=Policies(**saved["policies"]),
+        matchers={
+            name: summary["matcher"]
+            for name, summary in metrics.items()
+            if summary["matcher"] is not None
+        },
+        provenance=dict(saved["provenance"]),
+        notices=tuple(_notice(notice) for notice in saved["warnings"]),
+        **parts,
+    )
+    # What the evaluation itself shows is not told twice.
+    shown = {*result.warnings[len(result.notices) :]}
+    told = tuple(notice for notice in result.notices if notice not in shown)
+    return replace(result, notices=told)
+
+
+def _notice(saved: Mapping[str, Any]) -> Notice:
+    return Notice(**{**saved, "examples": tuple(saved["examples"])})
+
+
+def _trace(row: Mapping[str, Any]) -> Trace:
+    return Trace(
+        row["gold_fingerprint"],
+        dict(row["first_ranks"]),
+        row["retrieved"],
+        tuple(row["tags"]),
+        tuple(map(_verdict, row.get("verdicts", ()))),
+        Usage(**row["usage"]) if "usage" in row else None,
+    )
+
+
+def _verdict(saved: Mapping[str, Any]) -> Verdict:
+    ranks = {name: tuple(saved[name]) for name in ("alone", "together")}
+    return Verdict(**{**saved, **ranks})
+
+
+def _column(
+    name: str, summary: Mapping[str, Any], rows: Rows, queries: Sequence[str]
+) -> MetricScores:
+    scores = [row["scores"][name] for row in rows]
+    for score in scores:
+        if score is not None and type(score) not in {int, float}:
+            raise TypeError(f"a score is {score!r}, not a number")
+    low, high = summary["bounds"]
+    failed = summary["failed"]
+    places = {q: place for place, q in enumerate(queries)} if failed else {}
+    return MetricScores(
+        metric=name,
+        scores=np.array([math.nan if s is None else s for s in scores], np.float64),
+        queries=queries,
+        undefined=summary["undefined"],
+        failures={places[query]: why for query, why in failed.items()},
+        binary=summary["binary"],
+        bounds=(
+            -math.inf if low is None else low,
+            math.inf if high is None else high,
+        ),
+        cutoffs=tuple(summary["cutoffs"]),
+    )
+
+
+def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, Any]:
+    """What only the second version holds: hits, texts and documents."""
+    own_k = [row["own_k"] for row in rows if "own_k" in row]
+    return {
+        "fingerprints": [row["gold_fingerprint"] for row in rows],
+        "labelled_by": dict(saved["labelled_by"]),
+        "default_matcher": saved["default_matcher"],
+        "own_k": np.array(own_k, np.int64) if own_k else None,
+        "facts": {
+            row["id"]: Query(
+                row["id"],
+                row.get("text"),
+                row.get("k"),
+                tuple(row.get("tags", ())),
+                row.get("metadata", {}),
+            )
+            for row in rows
+            if not row.keys().isdisjoint(("text", "k", "tags", "metadata"))
+        },
+        "kept": {
+            row["id"]: tuple(Document(**document) for document in row["documents"])
+            for row in rows
+            if "documents" in row
+        },
+        "matches": {
+            name: _matches([row["matches"][name] for row in rows], facts, missing)
+            for name, facts in saved["matchers"].items()
+        },
+    }
+
+
+def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
+    items = [item for row in rows for item in row["items"]]
+    ranks = [[rank for rank in item[2:] if rank is not None] for item in items]
+    grade = np.array([item[1] for item in items], np.float64)
+    count = np.array([len(row["items"]) for row in rows], np.int64)
+    item = np.arange(len(items)).repeat([*map(len, ranks)])
+    rank = np.array([*chain.from_iterable(ranks)], np.int64)
+    paid = grade[item]
+    if rows and "gains" in rows[0]:
+        paid = np.array([gain for row in rows for gain in row["gains"]], np.float64)
+    query = np.arange(len(rows)).repeat(count)[item]
+    order = np.lexsort((item, rank, query))
+    places = [*enumerate(rows)]
+    return Matches(
+        hits=Hits(
+            query=query[order],
+            rank=rank[order],
+            grade=paid[order],
+            gold_count=count,
+            gold_grade=grade,
+            retrieved=np.array([row["retrieved"] for row in rows], np.int64),
+            item=item[order],
+            distinct=facts["distinct"],
+            judged=facts["judged"],
+            coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
+        ),
+        items=[item[0] for item in items],
+        missing=missing,
+        extra=facts["extra"],
+        failures={p: row["failure"] for p, row in places if "failure" in row},
+        verdicts={
+            p: tuple(map(_verdict, row["verdicts"]))
+            for p, row in places
+            if "verdicts" in row
+        },
+        usage={p: Usage(**row["usage"]) for p, row in places if "usage" in row},
+    )
+
+
+def _coverage(rows: Rows, count: Ints) -> Coverage:
+    saved = [row["coverage"] for row in rows]
+    documents = [document for part in saved for document in part["documents"]]
+    rises = [
+        (int(start) + item, *rise)
+        for start, part in zip(count.cumsum() - count, saved, strict=True)
+        for item, *rise in part["rises"]
+    ]
+    kinds = dict.fromkeys(("rank", "item", "item_rank"), np.int64) | {"sound": np.bool_}
+    columns: dict[str, Any] = {}
+    for names, table in (
+        (DOCUMENT_COLUMNS, documents),
+        (("item", *ITEM_COLUMNS), rises),
+    ):
+        values = [*zip(*table, strict=True)] or [()] * len(names)
+        for name, column in zip(names, values, strict=True):
+            columns[name] = np.array(column, kinds.get(name, np.float64))
+    query = np.arange(len(rows)).repeat([len(part["documents"]) for part in saved])
+    size = np.array([part["size"] for part in saved], np.float64)
+    return Coverage(size=size, query=query, **columns)

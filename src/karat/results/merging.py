@@ -1,0 +1,93 @@
+"""Merging: evaluations of disjoint parts become exactly the evaluation of the whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from karat.data.matches import merge_matches, merge_notices
+from karat.errors import UsageError
+from karat.results.scores import MetricScores
+
+if TYPE_CHECKING:
+    from karat.results.evaluation import Evaluation
+
+__all__ = ["merge_evaluations"]
+
+
+def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
+    """The evaluation of all queries, from those of disjoint parts, in their order."""
+    if not parts:
+        raise UsageError("nothing to merge: no evaluations were given")
+    first = parts[0]
+    for part in parts[1:]:
+        _refuse_unlike(first, part)
+    queries = [query for part in parts for query in part.queries]
+    if len({*queries}) < len(queries):
+        twice = next(query for query in queries if queries.count(query) > 1)
+        raise UsageError(
+            f"query {twice!r} is in two of the evaluations: parts must be disjoint"
+        )
+    known = [part.own_k for part in parts if part.own_k is not None]
+    return replace(
+        first,
+        queries=queries,
+        columns=_columns(parts, queries),
+        missing=np.concatenate([part.missing for part in parts]),
+        matches={
+            name: merge_matches([part.matches[name] for part in parts])
+            for name in first.matches
+        },
+        facts=_united(part.facts for part in parts),
+        notices=merge_notices(part.notices for part in parts),
+        labelled_by=_added([part.labelled_by for part in parts]),
+        own_k=np.concatenate(known) if known else None,
+        kept=_united(part.kept for part in parts),
+        labels=None,
+        fingerprints=[digest for part in parts for digest in part.digests],
+        old_traces=[trace for part in parts for trace in part.old_traces],
+    )
+
+
+def _refuse_unlike(first: "Evaluation", other: "Evaluation") -> None:
+    for what in ("policies", "matchers", "run", "gold"):
+        one, two = getattr(first, what), getattr(other, what)
+        if one != two:
+            raise UsageError(
+                f"evaluations of different {what} cannot be merged: {one} and {two}"
+            )
+    if [*first.matches] != [*other.matches]:
+        raise UsageError("evaluations with and without hits cannot be merged")
+
+
+def _columns(
+    parts: "Sequence[Evaluation]", queries: Sequence[str]
+) -> dict[str, MetricScores]:
+    starts = [0, *accumulate(len(part.queries) for part in parts)]
+    merged = {}
+    for name, column in parts[0].columns.items():
+        columns = [part.columns[name] for part in parts]
+        merged[name] = replace(
+            column,
+            scores=np.concatenate([c.scores for c in columns]),
+            queries=queries,
+            undefined=sum(c.undefined for c in columns),
+            failures={
+                start + place: why
+                for start, c in zip(starts, columns, strict=False)
+                for place, why in c.failures.items()
+            },
+            cutoffs=tuple(sorted({k for c in columns for k in c.cutoffs})),
+        )
+    return merged
+
+
+def _united(parts: Any) -> dict[str, Any]:
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _added(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: sum(part.get(name, 0) for part in parts) for name in names}

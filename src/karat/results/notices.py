@@ -1,0 +1,108 @@
+"""What a result has to say besides its scores, as far as the result itself shows it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from karat.data.gold import labeller_notices
+from karat.data.matches import Matches
+from karat.data.runs import Notice
+
+if TYPE_CHECKING:
+    from karat.results.evaluation import Evaluation
+
+__all__ = ["derived_notices", "trec_eval_differences"]
+
+_FEW = 0.1
+_ENOUGH = 20
+_EXAMPLES = 3
+
+
+def derived_notices(result: "Evaluation") -> Iterator[Notice]:
+    """Notices that follow from the result, and so hold for any part or union of it."""
+    yield from labeller_notices(result.labelled_by)
+    for matcher, matches in result.matches.items():
+        # A judge says itself what it could not judge, and reads texts, not names.
+        if not matches.verdicts:
+            yield from _little_found(matcher, matches)
+    if result.missing.any():
+        yield _missing(result)
+    failed = {r: why for c in result.columns.values() for r, why in c.failures.items()}
+    if failed:
+        yield _failed(failed, result.queries)
+
+
+def _little_found(matcher: str, matches: Matches) -> Iterator[Notice]:
+    """A notice where so little is found that names or texts may not fit."""
+    hits = matches.hits
+    if len(hits.query) >= _FEW * len(hits.gold_grade):
+        return
+    if not len(hits.query) and not matcher.startswith("id"):
+        text = f"gold items, and {matcher} found none of them in the whole run"
+        one = f"gold item, and {matcher} did not find it in the whole run"
+        yield Notice(f"unmatched by {matcher}", len(hits.gold_grade), text, one=one)
+        return
+    credits = hits.credits()
+    found, total = len(credits.query), int(credits.relevant[~matches.missing].sum())
+    if total >= _ENOUGH and found < _FEW * total:
+        of, why = f"of {total} relevant items", "found; do run and gold name them alike"
+        yield Notice("found", found, f"{of} are {why}?", one=f"{of} is {why}?")
+
+
+def _missing(result: "Evaluation") -> Notice:
+    rows = np.flatnonzero(result.missing)
+    zero = result.policies.missing == "zero"
+    verb, verb_of_one = (
+        ("score 0", "scores 0") if zero else ("are left out", "is left out")
+    )
+    return Notice(
+        "missing",
+        len(rows),
+        f"gold queries are not in the run and {verb}",
+        tuple(result.queries[row] for row in rows[:_EXAMPLES]),
+        f"gold query is not in the run and {verb_of_one}",
+    )
+
+
+def _failed(failed: Mapping[int, str], queries: Sequence[str]) -> Notice:
+    reasons = tuple(f"{queries[row]}: {why}" for row, why in failed.items())
+    return Notice(
+        "failed",
+        len(failed),
+        "queries could not be judged and are in no mean",
+        reasons[:_EXAMPLES],
+        "query could not be judged and is in no mean",
+    )
+
+
+def trec_eval_differences(result: "Evaluation") -> list[str]:
+    """A sentence per policy that makes a mean differ from `karat trec-eval`."""
+    policies = result.policies
+    if policies.profile is not None and policies.profile.startswith("trec_eval"):
+        return []
+    lines = []
+    # The binary knows no judged@k and no texts, which are undefined for other reasons.
+    names = [
+        name
+        for name in result
+        if not name.startswith("judged") and result.matchers[name] == "id"
+    ]
+    undefined = max((result[name].undefined for name in names), default=0)
+    if undefined and policies.undefined != "zero":
+        lines.append(
+            f"queries without relevant gold ({undefined} of {len(result.queries)}) "
+            "count 0 there (here: --undefined zero)"
+        )
+    missing = int(result.missing.sum())
+    if missing:
+        lines.append(
+            f"queries missing from the run ({missing}) are refused by version 10 "
+            "without -c, and left out by version 9 (here: --missing skip)"
+        )
+    kinds = {notice.kind for notice in result.warnings}
+    if "duplicates" in kinds:
+        lines.append("documents retrieved twice are refused there")
+    if policies.ties != "trec" and "ties" in kinds:
+        lines.append("equal scores are ordered by document id there (--ties trec)")
+    return [f"trec_eval would differ: {line}" for line in lines]

@@ -1,0 +1,156 @@
+"""The scores of one metric: query by query, their mean and its interval."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from karat.data.arrays import Bools, Floats, Ints
+from karat.data.matches import Matches
+from karat.data.policies import Policies
+from karat.data.scores import Interval
+from karat.data.spelling import LETTER
+from karat.data.tables import number
+from karat.errors import DataError, UnknownNameError
+from karat.results.measures import Measure
+from karat.stats import mean_interval
+
+__all__ = ["MetricScores", "score_measures"]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricScores:
+    """One metric's score for every query, and their mean.
+
+    Attributes:
+        metric: the spelling.
+        scores: one per query in input order; NaN where there is none.
+        queries: ids of the queries, in the same order.
+        undefined: number of queries for which the metric says nothing.
+        failures: query index -> reason, for scores that could not be computed.
+        binary: whether scores can only be 0 or 1.
+        bounds: the smallest and largest possible score.
+        cutoffs: the ks used, for a metric spelled with the letter k.
+    """
+
+    metric: str
+    scores: Floats
+    queries: Sequence[str] = ()
+    undefined: int = 0
+    failures: Mapping[int, str] = field(default_factory=dict)
+    binary: bool = False
+    bounds: tuple[float, float] = (0.0, 1.0)
+    cutoffs: tuple[int, ...] = ()
+
+    def __getitem__(self, query: str) -> float:
+        """The score of one query, by its id; NaN where there is none."""
+        if query not in self._places:
+            raise UnknownNameError("query", query, [*self._places][:1000])
+        return float(self.scores[self._places[query]])
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {query: place for place, query in enumerate(self.queries)}
+
+    @cached_property
+    def defined(self) -> Floats:
+        """The scores that are in the mean."""
+        gaps = np.isnan(self.scores)
+        return self.scores[~gaps] if gaps.any() else self.scores
+
+    @property
+    def n(self) -> int:
+        """Number of queries in the mean."""
+        return len(self.defined)
+
+    @property
+    def failed(self) -> int:
+        """Number of queries whose score could not be computed."""
+        return len(self.failures)
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean over the defined scores; NaN when there are none."""
+        if not self.n:
+            return float("nan")
+        # One after the other, as trec_eval adds up: the same last bit on any machine.
+        return float(self.defined.cumsum()[-1]) / self.n
+
+    def __repr__(self) -> str:
+        mean = f"mean={number(self.mean)}, n={self.n}, undefined={self.undefined}"
+        return f"<MetricScores {self.metric}: {mean}>"
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """The confidence interval of the mean; None where the scores tell of none."""
+        return mean_interval(self.defined, binary=self.binary, bounds=self.bounds)
+
+
+def score_measures(
+    measures: Sequence[Measure],
+    matches: Mapping[str, Matches],
+    queries: Sequence[str],
+    policies: Policies,
+    own_k: Ints | None,
+) -> dict[str, MetricScores]:
+    """The scores of every measure, under the policies on undefined and missing.
+
+    Args:
+        measures: what to compute.
+        matches: what each matcher found, by its spelling.
+        queries: ids of the queries.
+        policies: the rules applied.
+        own_k: each query's cutoff for metrics spelled with the letter k.
+    """
+    scores: Floats = np.empty((len(measures), len(queries)))
+    for row, measure in enumerate(measures):
+        hits = matches[measure.matcher].hits
+        if own_k is not None and getattr(measure.metric, LETTER, None) == LETTER:
+            hits = replace(hits, own_k=own_k)
+        scores[row] = measure.metric.score(hits)
+    undefined = np.isnan(scores)
+    for row, measure in enumerate(measures):
+        if failures := matches[measure.matcher].failures:
+            scores[row, [*failures]] = np.nan
+            undefined[row, [*failures]] = False
+    missing = matches[measures[0].matcher].missing
+    if policies.missing == "skip":
+        scores[:, missing] = np.nan
+        undefined[:, missing] = False
+    without = undefined.sum(axis=1).tolist()
+    if any(without):
+        _apply_undefined(scores, undefined, measures, queries, policies)
+    ks = () if own_k is None else tuple(np.unique(own_k).tolist())
+    return {
+        measure.label: MetricScores(
+            measure.label,
+            scores[row],
+            queries,
+            without[row],
+            matches[measure.matcher].failures,
+            binary=measure.metric.binary,
+            bounds=measure.metric.bounds,
+            cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
+        )
+        for row, measure in enumerate(measures)
+    }
+
+
+def _apply_undefined(
+    scores: Floats,
+    undefined: Bools,
+    measures: Sequence[Measure],
+    queries: Sequence[str],
+    policies: Policies,
+) -> None:
+    if policies.undefined == "error":
+        row, query = np.argwhere(undefined)[0]
+        raise DataError(
+            f"{measures[row].label} is undefined: nothing relevant to find",
+            query=queries[query],
+            hint="undefined='skip' (--undefined skip) leaves such queries out and "
+            "counts them",
+        )
+    if policies.undefined == "zero":
+        scores[undefined] = 0.0

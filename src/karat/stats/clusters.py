@@ -1,0 +1,143 @@
+"""Queries that belong together: what counts as one observation, and how it varies.
+
+Questions about one document or one conversation are not independent: knowing how a
+system does on one of them tells how it does on the others. The clusters are then what
+is counted, and the spread of the mean is that of their totals (Liang and Zeger; for
+means of test questions, Miller, arXiv 2411.00640).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, sum_by
+from karat.errors import ParameterError
+
+__all__ = ["Sample", "cluster_totals", "sample_of"]
+
+_ROUNDING = 1e-12
+
+
+class Sample(NamedTuple):
+    """Scores, or totals of clusters of them, that are independent of one another.
+
+    Attributes:
+        totals: the scores; the sum of each cluster's, where there are clusters.
+        sizes: how many scores are in each total.
+        n: number of scores.
+        mean: their mean.
+        residuals: how far each total is from what the mean would give.
+        spread: sum of the squared residuals.
+        squares: the same of the single scores, clusters or not.
+    """
+
+    totals: Floats
+    sizes: Floats
+    n: int
+    mean: float
+    residuals: Floats
+    spread: float
+    squares: float
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the single scores; NaN for one."""
+        return math.sqrt(self.squares / (self.n - 1)) if self.n > 1 else math.nan
+
+    @property
+    def units(self) -> int:
+        """Number of clusters; of scores without them."""
+        return len(self.sizes)
+
+    @property
+    def effective(self) -> float:
+        """As many clusters of one size weigh as much as these (Kish)."""
+        return self.n * self.n / float(self.sizes @ self.sizes)
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the mean's standard error."""
+        return max(self.effective - 1.0, 1.0)
+
+    @property
+    def standard_error(self) -> float:
+        """How far the mean may be off, as one standard deviation.
+
+        Example:
+            >>> round(sample_of(np.array([0.0, 1.0, 1.0, 0.0])).standard_error, 4)
+            0.2887
+        """
+        return math.sqrt(self.spread / self.n**2 * (1.0 + 1.0 / self.df))
+
+    @property
+    def flat(self) -> bool:
+        """Whether nothing varies, but for rounding."""
+        rounding = _ROUNDING * float(np.abs(self.totals).max())
+        return self.spread <= self.units * rounding**2
+
+    @property
+    def design_effect(self) -> float:
+        """How many times as many queries it takes, because they come in clusters.
+
+        The variance of the mean by that of as many independent queries; 1 without
+        clusters or where nothing varies.
+
+        Example:
+            >>> pairs = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0])
+            >>> clusters = np.array([0, 0, 1, 1, 2, 2, 3, 3])
+            >>> round(sample_of(pairs, clusters).design_effect, 2)
+            2.33
+        """
+        if self.units == self.n or self.flat:
+            return 1.0
+        return (self.standard_error / self.sd) ** 2 * self.n
+
+
+def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
+    """The sum of each cluster's values, along the last axis, clusters in order.
+
+    Args:
+        values: (queries,) or (rows, queries).
+        clusters: a number per query; equal numbers belong together. None: each query
+            by itself.
+
+    Raises:
+        ParameterError: not one cluster for each query.
+
+    Example:
+        >>> cluster_totals(np.array([0.5, 0.25, 1.0]), np.array([7, 7, 3]))
+        array([1.  , 0.75])
+    """
+    if clusters is None:
+        return values
+    queries = values.shape[-1]
+    if len(clusters) != queries:
+        must_be = f"one number for each of {queries} queries"
+        raise ParameterError("statistics", "clusters", must_be, len(clusters))
+    labels, unit = np.unique(clusters, return_inverse=True)
+    rows = np.atleast_2d(values)
+    totals = np.array([sum_by(unit, row, len(labels)) for row in rows])
+    return totals.reshape(*values.shape[:-1], len(labels))
+
+
+def sample_of(values: Floats, clusters: Ints | None = None) -> Sample:
+    """What a mean rests on: the scores, or the totals of their clusters.
+
+    Args:
+        values: at least one score.
+        clusters: a number per score; equal numbers belong together.
+
+    Example:
+        >>> sample_of(np.array([1.0, 0.0, 1.0]), np.array([4, 4, 9])).units
+        2
+    """
+    totals, sizes = cluster_totals(values, clusters), np.ones(len(values))
+    if clusters is not None:
+        sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
+    mean = float(values.mean())
+    residuals = totals - mean * sizes
+    spread = squares = float(residuals @ residuals)
+    if clusters is not None:
+        squares = float(((values - mean) ** 2).sum())
+    return Sample(totals, sizes, len(values), mean, residuals, spread, squares)

@@ -1,0 +1,67 @@
+"""`karat fuse`: a run written from several, and the table of what each adds."""
+
+from pathlib import Path
+
+import pytest
+
+import karat as package
+from tests.cli.conftest import Karat
+
+RUNS = ("keyword.run", "dense.run")
+
+
+def test_the_written_run_scores_as_the_fused_one(karat: Karat) -> None:
+    done = karat("fuse", *RUNS, "-o", "hybrid.run")
+    assert done == (0, "", "karat: wrote hybrid.run\n")
+    fused = package.fuse([*RUNS])
+    metrics = ["recall@5", "ndcg@10", "rr"]
+    expected = package.evaluate(fused, gold="gold.qrels", metrics=metrics).means
+    written = package.evaluate("hybrid.run", gold="gold.qrels", metrics=metrics).means
+    assert written == pytest.approx(expected)
+
+
+def test_method_weights_norm_and_depth(karat: Karat) -> None:
+    options = ("--method", "sum", "--weights", "0.3,0.7", "--norm", "z", "--depth", "3")
+    assert karat("fuse", *RUNS, "-o", "hybrid.json", *options).code == 0
+    expected = package.fuse([*RUNS], "sum", weights=[0.3, 0.7], norm="z", depth=3)
+    metrics = ["recall@3", "rr"]
+    ours = package.evaluate("hybrid.json", gold="gold.qrels", metrics=metrics)
+    theirs = package.evaluate(expected, gold="gold.qrels", metrics=metrics)
+    assert ours.means == pytest.approx(theirs.means)
+
+
+def test_gold_shows_what_each_run_adds(karat: Karat, folder: Path) -> None:
+    before = {*folder.iterdir()}
+    done = karat("fuse", *RUNS, "--gold", "gold.qrels", "--at", "5")
+    assert (done.code, done.err) == (0, "")
+    for word in ("keyword.run", "dense.run", "recall@5", "alone", "union of all"):
+        assert word in done.out
+    assert {*folder.iterdir()} == before
+
+
+def test_the_run_on_stdout_keeps_the_table_apart(karat: Karat) -> None:
+    done = karat("fuse", *RUNS, "-o", "-", "--to", "trec_run", "--gold", "gold.qrels")
+    assert done.code == 0
+    assert all(line.count(" ") == 5 for line in done.out.splitlines())
+    assert "union of all" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (RUNS, "nothing to do: name a run to write"),
+        ((RUNS[0], "-o", "x.run"), "it takes two runs or more, got 1"),
+        ((*RUNS, "-o", "-"), "--to names the format of -"),
+        ((*RUNS, "-o", "dense.run"), "dense.run is an input"),
+        ((*RUNS, "-o", "x.run", "--weights", "a,b"), "expected numbers like 0.7,0.3"),
+        ((*RUNS, "-o", "x.run", "--weights", "1"), "one for each of 2 runs"),
+        ((*RUNS, "-o", "x.run", "--norm", "z"), "rrf reads ranks only"),
+        (("gone.run", "dense.run", "-o", "x.run"), "gone.run"),
+    ],
+)
+def test_mistakes_are_sentences(
+    karat: Karat, options: tuple[str, ...], sentence: str
+) -> None:
+    done = karat("fuse", *options)
+    assert done.code == 2
+    assert sentence in " ".join(done.err.split())

@@ -1,0 +1,44 @@
+"""A judge that is asked again, and what fails then."""
+
+import json
+import math
+
+import pytest
+
+from karat.data.judgements import Prompt
+from karat.judging import JudgeSession
+from karat.judging.agreement import flips
+from karat.judging.grading import grade_pool, retest
+from karat.llm import Settings
+from tests.judging.models import Model
+
+POOL = {f"q{n}": {"d": f"Text {n}."} for n in range(4)}
+QUESTIONS = {query: f"What is {query}?" for query in POOL}
+
+
+def test_flips_count_changed_grades() -> None:
+    before = {"q": {"a": 1, "b": 2, "c": 0}}
+    after = {"q": {"a": 1, "b": 3, "c": 0}}
+    changed = flips(before, after, failed=4)
+    assert (changed.changed, changed.n) == (1, 3)
+    assert changed.rate == pytest.approx(1 / 3)
+    # One query says nothing of others.
+    assert changed.to_dict() == {
+        "changed": 1,
+        "n": 3,
+        "interval": (0.0, 1.0),
+        "failed": 4,
+    }
+    assert "asked again: 4 documents without a grade" in changed.table().as_text()
+    assert math.isnan(flips({}, {}).rate)
+    assert flips({}, {}).notes() == []
+
+
+def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:
+    def answer(prompt: Prompt) -> str:
+        return "hm" if "assessor" in prompt.user else json.dumps({"grade": 1})
+
+    session = JudgeSession(Model(answer), Settings(journal=None, max_failures=0))
+    first = grade_pool(POOL, QUESTIONS, session)
+    again = retest(POOL, QUESTIONS, session)
+    assert (len(first.failures), len(again.failures)) == (0, 4)

@@ -1,0 +1,303 @@
+"""Servers as they are: each by the error bodies that it documents."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.data.judgements import Failure, Prompt, Reply, Usage
+from karat.errors import Refused, Transient, UsageError
+from karat.llm import Settings, run_jobs_sync
+from karat.llm.openai_client import OpenAIClient
+from tests.llm.fault_server import FaultServer, completion
+from tests.llm.judges import SCHEMA, jobs
+
+CANARY = "sk-canary-0123456789"
+PROMPT = Prompt("Be brief.", "Is bread good?", SCHEMA, "support", "1")
+Answer = tuple[int, object]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KARAT_ALLOWED_ENDPOINTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(client: OpenAIClient, prompt: Prompt = PROMPT) -> Reply:
+    return asyncio.run(client.complete(prompt))
+
+
+def refusing(
+    name: str, status: int, body: object
+) -> Callable[[dict[str, Any]], Answer]:
+    """A server that takes all but one part of a request."""
+
+    def answer(request: dict[str, Any]) -> Answer:
+        roles = {message["role"] for message in request["messages"]}
+        if name in request or (name == "system" and "system" in roles):
+            return status, body
+        return 200, completion("fine")
+
+    return answer
+
+
+def forbidden(name: str) -> dict[str, Any]:
+    return {
+        "type": "extra_forbidden",
+        "loc": ["body", name],
+        "input": 0,
+        "msg": "Extra inputs are not permitted",
+    }
+
+
+PICKY = {
+    "Mistral": (
+        "seed",
+        422,
+        {
+            "object": "error",
+            "message": {"detail": [forbidden("seed")]},
+            "type": "invalid_request_error",
+            "code": None,
+        },
+    ),
+    "FastAPI": ("seed", 422, {"detail": [forbidden("seed")]}),
+    "Gemini": (
+        "seed",
+        400,
+        [
+            {
+                "error": {
+                    "code": 400,
+                    "status": "INVALID_ARGUMENT",
+                    "message": 'Invalid JSON payload received. Unknown name "seed"',
+                }
+            }
+        ],
+    ),
+    "Groq": (
+        "response_format",
+        400,
+        {
+            "error": {
+                "message": "This model does not support response format `json_schema`",
+                "type": "invalid_request_error",
+            }
+        },
+    ),
+    "OpenAI": (
+        "max_tokens",
+        400,
+        {
+            "error": {
+                "message": "Unsupported parameter: 'max_tokens' is not supported "
+                "with this model. Use 'max_completion_tokens' instead.",
+                "param": "max_tokens",
+                "code": "unsupported_parameter",
+            }
+        },
+    ),
+    "a bare 400": ("response_format", 400, ""),
+    "an empty error": ("response_format", 422, {"error": {"message": "Bad Request"}}),
+    "vLLM with Gemma": (
+        "system",
+        400,
+        {
+            "object": "error",
+            "message": "System role not supported",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+    ),
+    "a chat template": (
+        "system",
+        500,
+        {
+            "error": {
+                "message": "jinja2 error: Conversation roles must alternate "
+                "user/assistant; system messages are not supported"
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("server_name", PICKY)
+def test_a_part_that_a_server_does_not_take_is_found_out_once(server_name: str) -> None:
+    name, status, body = PICKY[server_name]
+    with FaultServer(answer=refusing(name, status, body)) as server:
+        client = OpenAIClient("m", server.url)
+        assert [ask(client).text for _ in range(3)] == ["fine"] * 3
+        assert len(server.requests) == 4
+        last = server.requests[-1]
+    assert client.dropped == ("system role" if name == "system" else name,)
+    if name == "system":
+        (message,) = last["messages"]
+        assert message == {"role": "user", "content": "Be brief.\n\nIs bread good?"}
+
+
+def test_dropped_parts_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    with FaultServer(
+        answer=refusing("seed", 422, {"detail": [forbidden("seed")]})
+    ) as s:
+        ask(OpenAIClient("m", s.url))
+        assert f"{s.url} does not take seed; it is left out" in caplog.text
+
+
+def test_a_bare_refusal_of_one_prompt_costs_no_schema() -> None:
+    def moody(request: dict[str, Any]) -> Answer:
+        return (
+            (400, "")
+            if "bread" in request["messages"][-1]["content"]
+            else (200, completion("fine"))
+        )
+
+    with FaultServer(answer=moody) as server:
+        client = OpenAIClient("m", server.url)
+        tea = Prompt("Be brief.", "Is tea good?", SCHEMA)
+        assert ask(client, tea).text == "fine"
+        with pytest.raises(Refused, match="refused the prompt"):
+            ask(client)
+        # The server has taken a schema before.
+        assert len(server.requests) == 2
+    assert client.dropped == ()
+
+
+def events(*pieces: str, end: str = "stop") -> str:
+    chunks: list[dict[str, Any]] = [
+        {"id": "c1", "model": "m-1", "choices": [{"delta": {"content": piece}}]}
+        for piece in pieces
+    ]
+    chunks.append({"choices": [{"delta": {}, "finish_reason": end}]})
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    chunks.append({"choices": [], "usage": usage})
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([": keep-alive\n\n", *lines, "data: [DONE]\n\n"])
+
+
+def test_a_server_that_only_streams_is_read() -> None:
+    def streaming(request: dict[str, Any]) -> Answer:
+        if not request.get("stream"):
+            message = "This model only support stream mode, please enable the stream"
+            return 400, {"error": {"message": f"{message} parameter."}}
+        assert request["stream_options"] == {"include_usage": True}
+        return 200, events("ye", "s")
+
+    with FaultServer(answer=streaming) as server:
+        client = OpenAIClient("m", server.url)
+        for _ in range(2):
+            reply = ask(client)
+            found = (reply.text, reply.usage, reply.id, reply.model, reply.cut)
+            assert found == ("yes", Usage(7, 3), "c1", "m-1", False)
+        assert len(server.requests) == 3
+
+
+def test_a_stream_that_nobody_asked_for_is_read_and_may_be_cut() -> None:
+    with FaultServer(answer=lambda _: (200, events("ye", end="length"))) as server:
+        reply = ask(OpenAIClient("m", server.url))
+    assert (reply.text, reply.cut) == ("ye", True)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_an_answer_among_the_thoughts_is_found(field: str) -> None:
+    message = {"content": None, field: '{"grade": 1}'}
+    body = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    with FaultServer(answer=lambda _: (200, body)) as server:
+        assert ask(OpenAIClient("m", server.url)).text == '{"grade": 1}'
+    body["choices"][0]["finish_reason"] = "length"
+    with (
+        FaultServer(answer=lambda _: (200, body)) as server,
+        pytest.raises(Refused, match="before it said anything"),
+    ):
+        ask(OpenAIClient("m", server.url))
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_moderation_of_one_prompt_fails_that_row_only(
+    status: int, tmp_path: Path
+) -> None:
+    def moderated(request: dict[str, Any]) -> Answer:
+        user = request["messages"][-1]["content"]
+        if user.startswith("grade 3 "):
+            return status, {"error": {"message": "Your input was flagged: violence"}}
+        numbers = [int(word) for word in user.split() if word.isdigit()]
+        verdicts = [{"id": n, "grade": n % 2} for n in numbers]
+        return 200, completion(json.dumps({"verdicts": verdicts}))
+
+    settings = Settings(journal=tmp_path / "journal.sqlite", concurrency=1)
+    with FaultServer(answer=moderated) as server:
+        results = run_jobs_sync(jobs(6), OpenAIClient("m", server.url), settings)
+    failed = [row for row, result in enumerate(results) if isinstance(result, Failure)]
+    assert failed == [3]
+    failure = results[3]
+    assert isinstance(failure, Failure)
+    assert "Your input was flagged: violence" in failure.reason
+
+
+def test_a_key_that_is_refused_at_once_stops_all_and_shows_the_words() -> None:
+    message = f"Project does not have access to model m (key {CANARY})"
+    with FaultServer(answer=lambda _: (403, {"error": {"message": message}})) as server:
+        client = OpenAIClient("m", server.url, api_key=CANARY)
+        with pytest.raises(Refused, match="does not have access") as caught:
+            ask(client)
+    assert caught.value.always
+    assert CANARY not in str(caught.value)
+
+
+def test_headers_of_ones_own_are_sent_and_not_shown() -> None:
+    with FaultServer(answer=lambda _: (400, {"message": f"odd {CANARY}"})) as server:
+        client = OpenAIClient("m", server.url, headers={"X-Gateway-Key": CANARY})
+        assert CANARY not in repr(client)
+        with pytest.raises(Refused) as caught:
+            ask(client)
+        assert f"x-gateway-key: {CANARY}" in server.headers[0].lower()
+    assert CANARY not in str(caught.value)
+    assert CANARY not in json.dumps(dict(client.parameters))
+
+
+@pytest.mark.parametrize("headers", [{"bad name": "x"}, {"x": "a\nb"}, {"": "x"}])
+def test_headers_that_cannot_be_sent_are_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="header"):
+        OpenAIClient("m", "http://127.0.0.1:1/v1", headers=headers)
+
+
+def test_a_deployment_behind_a_gateway_gets_the_key_as_azure_wants_it() -> None:
+    with FaultServer(answer=lambda _: (200, completion("yes"))) as server:
+        url = server.url.replace("/v1", "/openai/deployments/judge")
+        ask(OpenAIClient("m", url, api_key=CANARY))
+        assert f"api-key: {CANARY}" in server.headers[0].lower()
+
+
+def test_a_prompt_that_the_server_cut_is_a_failure_with_the_cure() -> None:
+    body = completion("yes")
+    body["usage"] = {"prompt_tokens": 2048, "completion_tokens": 3}
+    prompt = Prompt("Be brief.", "Which of these? " + "Rye bread keeps long. " * 2000)
+    with FaultServer(answer=lambda _: (200, body)) as server:
+        with pytest.raises(Refused, match="num_ctx") as caught:
+            ask(OpenAIClient("m", server.url), prompt)
+        short = Prompt("Be brief.", "Rye bread keeps long. " * 300)
+        assert ask(OpenAIClient("m", server.url), short).text == "yes"
+    assert "read 2,048 tokens of a prompt of about" in str(caught.value)
+    assert caught.value.tokens == (2048, 3)
+
+
+def test_a_detail_does_not_quote_what_was_sent_as_input() -> None:
+    detail = [{"loc": ["body", "messages", 1], "msg": "too rude", "input": "secret"}]
+    with (
+        FaultServer(answer=lambda _: (422, {"detail": detail})) as server,
+        pytest.raises(Refused, match="too rude") as caught,
+    ):
+        ask(OpenAIClient("m", server.url))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_busy_server_in_a_list_is_waited_for() -> None:
+    body = [{"error": {"code": 429, "message": "Resource has been exhausted"}}]
+    with (
+        FaultServer(answer=lambda _: (429, body)) as server,
+        pytest.raises(Transient, match="Resource has been exhausted"),
+    ):
+        ask(OpenAIClient("m", server.url))

@@ -1,0 +1,186 @@
+"""Saved evaluations: they follow the published schema and come back exactly."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import karat
+from karat.data.policies import Policies
+from karat.data.queries import Query
+from karat.data.runs import Notice
+from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.results.evaluation import Evaluation, Trace
+from karat.results.loading import from_dict
+from karat.results.scores import MetricScores
+
+ROOT = Path(__file__).parents[2]
+SCHEMA_1, SCHEMA = (
+    json.loads((ROOT / f"docs/schema/evaluation-{version}.schema.json").read_text())
+    for version in (1, 2)
+)
+METRICS = ["recall@1", "recall@k", "rr", "ndcg@10", "utility", "judged@2", "num_ret"]
+
+ids = st.sampled_from(["a", "b", "c", "d", "é", "7"])
+queries = st.sampled_from(["q1", "q2", "q3", "question four"])
+runs = st.dictionaries(queries, st.dictionaries(ids, st.floats(0, 1)), min_size=1)
+golds = st.dictionaries(
+    queries, st.dictionaries(ids, st.integers(-1, 3), min_size=1), min_size=1
+)
+
+
+def check(saved: object) -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(saved)
+
+
+def example() -> Evaluation:
+    run = {"q1": {"a": 2.0, "b": 2.0}, "q2": {"c": 1.0}}
+    gold = {"q1": {"a": 1, "c": 2}, "q2": {"x": 0}, "q3": {"a": 1}}
+    return karat.evaluate(run, gold=gold, metrics=METRICS, force=True)
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    runs, golds, st.sampled_from(["skip", "zero"]), st.sampled_from(["skip", "zero"])
+)
+def test_every_evaluation_follows_the_schema_and_comes_back(
+    run: dict[str, Any], gold: dict[str, Any], undefined: str, missing: str
+) -> None:
+    policies: Any = {"undefined": undefined, "missing": missing, "force": True}
+    try:
+        result = karat.evaluate(run, gold=gold, metrics=METRICS, **policies)
+    except karat.KaratError:
+        return  # no common query at all
+    text = result.to_json()
+    check(json.loads(text))
+    again = from_dict(json.loads(text))
+    assert again.to_json() == text
+    assert again.warnings == result.warnings
+    assert again.policies == result.policies
+    assert list(again.traces) == list(result.traces)
+    for metric in METRICS:
+        same = again[metric].scores.tobytes() == result[metric].scores.tobytes()
+        assert same or np.array_equal(
+            again[metric].scores, result[metric].scores, equal_nan=True
+        )
+        assert again[metric].interval == result[metric].interval
+        assert again[metric].bounds == result[metric].bounds
+    assert str(again) == str(result)
+
+
+def test_failures_tags_and_cutoffs_come_back() -> None:
+    column = MetricScores(
+        "recall@k",
+        np.array([0.5, np.nan]),
+        ["q1", "q2"],
+        failures={1: "the judge timed out"},
+        cutoffs=(3, 5),
+    )
+    traces = (Trace("f1", {"a": 1, "b": None}, 4, ("vague",)), Trace("f2"))
+    result = Evaluation(
+        run="r",
+        gold="g",
+        queries=["q1", "q2"],
+        columns={"recall@k": column},
+        missing=np.array([False, False]),
+        policies=Policies(threshold=2, profile="trec_eval-9"),
+        matchers={"recall@k": "id"},
+        facts={"q1": Query("q1", tags=("vague",))},
+        notices=(Notice("ties", 2, "documents share a score", ("q1",)),),
+        old_traces=traces,
+    )
+    saved = json.loads(result.to_json())
+    assert saved["schema_version"] == 1
+    jsonschema.Draft202012Validator(SCHEMA_1).validate(saved)
+    again = from_dict(saved)
+    assert again.to_json() == result.to_json()
+    assert again == result
+    assert again["recall@k"].failures == {1: "the judge timed out"}
+    assert again.status("recall@k", 1) == "failed"
+    assert again.facts["q1"].tags == ("vague",)
+    with pytest.raises(UsageError, match="saved by an older karat"):
+        again.score("recall@1")
+
+
+def test_a_saved_file_is_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(example().to_json(), "utf-8")
+    assert karat.load(path).to_json() == example().to_json()
+    assert karat.load(str(path)).means["rr"] == example().means["rr"]
+
+
+def test_one_of_several_runs_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "board.json"
+    one = example().to_dict()
+    path.write_text(json.dumps([{**one, "run": "keyword"}, {**one, "run": "dense"}]))
+    check(json.loads(path.read_text()))
+    assert karat.load(path, run="dense").run == "dense"
+    with pytest.raises(UsageError, match=r"holds 2 runs; name one with run=: keyword"):
+        karat.load(path)
+    with pytest.raises(UnknownNameError, match="did you mean 'dense'"):
+        karat.load(path, run="dence")
+
+
+def without(key: str) -> Callable[[Any], Any]:
+    return lambda saved: {k: v for k, v in saved.items() if k != key}
+
+
+def changed(**values: Any) -> Callable[[Any], Any]:
+    return lambda saved: {**saved, **values}
+
+
+def with_mean(saved: Any) -> Any:
+    saved["metrics"]["rr"]["mean"] = 0.9
+    return saved
+
+
+def with_text_as_score(saved: Any) -> Any:
+    saved["queries"][0]["scores"]["rr"] = "0.5"
+    return saved
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (changed(schema_version=3), "newer karat: its schema_version is 3, .* up to 2"),
+        (changed(schema_version="1"), "not a saved evaluation"),
+        (without("schema_version"), "not a saved evaluation"),
+        (lambda _: [1, 2], "not a saved evaluation"),
+        (lambda _: {"q1": {"a": 1}}, "not a saved evaluation"),
+        (without("queries"), "not a whole evaluation: 'queries' is missing"),
+        (changed(queries=[{}]), "not a whole evaluation"),
+        (changed(policies={"undefined": "maybe"}), "must be one of 'skip'"),
+        (changed(policies={"colour": 1}), "colour"),
+        (changed(metrics=[]), "not a whole evaluation"),
+        (with_mean, "contradicts itself: rr is 0.9"),
+        (with_text_as_score, "a score is '0.5', not a number"),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused(
+    damage: Callable[[Any], Any], sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "result.json"
+    saved = copy.deepcopy(json.loads(example().to_json()))
+    path.write_text(json.dumps(damage(saved)))
+    with pytest.raises(FormatError, match=sentence) as caught:
+        karat.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_or_broken_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no such file"):
+        karat.load(tmp_path / "none.json")
+    path = tmp_path / "broken.json"
+    path.write_text('{"schema_version": 1,')
+    with pytest.raises(FormatError, match=r"broken.json:1: broken JSON"):
+        karat.load(path)

@@ -1,0 +1,108 @@
+"""McNemar's test against statsmodels; Tango's interval against its definition."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+from hypothesis import given, strategies as st
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
+
+from karat.data.arrays import Floats
+from karat.errors import ParameterError
+from karat.stats.binary_pairs import mcnemar, score_interval
+
+COUNTS = st.integers(0, 60)
+
+
+def differences(gained: int, lost: int, same: int) -> Floats:
+    return np.repeat([1.0, -1.0, 0.0], [gained, lost, same])
+
+
+@given(COUNTS, COUNTS, COUNTS)
+def test_mcnemar_equals_statsmodels(gained: int, lost: int, same: int) -> None:
+    found = mcnemar(differences(gained, lost, same))
+    table = [[same, lost], [gained, 0]]
+    expected = (
+        mcnemar_of_statsmodels(table, exact=True).pvalue if gained + lost else 1.0
+    )
+    assert found.p == pytest.approx(float(expected), abs=1e-12)
+    assert found[:2] == (gained, lost)
+    assert found.smallest <= found.p
+    split = scipy.stats.binom.pmf(min(gained, lost), gained + lost, 0.5)
+    mid_p = 1.0 if gained == lost else found.p - split
+    assert found.mid_p == pytest.approx(mid_p, abs=1e-12)
+
+
+def test_mcnemar_of_many_queries_keeps_its_digits() -> None:
+    for gained, lost in ((5_200, 5_000), (500_300, 499_700), (900, 20)):
+        expected = scipy.stats.binomtest(lost, gained + lost).pvalue
+        found = mcnemar(differences(gained, lost, 3))
+        assert found.p == pytest.approx(expected, rel=1e-9)
+
+
+def score(difference: float, gained: int, lost: int, n: int) -> float:
+    """The score statistic, its nuisance parameter found by maximising likelihood."""
+
+    def unlikely(chance: float) -> float:
+        parts = ((gained, chance + difference), (lost, chance))
+        rest = (n - gained - lost, 1 - 2 * chance - difference)
+        return -sum(k * math.log(p) for k, p in (*parts, rest) if k)
+
+    low, high = max(0.0, -difference), (1 - difference) / 2
+    best = scipy.optimize.minimize_scalar(
+        unlikely,
+        bounds=(low + 1e-12, high - 1e-12),
+        method="bounded",
+        options={"xatol": 1e-12},
+    ).x
+    variance = n * (2 * best + difference * (1 - difference))
+    return float((gained - lost - n * difference) / math.sqrt(variance))
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "n"),
+    [(1, 7, 21), (9, 1, 100), (40, 31, 200), (3, 3, 12), (0, 5, 30), (20, 4, 24)],
+)
+def test_the_limits_are_where_the_score_test_begins_to_reject(
+    gained: int, lost: int, n: int
+) -> None:
+    found = score_interval(differences(gained, lost, n - gained - lost))
+    z = 1.959963984540054
+    assert score(found.low, gained, lost, n) == pytest.approx(z, abs=1e-4)
+    assert score(found.high, gained, lost, n) == pytest.approx(-z, abs=1e-4)
+    assert found.low < (gained - lost) / n < found.high
+
+
+def test_an_interval_as_published() -> None:
+    # Fagerland, Lydersen and Laake (2014): 1 and 7 of 21 pairs differ.
+    found = score_interval(differences(1, 7, 13))
+    assert found[:2] == pytest.approx((-0.517, -0.026), abs=0.0005)
+
+
+@given(COUNTS, COUNTS, COUNTS, st.floats(0.5, 0.99))
+def test_the_other_way_round_is_the_mirror_image(
+    gained: int, lost: int, same: int, level: float
+) -> None:
+    if not gained + lost + same:
+        return
+    found = score_interval(differences(gained, lost, same), level)
+    mirrored = score_interval(differences(lost, gained, same), level)
+    assert (found.low, found.high) == pytest.approx((-mirrored.high, -mirrored.low))
+    assert -1.0 <= found.low < found.high <= 1.0
+
+
+def test_all_ties_and_all_wins_still_leave_room() -> None:
+    z2 = 1.959963984540054**2
+    assert score_interval(np.zeros(30)).high == pytest.approx(z2 / (30 + z2))
+    won = score_interval(np.ones(30))
+    assert won.high == 1.0
+    assert won.low < 0.9
+
+
+@pytest.mark.parametrize("odd", [0.5, -2.0, math.nan])
+def test_only_differences_of_zeros_and_ones(odd: float) -> None:
+    for test in (mcnemar, score_interval):
+        with pytest.raises(ParameterError, match="-1, 0 or 1"):
+            test(np.array([0.0, odd, 1.0]))

@@ -1,0 +1,95 @@
+"""Drawing queries anew: means, the studentised interval, and the same bytes."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from karat.errors import ParameterError
+from karat.stats.bootstrap import bootstrap_means, studentised_interval
+
+
+def test_means_vary_as_those_of_scipy() -> None:
+    scores = np.random.default_rng(0).beta(2, 5, (3, 200))
+    ours = bootstrap_means(scores)
+    assert ours.shape == (3, 10_000)
+    theirs = scipy.stats.bootstrap(
+        (scores,), np.mean, axis=1, method="percentile", rng=np.random.default_rng(1)
+    )
+    assert ours.std(axis=1) == pytest.approx(theirs.standard_error, rel=0.03)
+    low, high = np.quantile(ours, [0.025, 0.975], axis=1)
+    assert low == pytest.approx(theirs.confidence_interval.low, abs=0.002)
+    assert high == pytest.approx(theirs.confidence_interval.high, abs=0.002)
+
+
+def test_every_mean_is_one_of_drawn_queries() -> None:
+    means = bootstrap_means(np.array([0.0, 0.0, 0.5, 1.0]), draws=500)
+    assert set((means * 8).tolist()) <= set(range(9))
+    assert bootstrap_means(np.full(7, 0.1), draws=20) == pytest.approx([0.1] * 20)
+
+
+def test_rows_share_the_draws() -> None:
+    rows = np.random.default_rng(2).random((2, 90))
+    together = bootstrap_means(rows, draws=50)
+    assert together[0].tobytes() == bootstrap_means(rows[0], draws=50).tobytes()
+    difference = bootstrap_means(rows[1] - rows[0], draws=50)
+    assert together[1] - together[0] == pytest.approx(difference, abs=1e-11)
+
+
+def test_sums_are_exact_so_the_order_of_adding_does_not_matter() -> None:
+    rows = np.random.default_rng(3).normal(0, 1, (5, 1000))
+    many = bootstrap_means(rows, draws=300)
+    for row, means in zip(rows, many, strict=True):
+        assert means.tobytes() == bootstrap_means(row, draws=300).tobytes()
+
+
+def test_more_queries_than_a_short_number_counts() -> None:
+    means = bootstrap_means(np.arange(70_000.0), draws=20)
+    assert means.mean() == pytest.approx(35_000, rel=0.01)
+
+
+def test_the_studentised_interval_is_that_of_its_definition() -> None:
+    values = np.random.default_rng(4).beta(0.5, 4, 60)
+    found = studentised_interval(values)
+    dice = np.random.default_rng(5)
+    drawn = values[dice.integers(0, 60, (200_000, 60))]
+    t = (drawn.mean(axis=1) - values.mean()) / (drawn.std(axis=1, ddof=1) / 60**0.5)
+    error = values.std(ddof=1) / 60**0.5
+    above, below = np.quantile(t, [0.975, 0.025])
+    assert found is not None
+    assert found.low == pytest.approx(values.mean() - above * error, abs=0.003)
+    assert found.high == pytest.approx(values.mean() - below * error, abs=0.003)
+    assert found.method == "bootstrap"
+
+
+def test_even_values_get_nearly_the_t_interval() -> None:
+    values = np.random.default_rng(6).normal(0.1, 0.2, 400)
+    found = studentised_interval(values)
+    expected = scipy.stats.t.interval(0.95, 399, values.mean(), scipy.stats.sem(values))
+    assert found is not None
+    assert found[:2] == pytest.approx(expected, abs=0.002)
+
+
+def test_clusters_are_drawn_whole() -> None:
+    values = np.random.default_rng(7).normal(0.1, 0.2, 60)
+    alone = studentised_interval(values)
+    copies = studentised_interval(
+        np.repeat(values, 4), clusters=np.repeat(range(60), 4)
+    )
+    assert alone is not None
+    assert copies is not None
+    assert copies[:2] == pytest.approx(alone[:2], abs=1e-9)
+    assert copies.method == "clustered bootstrap"
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.1] * 9, [0.0] * 99 + [1.0]])
+def test_values_that_hardly_vary_have_no_studentised_interval(
+    values: list[float],
+) -> None:
+    assert studentised_interval(np.array(values)) is None
+
+
+def test_what_cannot_be_drawn_from_is_an_error() -> None:
+    with pytest.raises(ParameterError, match="queries must be 1 or more"):
+        bootstrap_means(np.array([]))
+    with pytest.raises(ParameterError, match="scores must be finite"):
+        bootstrap_means(np.array([0.1, np.nan]))

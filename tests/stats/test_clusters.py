@@ -1,0 +1,53 @@
+"""What counts as one observation: totals of clusters and their spread."""
+
+import math
+
+import numpy as np
+import pytest
+from statsmodels.api import OLS
+
+from karat.errors import ParameterError
+from karat.stats.clusters import cluster_totals, sample_of
+
+
+def test_totals_are_those_of_each_cluster_in_every_row() -> None:
+    rows = np.arange(12.0).reshape(2, 6)
+    clusters = np.array([5, 5, -1, 7, -1, 5])
+    expected = [[2 + 4, 0 + 1 + 5, 3], [8 + 10, 6 + 7 + 11, 9]]
+    assert cluster_totals(rows, clusters).tolist() == expected
+    assert cluster_totals(rows[0], clusters).tolist() == expected[0]
+    assert cluster_totals(rows, None) is rows
+
+
+def test_the_standard_error_is_that_of_statsmodels() -> None:
+    dice = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(25), 8)
+    values = dice.normal(0, 1, 25)[clusters] + dice.normal(0, 1, 200)
+    fit = OLS(values, np.ones(200)).fit(
+        cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
+    )
+    sample = sample_of(values, clusters)
+    assert sample.standard_error == pytest.approx(float(fit.bse[0]), abs=1e-12)
+    alone = sample_of(values)
+    assert alone.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(200))
+    for found in (alone, sample):
+        assert found.sd == pytest.approx(values.std(ddof=1))
+
+
+def test_the_design_effect_is_the_size_of_clusters_of_copies() -> None:
+    values = np.random.default_rng(1).normal(0, 1, 400)
+    assert sample_of(values).design_effect == 1.0
+    assert sample_of(np.ones(6), np.array([0, 0, 1, 1, 2, 2])).design_effect == 1.0
+    copies = sample_of(np.repeat(values, 5), np.repeat(np.arange(400), 5))
+    assert copies.design_effect == pytest.approx(5.0, rel=0.01)
+    shuffled = sample_of(np.random.default_rng(2).permutation(copies.totals))
+    assert shuffled.design_effect == 1.0
+
+
+def test_one_score_has_no_standard_deviation() -> None:
+    assert math.isnan(sample_of(np.array([0.5])).sd)
+
+
+def test_every_query_needs_a_cluster() -> None:
+    with pytest.raises(ParameterError, match="one number for each of 3 queries"):
+        cluster_totals(np.zeros(3), np.array([1, 2]))

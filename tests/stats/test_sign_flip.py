@@ -1,0 +1,145 @@
+"""Paired randomisation against SciPy, and what makes it trustworthy."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, strategies as st
+
+from karat.data.arrays import Floats
+from karat.errors import ParameterError
+from karat.stats.sign_flip import (
+    DRAWS,
+    sign_flip,
+    sign_flip_pairs,
+    signed_sums,
+    smallest_p,
+)
+
+TENTHS = st.lists(st.integers(-10, 10).map(lambda i: i / 10), min_size=1, max_size=10)
+
+
+def by_scipy(differences: Floats) -> float:
+    found = scipy.stats.permutation_test(
+        (differences, np.zeros(len(differences))),
+        lambda one, other, axis: np.mean(one - other, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+    )
+    return float(found.pvalue)
+
+
+@pytest.mark.parametrize("n", [2, 5, 8, 12, 16])
+def test_few_queries_get_the_exact_p_of_scipy(n: int) -> None:
+    dice = np.random.default_rng(n)
+    for scale in (0.0, 0.1, 1.0):
+        differences = dice.normal(scale, 0.3, n)
+        found = sign_flip(differences)
+        assert found.p == pytest.approx(by_scipy(differences), abs=1e-12)
+        assert (found.exact, found.draws) == (True, 2**n)
+
+
+@given(TENTHS)
+def test_sums_that_differ_by_rounding_alone_are_the_same(tenths: list[float]) -> None:
+    whole = [round(10 * value) for value in tenths]
+    signs = itertools.product((-1, 1), repeat=len(whole))
+    sums = [abs(sum(s * w for s, w in zip(row, whole, strict=True))) for row in signs]
+    expected = sum(value >= abs(sum(whole)) for value in sums) / len(sums)
+    assert sign_flip(np.array(tenths)).p == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_queries_get_nearly_the_p_of_the_t_test() -> None:
+    differences = np.random.default_rng(3).normal(0.03, 0.2, 200)
+    found = sign_flip(differences, draws=99_999)
+    expected = scipy.stats.ttest_1samp(differences, 0).pvalue
+    assert found.p == pytest.approx(expected, abs=0.003)
+    assert (found.exact, found.draws) == (False, 99_999)
+
+
+def test_random_signs_are_fair_and_independent() -> None:
+    sums = np.concatenate([*signed_sums(np.eye(20), draws=20_000)])
+    assert set(np.unique(sums)) == {-1.0, 1.0}
+    assert np.abs(sums.mean(axis=0)).max() < 4 / np.sqrt(20_000)
+    products = np.abs(sums.T @ sums / 20_000 - np.eye(20))
+    assert products.max() < 4.5 / np.sqrt(20_000)
+
+
+@pytest.mark.parametrize("n", [7, 16, 17, 23, 24, 64, 65, 130])
+def test_metrics_share_the_signs_and_each_has_its_own_p(n: int) -> None:
+    rows = np.random.default_rng(n).normal(0.1, 0.3, (4, n))
+    together = sign_flip(rows).p
+    assert together.tolist() == [float(sign_flip(row).p) for row in rows]
+
+
+def test_the_same_bytes_every_time_and_in_whatever_order() -> None:
+    rows = np.random.default_rng(4).normal(0.02, 0.2, (3, 300))
+    first = sign_flip(rows, draws=20_000).p
+    assert first.tobytes() == sign_flip(rows.copy(), draws=20_000).p.tobytes()
+    assert first[::-1].tobytes() == sign_flip(rows[::-1], draws=20_000).p.tobytes()
+    assert first.tobytes() != sign_flip(rows, draws=20_000, seed=1).p.tobytes()
+    # What every other machine has to give, too.
+    assert (sign_flip(rows).p * (DRAWS + 1)).round().tolist() == [4, 7183, 5056]
+
+
+@pytest.mark.parametrize("n", [6, 40])
+def test_pairs_get_the_p_that_each_would_get_alone(n: int) -> None:
+    scores = np.random.default_rng(n).random((5, n)).round(1)
+    found = sign_flip_pairs(scores)
+    for one, other in itertools.product(range(5), repeat=2):
+        expected = sign_flip(scores[one] - scores[other]).p
+        assert found.p[one, other] == pytest.approx(float(expected), abs=1e-12)
+    assert found.p.tolist() == found.p.T.tolist()
+
+
+def test_the_signs_of_a_cluster_are_flipped_together() -> None:
+    dice = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(9), 7)
+    differences = dice.normal(0.1, 0.1, 9)[clusters] + dice.normal(0, 0.05, 63)
+    found = sign_flip(differences, clusters=clusters)
+    totals = np.array([differences[clusters == c].sum() for c in range(9)])
+    assert found == sign_flip(totals)
+    assert found.p > sign_flip(differences).p
+    scores = np.array([differences, np.zeros(63)])
+    pairs = sign_flip_pairs(scores, clusters=clusters)
+    assert pairs.p[0, 1] == pytest.approx(float(found.p), abs=1e-12)
+
+
+def test_a_query_without_a_difference_changes_nothing() -> None:
+    differences = np.random.default_rng(6).normal(0.2, 0.3, 12)
+    padded = np.append(differences, [0.0, 0.0, 0.0])
+    assert sign_flip(padded).p == pytest.approx(float(sign_flip(differences).p))
+
+
+@pytest.mark.parametrize("n", [1, 3, 40])
+def test_no_difference_anywhere_is_no_evidence(n: int) -> None:
+    assert sign_flip(np.zeros(n)).p == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 17, 500])
+def test_a_constant_difference_has_the_smallest_p_there_is(n: int) -> None:
+    found = float(sign_flip(np.full(n, 0.1)).p)
+    assert found >= smallest_p(n)
+    assert found == pytest.approx(smallest_p(n), abs=3 / DRAWS)
+
+
+def test_memory_does_not_grow_with_the_draws() -> None:
+    rows = np.random.default_rng(7).normal(0, 1, (3, 1000))
+    peaks = []
+    for draws in (20_000, 80_000):
+        tracemalloc.start()
+        sign_flip(rows, draws=draws)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0] < 8e6
+
+
+def test_what_cannot_be_tested_is_an_error() -> None:
+    with pytest.raises(ParameterError, match="scores must be finite"):
+        sign_flip(np.array([0.1, np.nan]))
+    with pytest.raises(ParameterError, match="queries must be 1 or more"):
+        sign_flip(np.array([]))
+    with pytest.raises(ParameterError, match="draws must be 1 or more"):
+        sign_flip(np.ones(50), draws=0)
