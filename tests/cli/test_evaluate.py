@@ -307,6 +307,7 @@ def test_a_passed_gate_is_said_and_a_failed_one_exits_with_1(karat: Karat) -> No
     assert done.err.splitlines() == [
         "karat: gate failed: keyword.run: recall@5 is 0.5556, below 0.6",
         "karat: gate failed: keyword.run: rr is 0.7118, below 0.75",
+        "RESULT: fail (2 of 4 gates passed)",
     ]
 
 
@@ -327,8 +328,8 @@ def test_scores_that_could_not_be_computed_exit_with_3() -> None:
     with pytest.raises(SystemExit) as stop:
         conclude([result], [], OPTIONS)
     assert stop.value.code == 3
+    failed = GateResult(Gate("rr", 0.9), "r", "fail", "rr is 0.5")
     with pytest.raises(SystemExit) as stop:
-        failed = GateResult(Gate("rr", 0.9), "r", "fail", "rr is 0.5")
         conclude([result], [failed], OPTIONS)
     assert stop.value.code == 1
 

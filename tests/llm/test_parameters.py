@@ -15,7 +15,7 @@ from karat.llm import Progress, Refused, Settings, run_jobs_sync
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
-from tests.llm.test_client import ask, error
+from tests.llm.test_openai_client import ask, error
 
 SENTENCE = "the reply was cut off at 4,096 tokens; --max-tokens allows more"
 

@@ -43,7 +43,10 @@ _WRONG_ADDRESS = {
 _KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
-_LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
+_LENGTH_WORDS = (
+    *("context length", "context_length", "context size", "context window"),
+    *("prompt is too long", "input token count", "`inputs` tokens + `max_new_tokens`"),
+)
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
 _QUOTA = {
     HTTPStatus.PAYMENT_REQUIRED,
@@ -134,7 +137,7 @@ def _fatal_reason(
     """Why every call would be refused, if that is so."""
     if status in _KEY_REFUSED:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
-    if status == HTTPStatus.NOT_FOUND and "model" in words:
+    if status == HTTPStatus.NOT_FOUND and _any(("model", "deployment"), words):
         return f"{endpoint} does not know model {model!r}; check its name"
     if status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
         return wrong_address(endpoint, _name(status), source)

@@ -150,10 +150,14 @@ class Block:
 
     def copy(self, groups: Bools) -> "Block":
         """Some groups in memory of their own: one for each query, by its number."""
-        some = join_blocks([self.only(np.repeat(groups, self.size))])
-        return replace(some, documents=some.documents.copy())
+        return join_blocks([self.only(np.repeat(groups, self.size))]).own()
 
-    def split(self) -> tuple["Block", "Block"]:
+    def own(self) -> "Block":
+        """The same rows in memory of their own, so that others can be freed."""
+        values = None if self.values is None else self.values.copy()
+        return replace(self, documents=self.documents.copy(), values=values)
+
+    def split(self) -> tuple["Block", list["Block"]]:
         """Labelled rankings that seem whole, and rows that may be parts of one.
 
         A group that neither begins nor ends the block is a whole ranking, unless its
@@ -163,12 +167,13 @@ class Block:
         # Sorted, not by `np.unique`, which loads NumPy's masked arrays.
         queries = np.sort(self.query[labelled])
         if (queries[1:] == queries[:-1]).any():
-            return self.part(0, 0), self.copy(labelled)
-        inner = self.part(1, max(len(self.query) - 1, 1))
+            return self.part(0, 0), [self.copy(labelled)]
+        last = len(self.query) - 1
+        inner = self.part(1, max(last, 1))
         if not labelled[1:-1].all():
             inner = inner.only(np.repeat(inner.query >= 0, inner.size))
-        labelled[1:-1] = False
-        return inner, self.copy(labelled)
+        edges = [at for at in sorted({0, last}) if last >= 0 and labelled[at]]
+        return inner, [self.part(at, at + 1).own() for at in edges]
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:

@@ -159,10 +159,8 @@ def _repeated_rows(block: Block, keys: Keys, policies: Policies) -> Ints:
     rows = find_repeated(keys)
     if not len(rows):
         return rows
-    number: dict[tuple[int, str], int] = {}
-    names = block.documents.view(rows).names()
-    pairs = zip(block.group(rows).tolist(), names, strict=True)
-    document = np.array([number.setdefault(pair, len(number)) for pair in pairs])
+    _, document = block.documents.view(rows).distinct()
+    document += block.group(rows) * len(rows)
     rank, _ = rank_rows(block, rows, policies)
     order = np.lexsort((rank, document))
     again: Bools = document[order[1:]] == document[order[:-1]]

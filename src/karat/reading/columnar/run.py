@@ -40,6 +40,7 @@ __all__ = ["ColumnarRun"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_BLOCK_ROWS = 1 << 16
 _MOST_ROWS = 1 << 18
 _EXAMPLES = 3
 _THREADS = min(os.cpu_count() or 1, 8)
@@ -178,11 +179,6 @@ class ColumnarRun(Run):
                 scores = block.values[order].astype(np.float64).tolist()
             yield name, [*map(Document, ids, contents, scores)]
 
-    def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
-        """None: `locate` has seen and told everything on its way."""
-        del labels, policies
-        return ()
-
     @property
     def _path(self) -> str:
         return self._source.path or self.name
@@ -214,7 +210,7 @@ class ColumnarRun(Run):
             collect = partial(_collect, numbers=index.numbers, wanted=scattered)
             rest += chain.from_iterable(_in_order(collect, self._pieces()))
         if rest:
-            blocks = cut_blocks(rest, _MOST_ROWS)
+            blocks = cut_blocks(rest, _BLOCK_ROWS)
             later = _in_order(lambda some: join(join_blocks(some)), blocks)
             matches = join_matches([matches, *later])
         return matches, scan
@@ -236,8 +232,7 @@ def _scan(
         whole, rest = block.split()
         if len(whole.query):
             scan.matches.append(join(whole))
-        if len(rest.query):
-            scan.rest.append(rest)
+        scan.rest += rest
         scan.extra.update(dict.fromkeys(extra))
         scan.ignored += batch.ignored
     return scan

@@ -57,7 +57,7 @@ class TrecRun(ColumnarRun):
         name: str | None = None,
         *,
         path: str | None = None,
-        block: int = BLOCK,
+        block: int = 2 * BLOCK,
     ) -> None:
         """Say where the run is; nothing is read yet.
 

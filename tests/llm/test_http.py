@@ -23,7 +23,7 @@ from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import status_error, unsupported_parameter
 from tests.llm.fault_server import FaultServer, completion
-from tests.llm.test_client import PROMPT, answering, ask, error
+from tests.llm.test_openai_client import PROMPT, answering, ask, error
 
 PASSAGE = "The oven temperature, a seed of rye, a grammar of max_tokens and billing."
 QUOTED = Prompt("Be brief.", f"Grade this:\n{PASSAGE}\nReply.", PROMPT.schema, "grade")
