@@ -130,7 +130,8 @@ def rankings(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 def covered(gold: str, documents: Sequence[str]) -> list[float]:
     coverage = measure([gold], documents)
-    return (coverage.gold / max(1, coverage.size[0])).cumsum().tolist()
+    total = coverage.gold.cumsum() / max(1, coverage.size[0])
+    return [float(share) for share in total]
 
 
 @laws
