@@ -35,6 +35,8 @@ _SIMILAR = 0.6
 _LONGEST_GAP = 40
 _WIDE = "\u2e80"
 _SHARE_OF_SHORT = 0.8
+# In longer documents only long stretches are looked for a second time.
+_LONG_DOCUMENT = 50_000
 
 
 class Rule(NamedTuple):
@@ -186,7 +188,8 @@ def _runs(
             continue
         part, place = gold[start:end], int(places[0])
         if not document.startswith(part, place):
-            place = document.find(part)
+            seek = len(part) >= rule.long or len(document) < _LONG_DOCUMENT
+            place = document.find(part) if seek else -1
         if place >= 0:
             runs.append(Run(start, end, place))
             continue

@@ -145,19 +145,19 @@ class Index:
         # Each n-gram of a document once, at its first place, and only then all places
         # of a passage that have it: texts that repeat themselves stay cheap.
         pair = (self._document << 32) | self._key
-        order = np.argsort(pair, kind="stable")
+        order = np.argsort(pair)
         new = np.flatnonzero(_differs(pair[order]))
         if not len(new):
             return
-        once, near = order[new], np.logical_or.reduceat(edge[order], new)
-        hit, row = _join(self._key[once], self._gold_key)
-        gold, document = self._gold_place[row], self._document[once[hit]]
+        key, near = self._key[order[new]], np.logical_or.reduceat(edge[order], new)
+        first = np.minimum.reduceat(self._place[order], new)
+        hit, row = _join(key, self._gold_key)
+        gold, document = self._gold_place[row], self._document[order[new[hit]]]
         order = np.argsort(document * len(self._passages.codes) + gold)
         gold, document, hit = gold[order], document[order], hit[order]
-        near, hit = near[hit], once[hit]
+        near, place = near[hit], first[hit] - bounds[document]
         if not len(hit):
             return
-        place = self._place[hit] - bounds[document]
         passage = np.searchsorted(self._passages.bounds, gold, "right") - 1
         # Stretches: the n-grams of consecutive letters of a passage.
         start = np.flatnonzero(_differs(document) | (np.diff(gold, prepend=-2) != 1))
