@@ -4,7 +4,7 @@ from typing import Any
 
 import karat
 from karat.explanation import explain
-from karat.sensitivity import order_flips
+from karat.leaderboards import order_flips
 
 GOLD = (
     "Refunds are issued within fourteen days of the return, by the means of payment "

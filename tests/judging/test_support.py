@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.gold import Item
-from karat.data.judgements import Failure, Prompt, Reply
-from karat.data.verdicts import Verdict
+from karat.data.judgements import Failure, Prompt, Reply, Verdict
 from karat.judging import JudgeSession
 from karat.judging.contexts import pack, pieces
 from karat.judging.support import majority, support

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.data.evidence import Evidence, Range
+from karat.data.coverage import Evidence, Range
 from karat.data.gold import Gold, Item, Span as GoldSpan
 from karat.data.memory_runs import DocumentRun
 from karat.data.runs import Document

@@ -9,14 +9,13 @@ import numpy as np
 
 from karat.data.gold import Gold, Item
 from karat.data.hits import Hits
-from karat.data.judgements import Failure, Usage
+from karat.data.judgements import Failure, Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.tables import counted
-from karat.data.verdicts import Verdict
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
 from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts

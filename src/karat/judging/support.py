@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from karat.data.gold import Item
-from karat.data.judgements import ParallelConversation, Prompt, Reply
-from karat.data.verdicts import Verdict
+from karat.data.judgements import ParallelConversation, Prompt, Reply, Verdict
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.contexts import BUDGET, Context, excerpts, pack

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from karat.data.evidence import Evidence, Range
+from karat.data.coverage import Evidence, Range
 from karat.matching.coverage.measure import Measurer, Passage, compare_texts
 from karat.matching.coverage.passages import QueryTexts, place_of
 

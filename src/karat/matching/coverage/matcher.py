@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
-from karat.data.coverage import Coverage
-from karat.data.evidence import Evidence
+from karat.data.coverage import Coverage, Evidence
 from karat.data.gold import Gold
 from karat.data.matches import Matches
 from karat.data.policies import Policies
