@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from karat.data.verdicts import Verdict
 
 import karat
+from karat.data.judgements import Verdict
 from karat.errors import DataError, FormatError
 from karat.judging import Claims, JudgeSession, read_claim_labels
 from karat.judging.claim_agreement import claim_agreement, save_calibration

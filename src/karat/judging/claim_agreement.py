@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
+from karat.data.judgements import Verdict
 from karat.data.tables import Table, counted, number
-from karat.data.verdicts import Verdict
 from karat.errors import DataError, FormatError
 from karat.judging.agreement import Rate
 from karat.judging.run_order import limits, plain
