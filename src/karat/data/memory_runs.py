@@ -34,16 +34,11 @@ _SOME = 32
 
 
 class _MemoryRun(Run, Generic[R]):
-    """A run held as `{query: ranking}`."""
+    """A run held as `{query: ranking}`, which is `by_query`."""
 
     def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
-        self._rankings = rankings
+        self._rankings = self.by_query = rankings
         self.name = name
-
-    @property
-    def by_query(self) -> Mapping[str, R]:
-        """The rankings as they were given."""
-        return self._rankings
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
