@@ -9,6 +9,7 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.metrics import read_metric
 from karat.reading.doors import load, load_by
+from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.streams import STDIN
 
@@ -92,6 +93,8 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
         with suppress(DataError):
             if path != STDIN and load(path).gold is not None:
                 return f"is {path} the gold? then --gold {path}"
+    if "response" in run.mapping:
+        return f"add --gold; {generated(run.mapping['response'])}"
     unread = next((query.metadata for query in run.queries.values()), {})
     if not unread and any(query.text for query in run.queries.values()):
         return "add --gold, or a reference answer to each sample and --model NAME"
