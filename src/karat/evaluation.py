@@ -43,6 +43,8 @@ def evaluate(  # noqa: PLR0913
     duplicates: str | None = None,
     ties: str | None = None,
     threshold: float | None = None,
+    depth: int | None = None,
+    judged_only: bool | None = None,
     engine: str | Engine = "local",
     force: bool | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -74,6 +76,9 @@ def evaluate(  # noqa: PLR0913
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
         ties: `trec` or `input`; natively `trec`.
         threshold: the smallest grade that counts as relevant; natively any positive.
+        depth: read only so many documents of each ranking; natively all.
+        judged_only: remove documents without any label before ranking, which gives
+            the condensed lists of incomplete judgements.
         engine: where to compute.
         force: score even when no gold id occurs anywhere in the run.
         mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
@@ -108,6 +113,8 @@ def evaluate(  # noqa: PLR0913
         duplicates=duplicates,
         ties=ties,
         threshold=threshold,
+        depth=depth,
+        judged_only=judged_only,
         force=force,
         mapping=mapping,
         queries=queries,

@@ -43,6 +43,18 @@ def policy_options(command: F) -> F:
         text = f"What to do about {about}; {CHOICES[name][0]} unless told."
         command = click.option(f"--{name}", type=choice, help=text)(command)
     command = click.option(
+        "--judged-only",
+        is_flag=True,
+        default=None,
+        help="Remove documents without any label from the rankings.",
+    )(command)
+    command = click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read only so many documents of each ranking.",
+    )(command)
+    command = click.option(
         "--threshold", type=float, help="Smallest grade that counts as relevant."
     )(command)
     return click.option(

@@ -225,6 +225,7 @@ def _column(
             math.inf if high is None else high,
         ),
         cutoffs=tuple(summary["cutoffs"]),
+        average=summary.get("average", "mean"),
     )
 
 
