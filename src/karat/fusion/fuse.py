@@ -104,10 +104,10 @@ class Fusion:
     def totals(self, found: Candidates, parts: Sequence[Floats]) -> Floats:
         """The new score of every number that a document has; 0 for the others."""
         size, method = found.size, self.method
-        rows = [
-            (ranking.number, part * self.weights[ranking.run])
-            for ranking, part in zip(found.rankings, parts, strict=True)
-        ]
+        rows = []
+        for ranking, part in zip(found.rankings, parts, strict=True):
+            weight = self.weights[ranking.run]
+            rows.append((ranking.number, part if weight == 1.0 else part * weight))
         if method in ("min", "max"):
             start, take = (
                 (math.inf, np.minimum) if method == "min" else (-math.inf, np.maximum)
