@@ -281,7 +281,10 @@ def main() -> None:
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     weights = karat.search_weights(
-        [RANKED, RANKED], lambda run: dict.fromkeys(RANKED, float(len(run.queries())))
+        [RANKED, RANKED],
+        lambda run: dict.fromkeys(RANKED, float(len(run.queries()))),
+        method="rrf",
+        folds=2,
     )
     print(table, comparison, fused, added, weights)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))

@@ -1,25 +1,80 @@
-"""Matchers that ask whether two things are equal: ids, or texts."""
+"""The matcher of ids: of documents, of the sessions of turns, or of sources."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import eq
 from typing import ClassVar
 
-import numpy as np
-
-from karat.data.arrays import Bools
 from karat.data.gold import Gold
 from karat.data.matches import Matches
+from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.data.runs import Labels, Run
-from karat.data.sessions import roll_up, roll_up_labels, session_of, source_of
+from karat.data.runs import Document, Labels, Run
 from karat.errors import DataError, ParameterError
-from karat.matching.labels import STRANGE_IDS, match_labels
+from karat.matching.layout import STRANGE_IDS, match_labels
 from karat.matching.matcher import Matcher
-from karat.matching.normaliser import fold
-from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Exact", "Id", "Normalized"]
+__all__ = ["Id", "roll_up", "roll_up_labels", "session_of", "source_of"]
+
+
+def session_of(turn: str, sep: str = "_") -> str:
+    """The session a turn's id names: all that stands before its last separator.
+
+    Example:
+        >>> session_of("answer_4be1_2"), session_of("D1:3", ":"), session_of("s7")
+        ('answer_4be1', 'D1', 's7')
+    """
+    return turn.rpartition(sep)[0] or turn
+
+
+def source_of(document: Document) -> str:
+    """The source that a document itself says it comes from."""
+    if document.source is None:
+        raise DataError(
+            f"document {document.id or document.text or ''!r:.60} names no source",
+            hint="level=source needs a field such as source beside each document's id",
+        )
+    return document.source
+
+
+def roll_up(
+    run: Run, session: Callable[[Document], str], policies: Policies
+) -> RankedRun:
+    """The run with every document known by its session.
+
+    A session keeps the rank of its first turn; how its later turns are treated is the
+    policy on duplicates. `collapse` lets k count sessions instead of turns, which is
+    the growing cutoff of LongMemEval.
+
+    Args:
+        run: what was retrieved.
+        session: the session of a document, such as a look-up in a mapping.
+        policies: how ties are ordered.
+
+    Example:
+        >>> sessions = {"t1": "s1", "t2": "s1", "t3": "s2"}
+        >>> run = RankedRun({"q": ["t1", "t2", "t3"]})
+        >>> rolled = roll_up(run, lambda turn: sessions[turn.id], Policies())
+        >>> [d.id for _, documents in rolled.rankings(Policies()) for d in documents]
+        ['s1', 's1', 's2']
+    """
+    rankings = {
+        query: [session(document) for document in documents]
+        for query, documents in run.rankings(policies)
+    }
+    return RankedRun(rankings, run.name)
+
+
+def roll_up_labels(labels: Labels, session: Callable[[str], str]) -> Labels:
+    """The labels of sessions: the best grade among the turns of each."""
+    rolled: dict[str, dict[str, float]] = {}
+    for query, row in labels.items():
+        best = rolled[query] = dict[str, float]()
+        for turn, grade in row.items():
+            name = session(turn)
+            best[name] = max(grade, best.get(name, grade))
+    return rolled
+
 
 _HINTS = {
     "session": "does the gold list sessions already? say id(level=session, "
@@ -94,36 +149,6 @@ class Id(Matcher):
                 )
             labels = roll_up_labels(labels, session)
         return roll_up(run, lambda d: session(d.id or d.text or ""), policies), labels
-
-
-@dataclass(frozen=True)
-class Exact(TextMatcher):
-    """A document satisfies a gold passage when their texts are equal."""
-
-    name: ClassVar[str] = "exact"
-    reads: ClassVar[tuple[str, ...]] = ("passages",)
-
-    def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
-        """Whether both texts of each pair are equal."""
-        return np.fromiter(map(eq, golds, documents), np.bool_, len(golds))
-
-
-@dataclass(frozen=True)
-class Normalized(Exact):
-    """A document satisfies a gold passage when their texts are equal, looks aside.
-
-    White space, case, quotes, dashes, Markdown marks and the like make no difference.
-    """
-
-    name: ClassVar[str] = "normalized"
-
-    def read_document(self, text: str) -> str:
-        """The text in normal form."""
-        return fold(text)
-
-    def read_gold(self, text: str) -> tuple[str, ...]:
-        """The text in normal form."""
-        return (fold(text),)
 
 
 def _in_order(gold: Gold) -> Labels:
