@@ -29,7 +29,7 @@ from karat.results.scores import MetricScores
 
 __all__ = ["from_dict", "load"]
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 Rows = Sequence[Mapping[str, Any]]
 
 
