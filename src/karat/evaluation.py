@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -197,7 +198,8 @@ def _plain(fact: Query) -> Query:
     simple = {
         name: value
         for name, value in fact.metadata.items()
-        if isinstance(value, str | int | float | bool)
+        if isinstance(value, str | int)
+        or (isinstance(value, float) and isfinite(value))
     }
     return replace(fact, metadata=simple)
 
