@@ -20,6 +20,7 @@ from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.doors import load, take_gold, take_run, with_texts
 from karat.reading.meaning.mapping import renamed
+from karat.reading.meaning.strings import settle
 from karat.reading.objects import check_places
 from karat.results.measures import Measure, read_measure
 
@@ -80,6 +81,7 @@ def prepare(  # noqa: PLR0913
     else:
         truth = take_gold(gold, named)
         retrieved = take_run(run, mapping=named, gold=truth)
+        retrieved, truth = settle(retrieved, truth)
         notices = (*retrieved.notices, *truth.notices)
     if retrieved.run is None:
         raise DataError(

@@ -130,7 +130,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "k": "k",
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
-    "document": "doc_id document_id docno corpus_id passage_id pid chunk_id node_id "
+    "document": "docno doc_id document_id corpus_id passage_id pid chunk_id node_id "
     "uid doc document",
     "score": "score similarity relevance_score",
     "rank": "rank position",

@@ -69,6 +69,8 @@ def read_document(value: object, notes: Notes) -> Document:
         return replace(document, score=read_number(value[1], "score"))
     if isinstance(value, str) or hasattr(value, "__index__") or value is None:
         return Document(id=read_id(value, "document id", notes))
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
     value = respell(value)

@@ -1,0 +1,115 @@
+"""Strings without a name: whether a list of them holds ids or texts.
+
+A field called `retrieved` or `gold_docs`, and `{query: [strings]}`, may list ids or
+texts. Their looks decide at first. Where run and gold are known, in one input or in
+two, their company decides, for the whole input at once:
+
+- strings of the gold are ids where the run has nothing but ids, and texts where it has
+  nothing but texts;
+- retrieved strings are ids where the gold lists any ids, else texts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+from karat.data.gold import Gold, Item
+from karat.data.memory_runs import DocumentRun, RankedRun
+from karat.data.policies import Policies
+from karat.data.queries import Dataset, Strings
+from karat.data.runs import Document, Run
+from karat.reading.meaning.values import looks_like_text
+
+__all__ = ["are_prose", "decided", "settle"]
+
+_ENOUGH = 1000
+
+
+def are_prose(rows: Iterable[Iterable[Any]]) -> bool:
+    """Whether strings look like texts, as far as the first thousand tell."""
+    return looks_like_text([*islice(chain.from_iterable(rows), _ENOUGH)])
+
+
+def decided(
+    gold: Gold, strings: Sequence[Strings], *, texts: bool | None = None
+) -> tuple[Gold, dict[str, str]]:
+    """The gold with strings added as ids or texts, and the fields they are from.
+
+    Args:
+        gold: what is known besides.
+        strings: what may be ids or texts.
+        texts: whether they are texts; None: whatever each field looks like.
+    """
+    kinds: dict[str, dict[str, Any]] = {
+        kind: dict(getattr(gold, kind)) for kind in ("documents", "passages", "answers")
+    }
+    found: dict[str, str] = {}
+    for some in strings:
+        as_texts = are_prose(some.by_query.values()) if texts is None else texts
+        kind = some.kind if as_texts else "documents"
+        for query, values in some.by_query.items():
+            if as_texts:
+                items = kinds[kind].get(query, ()) + _items(kind, values)
+                kinds[kind][query] = items
+            else:
+                labels = dict.fromkeys(values, 1.0)
+                kinds[kind][query] = {**kinds[kind].get(query, {}), **labels}
+        if some.theirs:
+            found.setdefault("relevant" if kind == "documents" else kind, some.theirs)
+    documents, passages, answers = kinds.values()
+    gold = replace(gold, documents=documents, passages=passages, answers=answers)
+    return gold, found
+
+
+def _items(kind: str, values: Sequence[str]) -> tuple[Item, ...]:
+    name, group = kind.removesuffix("s"), "answers" if kind == "answers" else None
+    return tuple(
+        Item(f"{name}-{number}", value, group=group)
+        for number, value in enumerate(values, 1)
+    )
+
+
+def settle(run: Dataset, gold: Dataset) -> tuple[Dataset, Dataset]:
+    """Run and gold, with strings in either read as the other one has it.
+
+    Example:
+        >>> texts = Dataset(DocumentRun({"q": [Document(text="Rye is a grain.")]}))
+        >>> words = Strings("passages", "", {"q": ["Rye"]})
+        >>> gold = Dataset(gold=Gold({"q": {"Rye": 1}}), strings=(Gold(), (words,)))
+        >>> settle(texts, gold)[1].gold.kinds()
+        ('passages',)
+    """
+    if gold.strings is not None and run.run is not None and not run.bare:
+        kinds = run.run.kinds()
+        if len(kinds) == 1:
+            rest, strings = gold.strings
+            labels, fields = decided(rest, strings, texts="texts" in kinds)
+            known: Mapping[str, str] = gold.mapping
+            theirs = {some.theirs for some in strings}
+            kept = {ours: name for ours, name in known.items() if name not in theirs}
+            gold = replace(gold, gold=labels, mapping={**kept, **fields})
+    if run.bare and run.run is not None and gold.gold is not None:
+        texts = not any(gold.gold.documents.values())
+        run = replace(run, run=_as_texts(run.run) if texts else _as_ids(run.run))
+    return run, gold
+
+
+def _as_texts(run: Run) -> Run:
+    if "texts" in run.kinds():
+        return run
+    rankings = {
+        query: [Document(text=document.id) for document in ranking]
+        for query, ranking in run.rankings(Policies())
+    }
+    return DocumentRun(rankings, run.name)
+
+
+def _as_ids(run: Run) -> Run:
+    if "ids" in run.kinds():
+        return run
+    rankings = {
+        query: [document.text or "" for document in ranking]
+        for query, ranking in run.rankings(Policies())
+    }
+    return RankedRun(rankings, run.name)
