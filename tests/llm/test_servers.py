@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -449,6 +450,26 @@ def test_moderation_of_one_prompt_fails_that_row_only(
     failure = results[3]
     assert isinstance(failure, Failure)
     assert "Your input was flagged: violence" in failure.reason
+
+
+def test_a_prompt_forbidden_first_of_all_fails_alone_the_next_time(
+    tmp_path: Path,
+) -> None:
+    def strict(request: dict[str, Any]) -> Answer:
+        user = request["messages"][-1]["content"]
+        if user.startswith("grade 0 "):
+            return 403, {"error": {"message": "not this one"}}
+        numbers = [int(word) for word in user.split() if word.isdigit()]
+        verdicts = [{"id": n, "grade": n % 2} for n in numbers]
+        return 200, completion(json.dumps({"verdicts": verdicts}))
+
+    settings = Settings(journal=tmp_path / "journal.sqlite", concurrency=4)
+    with FaultServer(answer=strict, delay=0.0) as server:
+        with suppress(Refused):
+            run_jobs_sync(jobs(4)[::-1], OpenAIClient("m", server.url), settings)
+        results = run_jobs_sync(jobs(4), OpenAIClient("m", server.url), settings)
+    assert [isinstance(result, Failure) for result in results] == [True, *[False] * 3]
+    assert "not this one" in str(results[0])
 
 
 def test_a_key_that_is_refused_at_once_stops_all_and_shows_the_words() -> None:

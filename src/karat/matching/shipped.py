@@ -26,7 +26,7 @@ SHIPPED: dict[str, str] = {
     "chunk": "karat.matching.literal:Chunk",
     "contains": "karat.matching.literal:Contains",
     "fuzzy": "karat.matching.fuzzy:Fuzzy",
-    "span": "karat.matching.span:Span",
+    "span": "karat.matching.coverage.matcher:Span",
 }
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(
