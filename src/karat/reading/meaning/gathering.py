@@ -14,6 +14,7 @@ from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_document, read_scored
 from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
+from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.strings import are_prose, decided, settle
 from karat.reading.meaning.values import (
     is_list,
@@ -29,10 +30,16 @@ from karat.reading.problems import Notes
 
 __all__ = ["Gathered"]
 
-_ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ORDER = (
+    "lists are ranked in the order given; their scores say otherwise "
+    "(--order descending goes by them)"
+)
 _ALONE = "samples have one text where a list is expected: ranks mean little"
 _ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
-_ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
+_ORDER_ONE = (
+    "list is ranked in the order given; its scores say otherwise "
+    "(--order descending goes by them)"
+)
 
 
 class Gathered:
@@ -205,7 +212,7 @@ class Gathered:
         if gold is not None and strings:
             kept = (gold, strings)
             gold, found = decided(gold, strings)
-            self.mapping = {**found, **self.mapping}
+            self.mapping = {**self.mapping, **found, **self.mapping}
         run, bare = self._run(name)
         loaded = Dataset(run, gold, mapping=self.mapping, bare=bare, strings=kept)
         if run is None or gold is None:
@@ -218,6 +225,9 @@ class Gathered:
         if not self._rankings:
             return None, False
         if len(self._scored) == len(self._rankings):
+            note_ascending(
+                {q: scores.values() for q, scores in self._scored.items()}, self._notes
+            )
             return ScoredRun(self._scored, name), False
         rankings = dict(self._rankings)
         for query, scores in self._scored.items():

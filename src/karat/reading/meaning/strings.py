@@ -84,15 +84,25 @@ def settle(run: Dataset, gold: Dataset) -> tuple[Dataset, Dataset]:
         kinds = run.run.kinds()
         if len(kinds) == 1:
             rest, strings = gold.strings
-            labels, fields = decided(rest, strings, texts="texts" in kinds)
-            known: Mapping[str, str] = gold.mapping
-            theirs = {some.theirs for some in strings}
-            kept = {ours: name for ours, name in known.items() if name not in theirs}
-            gold = replace(gold, gold=labels, mapping={**kept, **fields})
+            labels, _ = decided(rest, strings, texts="texts" in kinds)
+            mapping = _renamed(gold.mapping, strings, texts="texts" in kinds)
+            gold = replace(gold, gold=labels, mapping=mapping)
     if run.bare and run.run is not None and gold.gold is not None:
         texts = not any(gold.gold.documents.values())
         run = replace(run, run=_as_texts(run.run) if texts else _as_ids(run.run))
     return run, gold
+
+
+def _renamed(
+    mapping: Mapping[str, str], strings: Sequence[Strings], *, texts: bool
+) -> Mapping[str, str]:
+    """The fields found, with those of strings under the kind they turned out to be."""
+    for some in strings:
+        old, new = ("relevant", some.kind) if texts else (some.kind, "relevant")
+        if mapping.get(old) == some.theirs != mapping.get(new):
+            pairs = mapping.items()
+            mapping = {new if ours == old else ours: theirs for ours, theirs in pairs}
+    return mapping
 
 
 def _as_texts(run: Run) -> Run:
