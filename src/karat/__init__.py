@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from karat.version import __version__
 
 if TYPE_CHECKING:
+    from karat.comparison.compare import compare
+    from karat.comparison.comparison import Comparison
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from karat.results.loading import load
 
 __all__ = [
+    "Comparison",
     "Corpus",
     "Dataset",
     "Evaluation",
@@ -35,6 +38,7 @@ __all__ = [
     "Run",
     "__version__",
     "aevaluate",
+    "compare",
     "complementarity",
     "evaluate",
     "explain",
@@ -49,6 +53,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Comparison": "karat.comparison.comparison",
     "Corpus": "karat.data.queries",
     "Dataset": "karat.data.queries",
     "Evaluation": "karat.results.evaluation",
@@ -57,6 +62,7 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
+    "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",

@@ -5,16 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from karat.data.evidence import Evidence
+from karat.data.coverage import Evidence
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
-from karat.data.judgements import Usage
+from karat.data.judgements import Usage, Verdict
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Run
 from karat.data.tables import DASH, Table, counted, number
-from karat.data.verdicts import Verdict
 from karat.errors import UnknownNameError
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
@@ -132,10 +131,15 @@ def _shown(
                 f"{found.share:.0%}",
                 "yes" if found.satisfied else "no",
                 _short(" ".join(words.split())) if texts else "(text)",
+                (", ".join(found.differs) if texts else "(text)")
+                if found.differs
+                else DASH,
             ]
         )
-    columns = ["gold item", "rank", "covered", "enough", "by these words"]
-    return Table(columns, rows, texts=(0, 4))
+    columns = ["gold item", "rank", "covered", "enough", "by these words", "differs"]
+    if not any(found.differs for found in evidence):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table(columns, rows, texts=(0, 4, 5))
 
 
 def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:

@@ -300,7 +300,7 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(
 def test_a_passed_gate_is_said_and_a_failed_one_exits_with_1(karat: Karat) -> None:
     base = ("evaluate", "*.run", "-g", "gold.qrels", "-m", "rr")
     done = karat(*base, "--fail-under", "recall@5=0.5", "--fail-under", "rr=.6")
-    assert (done.code, done.err) == (0, "RESULT: pass (2 of 2 gates passed)\n")
+    assert (done.code, done.err) == (0, "RESULT: pass (4 of 4 gates passed)\n")
     done = karat(*base, "--fail-under", "recall@5=0.6", "--fail-under", "rr=0.75")
     assert done.code == 1
     assert "recall@5" in rows(done.out)["run"]

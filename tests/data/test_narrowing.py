@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from karat.data.narrowing import narrow
 from karat.data.policies import Policies
 from karat.data.runs import Located
+from karat.matching.layout import narrow
 
 
 def located() -> Located:

@@ -49,4 +49,4 @@ def test_a_query_without_claims_is_noticed_once() -> None:
     ]
     judge = Claims(session_of(Model(support({}))))
     found = karat.evaluate(samples, metrics="context_recall", judge=judge)
-    assert [n.kind for n in found.warnings] == ["uncalibrated", "claims"]
+    assert [n.kind for n in found.warnings] == ["claims", "uncalibrated"]

@@ -190,7 +190,7 @@ def test_documents_without_texts_are_a_sentence() -> None:
 
 @pytest.mark.parametrize("metric", ["context_recall@5", "recall[claims]", "rr"])
 def test_without_a_judge_the_sentence_says_how_to_name_one(metric: str) -> None:
-    with pytest.raises(UsageError, match=r"judge=karat\.judging\.Claims.*--model"):
+    with pytest.raises(UsageError, match=r"judge=karat\.extend\.Claims.*--model"):
         karat.evaluate([SAMPLE], metrics=metric)
 
 

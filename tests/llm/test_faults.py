@@ -18,7 +18,7 @@ def settings(folder: Path, **changes: object) -> Settings:
     plain = {
         "journal": folder / "journal.sqlite",
         "concurrency": 32,
-        "timeout": 1.5,
+        "timeout": 4.0,
         "max_attempts": 12,
         "first_wait": 0.01,
         "longest_wait": 0.05,

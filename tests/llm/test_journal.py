@@ -15,7 +15,7 @@ from karat.data.judgements import Prompt, Usage
 from karat.errors import FormatError, UsageError
 from karat.llm import Settings, run_jobs_sync
 from karat.llm.budget import Budget, Prices
-from karat.llm.credentials import ALLOWED, check_endpoint
+from karat.llm.endpoints import ALLOWED, check_endpoint
 from karat.llm.journal import Entry, Journal, PromptKeys
 from tests.llm.judges import Scripted, jobs, right
 

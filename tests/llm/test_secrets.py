@@ -19,13 +19,14 @@ from karat.llm import Refused, Settings, Transient, run_jobs_sync
 from karat.llm.callables import as_client
 from karat.llm.chat_client import ChatClient
 from karat.llm.completions import read_reply
-from karat.llm.credentials import check_endpoint, read_key, request_headers
+from karat.llm.credentials import read_key, request_headers
+from karat.llm.endpoints import check_endpoint
 from karat.llm.http import connection_error
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.redaction import mask, redact
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import jobs
-from tests.llm.test_client import CANARY, answering, ask, error
+from tests.llm.test_openai_client import CANARY, answering, ask, error
 
 SPELLINGS: list[Callable[[str], str]] = [
     str,

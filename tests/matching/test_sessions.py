@@ -10,8 +10,8 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
 from karat.data.runs import Document
-from karat.data.sessions import roll_up, roll_up_labels, session_of
 from karat.errors import DataError, MismatchError, ParameterError
+from karat.matching.ids import roll_up, roll_up_labels, session_of
 from karat.matching.shipped import read_matcher
 from tests.conftest import ROOT
 

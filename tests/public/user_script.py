@@ -98,6 +98,7 @@ from karat.extend import (
 )
 
 RUN = {"q1": ["a", "b"], "q2": {"c": 0.5, "d": 0.9}}
+RANKED = {"q1": ["a", "b"], "q2": ["d", "c"]}
 RUNS = {"one": RUN, "two": RUN}
 GOLD: Labels = {"q1": {"b": 1.0}, "q2": {"c": 1.0, "d": 2.0}}
 
@@ -276,7 +277,16 @@ def main() -> None:
         next(judge("Thank you.")).name,
     )
     table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
-    print(table)
+    comparison: karat.Comparison = karat.compare(RUN, RUN, gold=GOLD)
+    fused: karat.Run = karat.fuse([RANKED, RANKED])
+    added = karat.complementarity(RUNS, gold=GOLD)
+    weights = karat.search_weights(
+        [RANKED, RANKED],
+        lambda run: dict.fromkeys(RANKED, float(len(run.queries()))),
+        method="rrf",
+        folds=2,
+    )
+    print(table, comparison, fused, added, weights)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(decode_text(stream.read(3)), karat.aevaluate, karat.load, karat.Run)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,12 @@ def command(**options: Any) -> None:
         evaluation_of(name, path, options["gold"], scoring)
         for name, path in zip(_names(paths), paths, strict=True)
     ]
+    if len({one.run for one in evaluations}) < len(evaluations):
+        # Two branches save runs of one name: their files tell them apart.
+        evaluations = [
+            replace(one, run=name)
+            for one, name in zip(evaluations, _names(paths), strict=True)
+        ]
     evaluations = _systems(evaluations, options["replicates"])
     if len(evaluations) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")

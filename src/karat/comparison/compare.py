@@ -78,6 +78,12 @@ def compare(
     if force:
         scoring["force"] = True
     evaluations = [evaluation_of(name, given, gold, scoring) for name, given in named]
+    if len({one.run for one in evaluations}) < len(evaluations):
+        # Two branches save runs of one name: their files tell them apart.
+        evaluations = [
+            one if isinstance(given, Evaluation) else replace(one, run=name)
+            for one, (name, given) in zip(evaluations, named, strict=True)
+        ]
     return compare_evaluations(
         evaluations,
         metrics=None if metrics is None else [str(m) for m in split_metrics(metrics)],

@@ -7,7 +7,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 
-__all__ = ["Coverage", "concatenate_coverage"]
+__all__ = ["Coverage", "Evidence", "Range", "concatenate_coverage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Coverage:
         item: index, as in `Hits.gold_grade`, of the gold item that is covered further.
         item_rank: the rank at which it is.
         share: the part of the item that is covered from then on.
-        sound: whether all its numbers and negations are, and none was added.
+        sound: whether no number, sign, negation or name differs in what is covered.
     """
 
     size: Floats
@@ -70,3 +70,35 @@ def concatenate_coverage(
             for field in fields(Coverage)
         }
     )
+
+
+Range = tuple[int, int]
+"""Where a stretch of characters starts and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a retrieved document counts for a gold item.
+
+    Attributes:
+        item: id of the gold item.
+        rank: rank of the document.
+        document: its id, if it has one.
+        gold: ranges of the gold text that the document covers.
+        text: ranges of the document's text that cover them.
+        share: the part of the item that is covered from this rank on.
+        satisfied: whether that is enough, from this rank on.
+        reason: the same in a sentence.
+        differs: numbers, signs, negations and names that are not the same in what is
+            covered: "30 -> 14".
+    """
+
+    item: str
+    rank: int
+    document: str | None
+    gold: tuple[Range, ...]
+    text: tuple[Range, ...]
+    share: float
+    satisfied: bool
+    reason: str
+    differs: tuple[str, ...] = ()

@@ -9,9 +9,8 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.hits import Hits, concatenate_hits
-from karat.data.judgements import Usage
+from karat.data.judgements import Usage, Verdict
 from karat.data.runs import Notice
-from karat.data.verdicts import Verdict
 
 __all__ = ["Matches", "in_order", "merge_matches", "merge_notices"]
 

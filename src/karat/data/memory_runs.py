@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from itertools import chain, compress, count
 from math import isfinite
+from operator import and_
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -28,6 +29,8 @@ Scores = Mapping[str, float]
 
 # Among so few labels, looking along them is quicker than making an index of them.
 _FEW = 8
+# From so many labels of a query on, gathering their hits column by column pays.
+_SOME = 32
 
 
 def as_id(value: object, what: str = "document id", query: object = None) -> str:
@@ -179,13 +182,25 @@ class ScoredRun(_MemoryRun[Scores]):
             item = 0
             for ranking, wanted in zip(rankings, labels.values(), strict=True):
                 before = len(items)
-                for document, label in wanted.items():
-                    if (judged or label > 0) and document in ranking:
-                        documents.append(document)
-                        scores.append(ranking[document])
-                        grades.append(label)
-                        items.append(item)
-                    item += 1
+                if len(wanted) < _SOME:
+                    for document, label in wanted.items():
+                        if (judged or label > 0) and document in ranking:
+                            documents.append(document)
+                            scores.append(ranking[document])
+                            grades.append(label)
+                            items.append(item)
+                        item += 1
+                else:
+                    known = [*map(ranking.__contains__, wanted)]
+                    if not judged:
+                        relevant = [label > 0 for label in wanted.values()]
+                        known = [*map(and_, known, relevant)]
+                    hits = [*compress(wanted, known)]
+                    documents += hits
+                    scores += map(ranking.__getitem__, hits)
+                    grades += compress(wanted.values(), known)
+                    items += compress(range(item, item + len(known)), known)
+                    item += len(known)
                 found.append(len(items) - before)
             place, tied = count_before(rankings, found, documents, scores, policies)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
@@ -220,6 +235,15 @@ class ScoredRun(_MemoryRun[Scores]):
                 )
             for document, score in ranking.items():
                 _check_score(query, document, score)
+        # Where equal scores are ordered by id, all ids must be text.
+        for query, ranking in self._rankings.items():
+            for document in ranking:
+                if not isinstance(document, str):
+                    raise DataError(
+                        f"document id {document!r:.60} must be text like the others, "
+                        f"got {type(document).__name__}",
+                        query=query,
+                    )
 
 
 def _check_score(query: str, document: object, score: Any) -> None:

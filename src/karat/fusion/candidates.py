@@ -16,7 +16,8 @@ from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.errors import DataError, UsageError
-from karat.reading.doors import gc_paused, take_run
+from karat.reading.decoding import gc_paused
+from karat.reading.doors import take_run
 
 __all__ = ["Candidates", "Ranking", "candidates", "named_runs"]
 

@@ -16,7 +16,8 @@ from karat.llm.completions import (
     text_or_none,
     unusable_reply,
 )
-from karat.llm.credentials import check_secrets, read_address, replace_surrogates
+from karat.llm.credentials import check_secrets, replace_surrogates
+from karat.llm.endpoints import read_address
 from karat.llm.redaction import redact
 from karat.llm.server_errors import retry_after, status_error
 

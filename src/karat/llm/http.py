@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
-from karat.llm.credentials import may_use_proxy
+from karat.llm.endpoints import may_use_proxy
 
 __all__ = ["Connection", "Response", "connection_error", "load_httpx"]
 

@@ -21,12 +21,11 @@ from karat.llm.completions import (
 from karat.llm.credentials import (
     check_headers,
     check_parameters,
-    read_address,
     read_key,
     replace_surrogates,
     request_headers,
-    with_query,
 )
+from karat.llm.endpoints import read_address, with_query
 from karat.llm.http import Connection, connection_error, load_httpx
 from karat.llm.redaction import redact
 from karat.llm.server_errors import (

@@ -27,7 +27,7 @@ from karat.data.tables import counted
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 from karat.llm.attempts import Stopped
 from karat.llm.cached_calls import CachedCalls
-from karat.llm.credentials import check_endpoint
+from karat.llm.endpoints import check_endpoint
 from karat.llm.journal import Journal, JournalWriter, ProcessLock, PromptKeys
 from karat.llm.progress import Progress
 from karat.llm.protocol import Client

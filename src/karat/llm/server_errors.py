@@ -41,9 +41,13 @@ _WRONG_ADDRESS = {
     HTTPStatus.NOT_IMPLEMENTED,
 }
 _KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_MAY_BE_THE_PROMPT = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 _MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
-_LENGTH_WORDS = ("context length", "context_length", "context size", "context window")
+_LENGTH_WORDS = (
+    *("context length", "context_length", "context size", "context window"),
+    *("prompt is too long", "input token count", "`inputs` tokens + `max_new_tokens`"),
+)
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
 _QUOTA = {
     HTTPStatus.PAYMENT_REQUIRED,
@@ -102,7 +106,7 @@ def status_error(
     else:
         words = _without_quotes(message, sent)
         moderated = answered or _any(_MODERATION_WORDS, words)
-        about_prompt = moderated and status in (403, 404)
+        about_prompt = moderated and status in _MAY_BE_THE_PROMPT
         fatal = (
             None
             if about_prompt
@@ -111,7 +115,12 @@ def status_error(
     if fatal is not None:
         # A server's message about a wrong key may quote it in part.
         shown = None if status == HTTPStatus.UNAUTHORIZED else detail
-        return Refused(fatal, detail=shown, always=True)
+        return Refused(
+            fatal,
+            detail=shown,
+            always=True,
+            unless_answered=status in _MAY_BE_THE_PROMPT,
+        )
     if status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Transient(
             f"{endpoint} answered {_name(status)}",
@@ -134,7 +143,7 @@ def _fatal_reason(
     """Why every call would be refused, if that is so."""
     if status in _KEY_REFUSED:
         return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
-    if status == HTTPStatus.NOT_FOUND and "model" in words:
+    if status == HTTPStatus.NOT_FOUND and _any(("model", "deployment"), words):
         return f"{endpoint} does not know model {model!r}; check its name"
     if status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
         return wrong_address(endpoint, _name(status), source)

@@ -1,18 +1,70 @@
 """From located rows to hits, for every matcher; and the refusals on the way."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints
+from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.gold import Gold
 from karat.data.hits import Hits
 from karat.data.matches import Matches
-from karat.data.narrowing import narrow
 from karat.data.policies import Policies
-from karat.data.runs import Located, Run
+from karat.data.runs import Labels, Located, Run
 from karat.errors import MismatchError
 
-__all__ = ["examples", "lay_out"]
+__all__ = [
+    "STRANGE_IDS",
+    "Groups",
+    "Items",
+    "examples",
+    "items_of",
+    "lay_out",
+    "match_labels",
+    "narrow",
+]
+
+
+def narrow(located: Located, policies: Policies) -> Located:
+    """What is left when only the top `depth` or only judged documents are read.
+
+    The depth is applied first. Then, with `judged_only`, documents without a judgement
+    leave the ranking and the others move up; as in trec_eval, a negative grade marks a
+    document that was pooled but not judged. That needs rows of all labelled documents,
+    so the run must have been asked for them (`judged=True`).
+    """
+    if policies.depth is not None:
+        # No ranking is longer than what counts its documents can count.
+        depth = min(policies.depth, np.iinfo(np.int64).max)
+        located = _keep(
+            located,
+            located.rank <= depth,
+            located.rank,
+            np.minimum(located.retrieved, depth),
+        )
+    if policies.judged_only:
+        rows = located.grade >= 0
+        size = len(located.retrieved)
+        query, rank = located.query[rows], located.rank.copy()
+        # Several rows may lie at one rank: one document with several gold texts.
+        new = np.ones(len(query), np.bool_)
+        new[1:] = (np.diff(query) != 0) | (np.diff(rank[rows]) != 0)
+        left = count_by(query[new], size)
+        rank[rows] = place_by(query[new], size)[new.cumsum() - 1]
+        located = _keep(located, rows, rank, np.minimum(located.retrieved, left))
+    return located
+
+
+def _keep(located: Located, rows: Bools, rank: Ints, retrieved: Ints) -> Located:
+    return replace(
+        located,
+        query=located.query[rows],
+        rank=rank[rows],
+        grade=located.grade[rows],
+        item=None if located.item is None else located.item[rows],
+        retrieved=retrieved,
+    )
 
 
 def lay_out(
@@ -65,3 +117,122 @@ def lay_out(
 def examples(ids: Iterable[str]) -> str:
     """Three of the ids, quoted, for a message."""
     return ", ".join(repr(name[:60]) for name in sorted(ids)[:3]) or "none"
+
+
+Groups = Mapping[str, Mapping[str, str]]
+"""Alternatives: query id -> document id -> name of the group it belongs to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The items of gold documents, and which of them each label belongs to.
+
+    Attributes:
+        names: the items of each query, a group by its name, a document by its id.
+        count: how many there are for each query.
+        grade: what they are worth, query after query.
+        of_label: index of the item of each label, over all labels in order.
+    """
+
+    names: list[list[str]]
+    count: Ints
+    grade: Floats
+    of_label: Ints
+
+    def locate(self, run: Run, labels: Labels, policies: Policies) -> Located:
+        """Find the labelled documents; each row says which item it satisfies."""
+        located = run.locate(labels, judged=True, policies=policies)
+        item = self.of_label[located.item]
+        return replace(located, grade=self.grade[item], item=item, distinct=False)
+
+
+def items_of(labels: Labels, groups: Groups) -> Items:
+    """The items: a group is worth its best document, and others are their own item.
+
+    A document judged non-relevant is no alternative to anything.
+
+    Example:
+        >>> labels = {"q": {"a": 1.0, "b": 2.0, "c": 1.0, "d": 0.0}}
+        >>> items = items_of(labels, {"q": {"a": "g", "b": "g", "d": "g"}})
+        >>> items.names, items.grade.tolist(), items.of_label.tolist()
+        ([['g', 'c', 'd']], [2.0, 1.0, 0.0], [0, 0, 1, 2])
+    """
+    names: list[list[str]] = []
+    grades: list[float] = []
+    of_label: list[int] = []
+    for query, row in labels.items():
+        told = groups.get(query, {})
+        # A group may be called like a document.
+        places: dict[tuple[str, bool], int] = {}
+        for document, grade in row.items():
+            grouped = grade > 0 and document in told
+            key = (told[document] if grouped else document, grouped)
+            place = places.setdefault(key, len(grades))
+            if place == len(grades):
+                grades.append(grade)
+            grades[place] = max(grades[place], grade)
+            of_label.append(place)
+        names.append([name for name, _ in places])
+    count = np.fromiter(map(len, names), np.int64, len(names))
+    return Items(
+        names, count, np.array(grades, np.float64), np.array(of_label, np.int64)
+    )
+
+
+STRANGE_IDS = (
+    "ids of another scheme, or re-chunked documents? match texts (match='chunk')"
+)
+
+
+def match_labels(
+    run: Run,
+    labels: Labels,
+    *,
+    judged: bool,
+    policies: Policies,
+    grades: tuple[Ints, Floats] | None = None,
+    hint: str = STRANGE_IDS,
+    groups: Groups | None = None,
+) -> Matches:
+    """Look up labels in a run and lay the rows out as hits.
+
+    Args:
+        run: what was retrieved.
+        labels: what to look up.
+        judged: also lay out rows of judged non-relevant documents.
+        policies: how ties, duplicates and the like are treated.
+        grades: the number of labels of each query and all grades, where known.
+        hint: what to do when none of the labels occurs in the run.
+        groups: which labels are alternatives, if any are.
+    """
+    count, grade = Gold(labels).grades if grades is None else grades
+    # Where every label is positive there is nothing to leave out.
+    positive = bool(grade.min(initial=1) > 0)
+    judged = bool(judged or policies.judged_only or groups or positive)
+    if groups:
+        items = items_of(labels, groups)
+        count, grade = items.count, items.grade
+        names = [name for row in items.names for name in row]
+        located = items.locate(run, labels, policies)
+    else:
+        names = [*chain.from_iterable(labels.values())]
+        located = run.locate(labels, judged=judged, policies=policies)
+    matches = lay_out(
+        run, labels, located, names, (count, grade), judged=judged, policies=policies
+    )
+    if not len(matches.hits.query) and not policies.force:
+        _refuse_no_common_id(run, labels, hint)
+    return replace(matches, notices=(), run_notices=matches.notices)
+
+
+def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
+    wanted = {document for ids in labels.values() for document in ids}
+    sample = run.sample_ids()
+    if not wanted or not sample or run.holds_any(wanted):
+        return
+    raise MismatchError(
+        "no gold id occurs anywhere in the run: "
+        f"the run has {examples(sample)}, the gold {examples(wanted)}",
+        path=run.name,
+        hint=f"{hint}, or use force=True (--force) to score it all the same",
+    )

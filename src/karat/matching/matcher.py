@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from karat.data.evidence import Evidence
+from karat.data.coverage import Evidence
 from karat.data.gold import Gold
 from karat.data.matches import Matches
 from karat.data.parameters import plain_numbers, require_choices

@@ -8,11 +8,7 @@ from karat.data.parameters import build
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, parse
 from karat.errors import DataError, ParameterError, SpellingError, UsageError
-from karat.matching.equality import Exact, Id, Normalized
-from karat.matching.fuzzy import Fuzzy
-from karat.matching.literal import Chunk, Contains
 from karat.matching.matcher import Matcher
-from karat.matching.span import Span
 
 __all__ = [
     "AUTO",
@@ -23,18 +19,18 @@ __all__ = [
     "read_matcher",
 ]
 
-SHIPPED: tuple[type[Matcher], ...] = (
-    Id,
-    Exact,
-    Normalized,
-    Chunk,
-    Contains,
-    Fuzzy,
-    Span,
-)
+SHIPPED: dict[str, str] = {
+    "id": "karat.matching.ids:Id",
+    "exact": "karat.matching.equality:Exact",
+    "normalized": "karat.matching.equality:Normalized",
+    "chunk": "karat.matching.literal:Chunk",
+    "contains": "karat.matching.literal:Contains",
+    "fuzzy": "karat.matching.fuzzy:Fuzzy",
+    "span": "karat.matching.coverage.matcher:Span",
+}
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(
-    "matcher", {matcher.name: matcher for matcher in SHIPPED}, group="karat.matchers"
+    "matcher", SHIPPED, group="karat.matchers"
 )
 
 AUTO = "auto"
@@ -78,16 +74,16 @@ def choose(gold: Gold, run: Run) -> Matcher:
     """
     kinds = gold.kinds()
     if kinds == ("documents",):
-        return Id()
+        return MATCHERS["id"]()
     if "documents" in kinds and run.holds_any({*chain(*gold.documents.values())}):
-        return Id()
+        return MATCHERS["id"]()
     for kind, names in _BY_KIND.items():
         if kind == "answers" and "documents" in kinds:
             break
         if kind in kinds and (name := next(filter(MATCHERS.__contains__, names), None)):
             return MATCHERS[name]()
     if "documents" in kinds:
-        return Id()
+        return MATCHERS["id"]()
     raise DataError(
         "the gold holds no labels: no relevant ids, passages or answers", path=gold.name
     )

@@ -1,10 +1,7 @@
 """The doors: runs, gold, samples and corpora from files and from Python objects."""
 
-import gc
 import os
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, overload
@@ -15,20 +12,18 @@ from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset
 from karat.data.runs import Document, Run
 from karat.errors import DataError
-from karat.reading.columnar.frames import is_frame, load_frame, table_records
+from karat.reading.decoding import gc_paused
 from karat.reading.format import open_source
-from karat.reading.meaning.corpus import gather_texts
+from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.objects import plain_gold, plain_run, with_lists
+from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_lists
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
 
 __all__ = [
-    "gc_paused",
     "load",
     "load_by",
-    "looks_like_id",
     "read_corpus",
     "read_gold",
     "read_run",
@@ -40,7 +35,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -173,7 +167,7 @@ def read_corpus(
         found, where = open_source(source, Notes(), "corpus", told, format)
         return _guarded(lambda: gather_texts(found.records(where), where, ids), where)
     where = Source("corpus", "corpus", told)
-    value = table_records(source) if is_frame(source) else with_lists(source)
+    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return gather_texts(value, where, ids)
 
 
@@ -192,7 +186,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     """
     rankings = dict(run.rankings(Policies()))
     if not isinstance(corpus, Mapping):
-        bare = (_bare_id(d) for r in rankings.values() for d in r)
+        bare = (bare_id(d) for r in rankings.values() for d in r)
         corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
     # Where the corpus has any of the strings that were retrieved, they are ids.
     are_ids = any(
@@ -200,7 +194,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     )
 
     def with_text(d: Document) -> Document:
-        name = _bare_id(d)
+        name = bare_id(d)
         if name is None or (d.id is None and not are_ids):
             return d
         return replace(d, id=name, text=corpus.get(name))
@@ -209,24 +203,6 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
         {query: [*map(with_text, documents)] for query, documents in rankings.items()},
         run.name,
     )
-
-
-def _bare_id(document: Document) -> str | None:
-    """The id of a document of which nothing else is known; None for the others."""
-    if document.text is None:
-        return document.id
-    bare = document.id is None and looks_like_id(document.text)
-    return document.text if bare else None
-
-
-def looks_like_id(text: str) -> bool:
-    """Whether a text is one word of ASCII and no sentence, as ids are.
-
-    Example:
-        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
-        (True, False)
-    """
-    return _ID.fullmatch(text) is not None
 
 
 def load(
@@ -336,9 +312,10 @@ def _read(
             source, role=role, mapping=mapping, format=format, optional=optional
         )
     if not isinstance(source, dict | list) and is_frame(source):
-        return load_frame(
+        frame: Dataset = FRAMES["load"](
             source, role=role, mapping=mapping, name=role, optional=optional
         )
+        return frame
     return _read_objects(source, Source(role, role, mapping, optional=optional))
 
 
@@ -367,7 +344,7 @@ def _read_by(
 ) -> dict[str, Dataset]:
     if isinstance(source, str | os.PathLike):
         return load_by(source, column, role=role, mapping=mapping, format=format)
-    value = table_records(source) if is_frame(source) else with_lists(source)
+    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return interpret_by(value, column, Source(role, role, mapping), "objects")
 
 
@@ -391,18 +368,3 @@ def _guarded(read: Callable[[], T], where: Source) -> T:
         raise placed(error, path=where.path) from None
     except OSError as error:
         raise where.error(f"cannot be read: {error.strerror or error}") from None
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """Keep the garbage collector quiet while values are read.
-
-    They are trees: looking for cycles in them again and again costs half the time.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

@@ -6,7 +6,8 @@ is left to the loaders that read anything.
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from math import isfinite
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun, as_id
 from karat.data.queries import Dataset, Strings
@@ -29,7 +31,24 @@ from karat.reading.meaning.strings import are_prose
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.problems import Notes
 
-__all__ = ["check_places", "plain_gold", "plain_run", "with_lists"]
+__all__ = [
+    "FRAMES",
+    "check_places",
+    "is_frame",
+    "is_of",
+    "plain_gold",
+    "plain_run",
+    "with_lists",
+]
+
+# Most callers have no frames, and what reads them takes long to load.
+FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
+    "frame reader",
+    {
+        "load": "karat.reading.columnar.frames:load_frame",
+        "records": "karat.reading.columnar.frames:table_records",
+    },
+)
 
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
@@ -247,3 +266,24 @@ def _is_finite(number: Real | float) -> bool:
         return isfinite(number)
     except OverflowError:
         return False
+
+
+def is_frame(thing: object) -> bool:
+    """Whether something is a table of a DataFrame library.
+
+    Example:
+        >>> is_frame({"q1": ["d1"]})
+        False
+    """
+    return (
+        hasattr(thing, "__arrow_c_stream__")
+        or hasattr(thing, "__arrow_c_array__")
+        or is_of("pandas", "DataFrame", thing)
+        or is_of("polars", "LazyFrame", thing)
+    )
+
+
+def is_of(library: str, name: str, thing: object) -> bool:
+    """Whether it is of a class of a library, if anybody has imported that."""
+    kind = getattr(sys.modules.get(library), name, None)
+    return kind is not None and isinstance(thing, kind)

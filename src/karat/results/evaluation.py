@@ -10,17 +10,16 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold
-from karat.data.judgements import Usage
+from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
 from karat.data.runs import Document, Notice
 from karat.data.spelling import LETTER
 from karat.data.tables import Table, counted, number
-from karat.data.verdicts import Verdict
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
-from karat.reading.doors import gc_paused
+from karat.reading.decoding import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices

@@ -13,15 +13,14 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
 from karat.data.hits import Hits
-from karat.data.judgements import Usage
+from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice
-from karat.data.verdicts import Verdict
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
-from karat.reading.decoding import decode_json, decode_text
-from karat.reading.doors import gc_paused, load as read_input
+from karat.reading.decoding import decode_json, decode_text, gc_paused
+from karat.reading.doors import load as read_input
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace

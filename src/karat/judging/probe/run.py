@@ -12,8 +12,7 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from karat.data.gold import Item
-from karat.data.judgements import Failure
-from karat.data.verdicts import Verdict
+from karat.data.judgements import Failure, Verdict
 from karat.errors import DataError
 from karat.judging.contexts import Context
 from karat.judging.grading import RELEVANT, Pool, allow_failures, grade_pool

@@ -4,7 +4,6 @@ No such library is imported to find out: an object is asked for Arrow's interfac
 pandas can only be met if somebody has imported it.
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,26 +14,12 @@ from karat.reading.columnar.arrow_source import TableSource
 from karat.reading.columnar.tables import load_samples, load_table, read_records
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.shapes import Records, interpret
+from karat.reading.objects import is_of
 from karat.reading.streams import Role, Source
 
-__all__ = ["is_frame", "load_frame", "table_of", "table_records"]
+__all__ = ["load_frame", "table_of", "table_records"]
 
 _FORMAT = "frame"
-
-
-def is_frame(thing: object) -> bool:
-    """Whether something is a table of a DataFrame library.
-
-    Example:
-        >>> is_frame({"q1": ["d1"]})
-        False
-    """
-    return (
-        hasattr(thing, "__arrow_c_stream__")
-        or hasattr(thing, "__arrow_c_array__")
-        or _is_of("pandas", "DataFrame", thing)
-        or _is_of("polars", "LazyFrame", thing)
-    )
 
 
 def load_frame(
@@ -55,7 +40,7 @@ def load_frame(
         optional: our names in the mapping that may be about another input only.
     """
     source = Source(name, role, dict(mapping or {}), optional=optional)
-    if not _is_of("pandas", "DataFrame", frame):
+    if not is_of("pandas", "DataFrame", frame):
         return load_table(TableSource(table_of(frame)), source, _FORMAT)
     frame = _with_index(frame)
     names = [*map(str, frame.columns)]
@@ -75,7 +60,7 @@ def load_frame(
 
 def table_records(frame: Any) -> Records:
     """One record for each row of a frame."""
-    if _is_of("pandas", "DataFrame", frame):
+    if is_of("pandas", "DataFrame", frame):
         records = _records(_with_index(frame))
     else:
         records = read_records(TableSource(table_of(frame)))
@@ -85,21 +70,16 @@ def table_records(frame: Any) -> Records:
 def table_of(frame: Any) -> Any:
     """The frame as an Arrow table, without a copy where the library allows it."""
     pyarrow = load_pyarrow("reading a DataFrame")
-    if _is_of("polars", "LazyFrame", frame):
+    if is_of("polars", "LazyFrame", frame):
         frame = frame.collect()
     try:
-        if _is_of("pandas", "DataFrame", frame):
+        if is_of("pandas", "DataFrame", frame):
             return pyarrow.Table.from_pandas(_with_index(frame), preserve_index=False)
         if hasattr(frame, "__arrow_c_stream__"):
             return pyarrow.RecordBatchReader.from_stream(frame).read_all()
         return pyarrow.Table.from_batches([pyarrow.record_batch(frame)])
     except (pyarrow.ArrowException, TypeError, ValueError) as error:
         raise FormatError(f"the frame does not convert to Arrow: {error}") from error
-
-
-def _is_of(library: str, name: str, thing: object) -> bool:
-    kind = getattr(sys.modules.get(library), name, None)
-    return kind is not None and isinstance(thing, kind)
 
 
 def _with_index(frame: Any) -> Any:

@@ -1,0 +1,160 @@
+"""The matcher of ids: of documents, of the sessions of turns, or of sources."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+from karat.data.gold import Gold
+from karat.data.matches import Matches
+from karat.data.memory_runs import RankedRun
+from karat.data.policies import Policies
+from karat.data.runs import Document, Labels, Run
+from karat.errors import DataError, ParameterError
+from karat.matching.layout import STRANGE_IDS, match_labels
+from karat.matching.matcher import Matcher
+
+__all__ = ["Id", "roll_up", "roll_up_labels", "session_of", "source_of"]
+
+
+def session_of(turn: str, sep: str = "_") -> str:
+    """The session a turn's id names: all that stands before its last separator.
+
+    Example:
+        >>> session_of("answer_4be1_2"), session_of("D1:3", ":"), session_of("s7")
+        ('answer_4be1', 'D1', 's7')
+    """
+    return turn.rpartition(sep)[0] or turn
+
+
+def source_of(document: Document) -> str:
+    """The source that a document itself says it comes from."""
+    if document.source is None:
+        raise DataError(
+            f"document {document.id or document.text or ''!r:.60} names no source",
+            hint="level=source needs a field such as source beside each document's id",
+        )
+    return document.source
+
+
+def roll_up(
+    run: Run, session: Callable[[Document], str], policies: Policies
+) -> RankedRun:
+    """The run with every document known by its session.
+
+    A session keeps the rank of its first turn; how its later turns are treated is the
+    policy on duplicates. `collapse` lets k count sessions instead of turns, which is
+    the growing cutoff of LongMemEval.
+
+    Args:
+        run: what was retrieved.
+        session: the session of a document, such as a look-up in a mapping.
+        policies: how ties are ordered.
+
+    Example:
+        >>> sessions = {"t1": "s1", "t2": "s1", "t3": "s2"}
+        >>> run = RankedRun({"q": ["t1", "t2", "t3"]})
+        >>> rolled = roll_up(run, lambda turn: sessions[turn.id], Policies())
+        >>> [d.id for _, documents in rolled.rankings(Policies()) for d in documents]
+        ['s1', 's1', 's2']
+    """
+    rankings = {
+        query: [session(document) for document in documents]
+        for query, documents in run.rankings(policies)
+    }
+    return RankedRun(rankings, run.name)
+
+
+def roll_up_labels(labels: Labels, session: Callable[[str], str]) -> Labels:
+    """The labels of sessions: the best grade among the turns of each."""
+    rolled: dict[str, dict[str, float]] = {}
+    for query, row in labels.items():
+        best = rolled[query] = dict[str, float]()
+        for turn, grade in row.items():
+            name = session(turn)
+            best[name] = max(grade, best.get(name, grade))
+    return rolled
+
+
+_HINTS = {
+    "session": "does the gold list sessions already? say id(level=session, "
+    "gold=session); what separates session and turn in an id is sep",
+    "source": "the gold must list what the documents name as their source",
+}
+
+
+@dataclass(frozen=True)
+class Id(Matcher):
+    """A document satisfies a gold document when their ids are equal.
+
+    In a conversation, documents are turns. `level=session` compares the sessions they
+    belong to: what stands before the last separator of their ids. A session is found at
+    the rank of its first turn. `level=source` compares the source that a retrieved
+    document itself names, such as a file, with the gold's ids.
+
+    Attributes:
+        level: what is compared: `turn` (the id itself), `session` or `source`.
+        sep: what separates session and turn in an id.
+        gold: whether the gold lists `turn` ids or, for `level=session`, sessions.
+    """
+
+    name: ClassVar[str] = "id"
+    reads: ClassVar[tuple[str, ...]] = ("documents",)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "level": ("turn", "session", "source"),
+        "gold": ("turn", "session"),
+    }
+
+    level: str = "turn"
+    sep: str = "_"
+    gold: str = "turn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sep:
+            raise ParameterError(self.name, "sep", "one character or more", self.sep)
+
+    def match(
+        self, run: Run, gold: Gold, *, judged: bool, policies: Policies
+    ) -> Matches:
+        """Look up the gold's ids in the run."""
+        compared, labels = self._keys(run, gold, policies)
+        matches = match_labels(
+            compared,
+            labels,
+            judged=judged,
+            policies=policies,
+            grades=gold.grades if labels is gold.documents else None,
+            hint=_HINTS.get(self.level, STRANGE_IDS),
+            groups=gold.groups,
+        )
+        # Of sessions, every turn but the first would seem to be a duplicate.
+        return matches if compared is run else replace(matches, run_notices=None)
+
+    def _keys(self, run: Run, gold: Gold, policies: Policies) -> tuple[Run, Labels]:
+        """The run and the labels, both by what is compared."""
+        labels = _in_order(gold)
+        if self.level == "turn":
+            return run, labels
+        if self.level == "source":
+            return roll_up(run, source_of, policies), labels
+        session = partial(session_of, sep=self.sep)
+        if self.gold == "turn":
+            if gold.groups:
+                raise DataError(
+                    "turns that are alternatives cannot be rolled up to sessions",
+                    path=gold.name,
+                    hint="list sessions as gold, and say id(level=session, "
+                    "gold=session)",
+                )
+            labels = roll_up_labels(labels, session)
+        return roll_up(run, lambda d: session(d.id or d.text or ""), policies), labels
+
+
+def _in_order(gold: Gold) -> Labels:
+    """The ids of every query of the gold, in its order, none where it has none."""
+    labels = gold.documents
+    queries = gold.queries
+    if len(labels) == len(queries) and list(labels) == queries:
+        return labels
+    return {query: labels.get(query, {}) for query in queries}

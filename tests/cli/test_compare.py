@@ -1,0 +1,65 @@
+"""`karat compare` and `karat baseline`: what they print, write and refuse."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.conftest import Karat
+
+
+def test_the_command_line_compares_and_gates(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
+    done = karat(
+        *("compare", "keyword.run", "dense.run", "-g", "gold.qrels"),
+        *("-m", "ndcg@10", "--queries", "queries.jsonl", "--by-tag"),
+        *("--max-drop", "ndcg@10=0.05", "-o", "out.json", "-o", "out.tex"),
+        *("-o", "gates.junit.xml", "-o", "out.md", "-o", "out.csv"),
+    )
+    assert done.code == 0
+    assert "dense.run compared with keyword.run: 39 queries" in done.out
+    assert done.err.splitlines()[-1].startswith("RESULT: pass")
+    assert json.loads((folder / "out.json").read_text())["kind"] == "comparison"
+    assert (folder / "out.tex").read_text().startswith(r"\begin{tabular}")
+    suite = ET.fromstring((folder / "gates.junit.xml").read_text())
+    assert suite.attrib["tests"] == "1"
+    assert "karat: pass" in (folder / "summary.md").read_text()
+    back = karat(
+        *("compare", "dense.run", "keyword.run", "-g", "gold.qrels", "-m", "ndcg@10"),
+        *("--max-drop", "ndcg@10=0.01"),
+    )
+    assert back.code in {0, 1}
+    assert "::" in back.out
+
+
+def test_a_baseline_is_pinned(karat: Karat) -> None:
+    assert karat("baseline", "show").code == 2
+    karat("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr", "-o", "main.json")
+    done = karat("baseline", "set", "main.json")
+    assert (done.code, done.out) == (
+        0,
+        "pinned dense.run (40 queries) as .karat/baseline.json\n",
+    )
+    assert "dense.run" in karat("baseline", "show").out
+    again = karat(
+        *("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr"),
+        *("--max-drop", "rr=0.01", "--strict"),
+    )
+    assert again.err.splitlines()[-1].startswith("RESULT:")
+    assert again.code in {0, 3}
+
+
+def test_runs_of_one_system_are_replicates(karat: Karat, folder: Path) -> None:
+    for seed in ("1", "2"):
+        (folder / f"dense-{seed}.run").write_text((folder / "dense.run").read_text())
+    done = karat(
+        *("compare", "keyword.run", "dense-1.run", "dense-2.run", "-g", "gold.qrels"),
+        *("-m", "ndcg@10", "--replicates", "dense"),
+    )
+    assert done.code == 0
+    assert "dense compared with keyword.run" in done.out
+    wrong = karat("compare", "keyword.run", "dense.run", "--replicates", "x")
+    assert wrong.code == 2

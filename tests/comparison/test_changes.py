@@ -1,0 +1,84 @@
+"""Which kind of change it was: planted faults are told apart, and parts add up."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import karat
+from karat.comparison.headroom import gains_of, headroom
+from tests.comparison.planted import Planted, planted
+
+ids = st.sampled_from("abcdefgh")
+
+
+def found_kind(case: Planted) -> str:
+    result = karat.compare(case.before, case.after, gold=case.gold, metrics=["ndcg@10"])
+    return result.changes["candidate"].kind
+
+
+@pytest.mark.slow
+def test_planted_faults_are_told_apart() -> None:
+    cases = [*planted(400)]
+    wrong = [case.fault for case in cases if found_kind(case) != case.kind]
+    assert len(wrong) <= 0.05 * len(cases), wrong
+
+
+def test_each_planted_fault_once() -> None:
+    assert [found_kind(case) == case.kind for case in planted(4, seed=5)] == [True] * 4
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    run=st.lists(ids, unique=True),
+    grades=st.dictionaries(ids, st.integers(0, 3), min_size=1),
+    k=st.integers(1, 6),
+)
+def test_the_parts_of_the_headroom_add_up(
+    run: list[str], grades: dict[str, int], k: int
+) -> None:
+    result = karat.evaluate(
+        {"q": run}, gold={"q": grades}, metrics=[f"ndcg@{k}"], force=True
+    )
+    parts = headroom(gains_of(result.matches["id"], np.array([0])), k)
+    score = result[f"ndcg@{k}"].scores[0]
+    if np.isnan(score):
+        assert np.isnan(parts.score[0])
+        return
+    assert parts.score[0] == pytest.approx(score, abs=1e-12)
+    values = [part[0] for part in parts]
+    assert sum(values) == pytest.approx(1, abs=1e-12)
+    assert min(values) >= -1e-12
+
+
+@pytest.mark.shared_data
+def test_a_reranker_changes_the_ranking(shared_data: Path) -> None:
+    folder = f"{shared_data}/cast21"
+    result = karat.compare(
+        f"{folder}/org_convdr.run.gz",
+        f"{folder}/org_convdr_bert.run.gz",
+        gold=f"{folder}/qrels.gz",
+        metrics=["ndcg@10"],
+    )
+    (change,) = result.changes.values()
+    assert change.kind == "ranking"
+    assert (change.gained, change.lost) == (0, 0)
+    assert "coverage unchanged" in change.sentence
+
+
+@pytest.mark.shared_data
+def test_another_retriever_changes_both(shared_data: Path) -> None:
+    folder = f"{shared_data}/musique100"
+    result = karat.compare(
+        f"{folder}/run.bm25.trec",
+        f"{folder}/run.minilm.trec",
+        gold=f"{folder}/qrels.trec",
+        metrics=["recall@5", "recall"],
+    )
+    assert result["recall@5"].baseline_mean == pytest.approx(0.498, abs=0.001)
+    assert result["recall"].candidate_mean == pytest.approx(0.835, abs=0.001)
+    (change,) = result.changes.values()
+    assert change.kind == "mixed"
+    for _, interval in (change.by_coverage, change.by_ranking):
+        assert interval is not None

@@ -1,0 +1,234 @@
+"""Is B better than A? The numbers equal SciPy's, and the verdict follows them."""
+
+import json
+import math
+import pickle  # noqa: TID251
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import karat
+from karat.comparison.comparison import Comparison
+from karat.data.queries import Query
+from karat.errors import FormatError, KaratError, MismatchError, UsageError
+from karat.results.evaluation import Evaluation
+
+RNG = np.random.default_rng(7)
+QUERIES = [f"q{n}" for n in range(60)]
+GOLD = {query: {f"{query}-a": 1, f"{query}-b": 2} for query in QUERIES}
+
+
+def run(skill: float, seed: int) -> dict[str, list[str]]:
+    """A run that has the gold near the top the more often, the more skill it has."""
+    dice = np.random.default_rng(seed)
+    found = {}
+    for query in QUERIES:
+        row = [f"{query}-x{place}" for place in range(12)]
+        for item in GOLD[query]:
+            top = dice.random() < skill
+            row.insert(int(dice.integers(0, 3) if top else dice.integers(4, 12)), item)
+        found[query] = row
+    return found
+
+
+OLD, NEW = run(0.3, 1), run(0.8, 2)
+
+
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
+    return karat.compare(OLD, NEW, gold=GOLD, metrics=["ndcg@10", "hit@1", "rr"])
+
+
+def scores(of: dict[str, list[str]], metric: str) -> Any:
+    return karat.evaluate(of, gold=GOLD, metrics=[metric])[metric].scores
+
+
+def test_the_difference_and_its_tests_equal_scipy(compared: Comparison) -> None:
+    found = compared["ndcg@10"]
+    old, new = scores(OLD, "ndcg@10"), scores(NEW, "ndcg@10")
+    assert found.baseline_mean == pytest.approx(old.mean(), abs=1e-12)
+    assert found.difference == pytest.approx((new - old).mean(), abs=1e-12)
+    assert found.t_p == pytest.approx(scipy.stats.ttest_rel(new, old).pvalue, abs=1e-9)
+    assert found.test == "sign-flip"
+    assert (found.verdict, found.n) == ("better", 60)
+    low, high = found.interval or (0, 0)
+    assert low < found.difference < high
+    assert found.wins + found.ties + found.losses == 60
+
+
+def test_binary_metrics_are_tested_by_mcnemar(compared: Comparison) -> None:
+    found = compared["hit@1"]
+    differences = scores(NEW, "hit@1") - scores(OLD, "hit@1")
+    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
+    exact = scipy.stats.binomtest(min(gained, lost), gained + lost).pvalue
+    assert found.test == "McNemar"
+    assert found.p == pytest.approx(exact, abs=1e-9)
+
+
+def test_the_other_way_round_is_worse(compared: Comparison) -> None:
+    back = karat.compare(NEW, OLD, gold=GOLD, metrics=["ndcg@10"])["ndcg@10"]
+    assert back.verdict == "worse"
+    assert back.difference == pytest.approx(-compared["ndcg@10"].difference, abs=1e-12)
+
+
+def test_equivalence_needs_a_margin() -> None:
+    again = {q: [row[0], row[2], row[1], *row[3:]] for q, row in NEW.items()}
+    plain = karat.compare(NEW, again, gold=GOLD, metrics=["recall@10"])["recall@10"]
+    assert plain.verdict == "not enough data"
+    assert plain.smallest_margin < 0.1
+    margin = {"recall@10": 0.1}
+    found = karat.compare(NEW, again, gold=GOLD, metrics=["recall@10"], margin=margin)
+    assert found["recall@10"].verdict == "equivalent"
+    assert (
+        "within 0.1" in found["recall@10"].sentence() or found["recall@10"].ties == 60
+    )
+    with pytest.raises(UsageError, match="a margin for rr, which is not compared"):
+        karat.compare(NEW, again, gold=GOLD, metrics=["ap"], margin={"rr": 0.1})
+
+
+def test_few_queries_get_no_verdict() -> None:
+    few = {query: GOLD[query] for query in QUERIES[:10]}
+    found = karat.compare(OLD, NEW, gold=few, metrics=["rr"])["rr"]
+    assert found.verdict == "not enough data"
+    assert found.smallest_p == pytest.approx(2**-9)
+    assert "10 queries are too few" in found.sentence()
+
+
+def test_several_candidates_are_corrected_for_their_number() -> None:
+    others = {"new": NEW, "like old": run(0.3, 3), "worse": run(0.1, 4)}
+    found = karat.compare(OLD, others, gold=GOLD, metrics=["rr"])
+    assert found.candidates == ("new", "like old", "worse")
+    for one in found.differences:
+        assert one.adjusted_p >= one.p - 1e-12
+    assert found.difference("rr", "new").verdict == "better"
+    pairs = karat.compare(OLD, others, gold=GOLD, metrics=["rr"], all_pairs=True)
+    assert len(pairs.differences) == 6
+    with pytest.raises(FormatError, match="no comparison by 'ap'; there are rr"):
+        found.difference("ap")
+
+
+def test_movers_name_queries_and_ranks(compared: Comparison) -> None:
+    biggest = compared.movers[0]
+    assert abs(biggest.difference) >= abs(compared.movers[-1].difference)
+    trace = {item: OLD[biggest.query].index(item) + 1 for item in GOLD[biggest.query]}
+    assert {item: before for item, (before, _) in biggest.ranks.items()} == trace
+
+
+def test_only_unchanged_queries_are_compared() -> None:
+    relabelled = {**GOLD, "q0": {"q0-a": 3}, "extra": {"z": 1}}
+    del relabelled["q1"]
+    one = karat.evaluate(OLD, gold=GOLD, metrics=["rr"])
+    two = karat.evaluate({**NEW, "extra": ["z"]}, gold=relabelled, metrics=["rr"])
+    found = karat.compare(one, two)
+    assert (found.added, found.removed) == (("extra",), ("q1",))
+    assert found.relabelled == ("q0",)
+    assert found["rr"].n == 58
+    assert "1 query in both with other gold" in str(found)
+
+
+def test_what_was_not_scored_alike_is_refused() -> None:
+    one = karat.evaluate(OLD, gold=GOLD, metrics=["rr"])
+    strict = karat.evaluate(NEW, gold=GOLD, metrics=["rr"], threshold=2)
+    with pytest.raises(UsageError, match=r"threshold: None and 2\.0"):
+        karat.compare(one, strict)
+    assert karat.compare(one, strict, force=True)["rr"].n == 60
+    other = karat.evaluate(NEW, gold=GOLD, metrics=["ap"])
+    with pytest.raises(UsageError, match="no metric in common"):
+        karat.compare(one, other)
+    with pytest.raises(UsageError, match="has no scores by ap; it has rr"):
+        karat.compare(one, one, metrics=["ap"])
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        ({"x": ["a"]}, "no query in common"),
+        ({"q0": {"q0-a": float("nan")}}, "finite"),
+        ("no-such-file.run", "no such file"),
+    ],
+)
+def test_bad_input_ends_in_a_sentence(other: Any, sentence: str) -> None:
+    with pytest.raises(KaratError, match=sentence):
+        karat.compare(OLD, other, gold=GOLD, metrics=["rr"])
+    with pytest.raises(UsageError, match="nothing to compare"):
+        karat.compare(OLD, gold=GOLD)
+
+
+def test_nothing_in_common_is_said() -> None:
+    one = karat.evaluate({"a": ["x"]}, gold={"a": ["x"]}, metrics=["rr"])
+    two = karat.evaluate({"b": ["x"]}, gold={"b": ["x"]}, metrics=["rr"])
+    with pytest.raises(MismatchError, match="no query in common"):
+        karat.compare(one, two)
+
+
+def test_the_same_run_differs_in_nothing() -> None:
+    found = karat.compare(OLD, OLD, gold=GOLD, metrics=["rr", "hit@1"])
+    assert found["rr"].difference == 0
+    assert found["rr"].p == 1
+    assert "the same on all 60 queries" in found["rr"].sentence()
+    assert found.changes["candidate"].kind == "none"
+
+
+def test_clusters_are_units() -> None:
+    facts = {
+        query: Query(query, metadata={"talk": n // 6})
+        for n, query in enumerate(QUERIES)
+    }
+    options: dict[str, Any] = {"gold": GOLD, "metrics": ["rr"], "queries": facts}
+    found = karat.compare(OLD, NEW, cluster="talk", **options)
+    plain = karat.compare(OLD, NEW, **options)
+    assert found["rr"].difference == plain["rr"].difference
+    assert found["rr"].smallest_p > plain["rr"].smallest_p
+    with pytest.raises(UsageError, match=r"no query has a field 'speaker'.*talk"):
+        karat.compare(OLD, NEW, cluster="speaker", **options)
+
+
+def test_slices_are_corrected_for_their_number() -> None:
+    facts = {
+        query: Query(query, tags=(f"t{n % 3}",)) for n, query in enumerate(QUERIES)
+    }
+    found = karat.compare(
+        OLD, NEW, gold=GOLD, metrics=["rr"], queries=facts, by_tag=True
+    )
+    assert [*found.slices] == ["t0", "t1", "t2"]
+    assert all(rows[0].n == 20 for rows in found.slices.values())
+    assert all(rows[0].adjusted_p >= rows[0].p for rows in found.slices.values())
+    with pytest.raises(UsageError, match="no query has a tag"):
+        karat.compare(OLD, NEW, gold=GOLD, metrics=["rr"], by_tag=True)
+
+
+def test_a_comparison_is_a_plain_value(compared: Comparison, tmp_path: Path) -> None:
+    path = tmp_path / "comparison.json"
+    compared.save(path)
+    again = Comparison.load(path)
+    assert again.to_json() == compared.to_json()
+    assert str(again) == str(compared)
+    assert pickle.loads(pickle.dumps(compared)) == compared
+    assert math.isfinite(json.loads(path.read_text())["differences"][0]["p"])
+    path.write_text('{"schema_version": 1}')
+    with pytest.raises(FormatError, match="not a saved comparison"):
+        Comparison.load(path)
+
+
+def test_saved_evaluations_compare_as_runs_do(
+    compared: Comparison, tmp_path: Path
+) -> None:
+    paths = [tmp_path / name for name in ("old.json", "new.json")]
+    for path, found in zip(paths, (OLD, NEW), strict=True):
+        result: Evaluation = karat.evaluate(
+            found, gold=GOLD, metrics=["ndcg@10", "hit@1", "rr"]
+        )
+        result.save(path)
+    again = karat.compare(*paths)
+    for one, two in zip(again.differences, compared.differences, strict=True):
+        assert (one.p, one.difference) == (two.p, two.difference)
+    assert again.changes["new.json"].kind == compared.changes["candidate"].kind
+
+
+def test_latex_marks_what_is_significant(compared: Comparison) -> None:
+    text = compared.to_latex()
+    assert r"$^{\ddagger}$" in text
+    assert text.count(r"\\") == 3

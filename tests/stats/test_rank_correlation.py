@@ -1,0 +1,92 @@
+"""Orders of systems: Kendall's tau against SciPy, tau_AP by its definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, strategies as st
+
+from karat.errors import ParameterError
+from karat.stats.rank_correlation import kendall_taus, order_correlation, tau_ap
+
+SCORES = st.lists(st.integers(0, 4), min_size=5, max_size=5).map(
+    lambda row: np.array(row, dtype=float)
+)
+
+
+def tau_ap_by_definition(reference: list[float], order: list[int]) -> float:
+    """Systems from best to worst; how many above each belong there."""
+    total = 0.0
+    for place in range(1, len(order)):
+        above = [reference[other] for other in order[:place]]
+        right = sum(np.sign(value - reference[order[place]]) for value in above)
+        total += right / place
+    return total / (len(order) - 1)
+
+
+@given(SCORES, SCORES)
+def test_kendalls_tau_equals_scipy(one: np.ndarray, other: np.ndarray) -> None:
+    expected = scipy.stats.kendalltau(one, other).statistic
+    found = float(kendall_taus(one, other))
+    assert found == pytest.approx(float(expected), abs=1e-12, nan_ok=True)
+
+
+@given(SCORES, SCORES)
+def test_tau_ap_is_the_mean_over_the_orders_of_ties(
+    reference: np.ndarray, other: np.ndarray
+) -> None:
+    orders = [
+        [*order]
+        for order in itertools.permutations(range(5))
+        if all(other[a] >= other[b] for a, b in itertools.pairwise(order))
+    ]
+    values = [tau_ap_by_definition(reference.tolist(), order) for order in orders]
+    found = float(tau_ap(reference, other))
+    if len(set(reference)) == 1 or len(set(other)) == 1:
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(float(np.mean(values)), abs=1e-12)
+
+
+def test_many_orders_at_once_are_each_their_own() -> None:
+    dice = np.random.default_rng(0)
+    one, other = dice.random((2, 30, 7))
+    for measure in (kendall_taus, tau_ap):
+        expected = [float(measure(a, b)) for a, b in zip(one, other, strict=True)]
+        assert measure(one, other) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("by", ["tau", "tau_ap"])
+def test_the_interval_holds_the_value_and_narrows_with_queries(by: str) -> None:
+    dice = np.random.default_rng(1)
+    quality = np.linspace(0.3, 0.5, 8)[:, None]
+    widths = []
+    for queries in (30, 1000):
+        one = quality + dice.normal(0, 0.3, (8, queries))
+        other = quality + dice.normal(0, 0.3, (8, queries))
+        found = order_correlation(one, other, by=by)  # type: ignore[arg-type]
+        assert found.interval is not None
+        assert found.interval.low <= found.value <= found.interval.high
+        widths.append(found.interval.high - found.interval.low)
+        again = order_correlation(one, other, by=by)  # type: ignore[arg-type]
+        assert again == found
+    assert widths[1] < widths[0] / 2
+
+
+def test_orders_that_never_change_have_no_interval() -> None:
+    scores = np.array([[0.1, 0.2], [0.5, 0.6]])
+    assert order_correlation(scores, scores) == (1.0, None)
+    flat = np.ones((2, 3))
+    value, interval = order_correlation(flat, flat)
+    assert np.isnan(value)
+    assert interval is None
+
+
+def test_both_scorings_are_of_the_same_systems_and_queries() -> None:
+    with pytest.raises(ParameterError, match="two systems or more by queries"):
+        order_correlation(np.ones((1, 4)), np.ones((1, 4)))
+    with pytest.raises(ParameterError, match="two systems or more by queries"):
+        order_correlation(np.ones((2, 4)), np.ones((2, 5)))
+    with pytest.raises(ParameterError, match="by must be tau or tau_ap"):
+        order_correlation(np.ones((2, 4)), np.ones((2, 4)), by="rho")  # type: ignore[arg-type]

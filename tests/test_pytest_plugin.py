@@ -1,0 +1,70 @@
+"""The pytest plug-in: expectations that hold, that fail, and that cannot be read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.errors import UsageError
+from karat.pytest_plugin import Retrieval, assert_retrieval
+
+pytest_plugins = ["pytester"]
+
+GOLD = {f"q{n}": ["a"] for n in range(30)}
+GOOD = {query: ["a", "b"] for query in GOLD}
+BAD = {query: ["b", "c", "a"] for query in GOLD}
+
+
+def test_expectations_that_hold_give_the_evaluation() -> None:
+    result = assert_retrieval(
+        GOOD,
+        "recall@1 >= 0.9",
+        "rr lower limit >= 0.8",
+        "rr no worse than baseline",
+        gold=GOLD,
+        baseline=BAD,
+    )
+    assert result.means == {"recall@1": 1.0, "rr": 1.0}
+
+
+def test_a_failure_shows_the_worst_queries() -> None:
+    facts = {query: f"question {query}" for query in GOLD}
+    with pytest.raises(AssertionError) as caught:
+        assert_retrieval(BAD, "rr >= 0.5", gold=GOLD, queries=facts)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "rr is 0.3333, below 0.5"
+    assert lines[2] == "  0.3333  q0  question q0"
+    with pytest.raises(AssertionError, match=r"a drop of more than 0\.1"):
+        assert_retrieval(
+            BAD, "rr no worse than baseline by 0.1", gold=GOLD, baseline=GOOD
+        )
+
+
+@pytest.mark.parametrize("text", ["recall@5", "recall@5 > 0.8", "great recall"])
+def test_what_cannot_be_read_is_said(text: str) -> None:
+    with pytest.raises(UsageError, match="an expectation reads"):
+        assert_retrieval(GOOD, text, gold=GOLD)
+
+
+def test_runs_of_one_name_are_all_remembered() -> None:
+    session = Retrieval()
+    for _ in range(2):
+        session.assert_retrieval(GOOD, "rr >= 1", gold=GOLD)
+    assert [*session.evaluations] == ["run", "run 2"]
+
+
+def test_a_session_writes_its_report(
+    pytester: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(
+        """
+        def test_it(karat):
+            karat.assert_retrieval({"q": ["a"]}, "rr >= 0.5", gold={"q": ["a"]})
+        """
+    )
+    report = tmp_path / "report.md"
+    arguments = ("-p", "karat.pytest_plugin", "-q")
+    done = pytester.runpytest_subprocess(*arguments, "--karat-report", str(report))
+    done.assert_outcomes(passed=1)
+    assert "rr" in report.read_text("utf-8")
