@@ -10,7 +10,7 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies, policies_for
-from karat.data.queries import DEFAULT_K, Query
+from karat.data.queries import DEFAULT_K, Dataset, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.engines import Plan
@@ -83,8 +83,8 @@ def prepare(  # noqa: PLR0913
     else:
         truth = take_gold(gold, named)
         retrieved = take_run(run, mapping=named, gold=truth)
-        retrieved, truth = settle(retrieved, truth)
         notices = (*retrieved.notices, *truth.notices)
+    retrieved, truth = settle(retrieved, truth, _kind(match, retrieved, truth))
     if retrieved.run is None:
         raise DataError(
             "the input holds nothing retrieved",
@@ -118,6 +118,15 @@ def prepare(  # noqa: PLR0913
     own_k = _own_k(plan, truth.gold, facts, k)
     fields = renamed(retrieved, truth)
     return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields)
+
+
+def _kind(match: str | Matcher, *inputs: Dataset) -> str | None:
+    """Whether the caller's matcher compares ids or texts, where that is not known."""
+    known = not any(loaded.bare or loaded.strings for loaded in inputs)
+    if known or match == AUTO or str(match).startswith(JUDGED):
+        return None
+    kinds = read_matcher(match).reads
+    return next((kind for kind in ("passages", "documents") if kind in kinds), None)
 
 
 def _ordered(

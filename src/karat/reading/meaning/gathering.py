@@ -1,7 +1,6 @@
 """Rankings and gold gathered query by query."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -217,8 +216,7 @@ class Gathered:
         loaded = Dataset(run, gold, mapping=self.mapping, bare=bare, strings=kept)
         if run is None or gold is None:
             return loaded
-        run_side, gold_side = settle(loaded, loaded)
-        return replace(gold_side, run=run_side.run)
+        return settle(loaded, loaded)[0]
 
     def _run(self, name: str) -> tuple[Run | None, bool]:
         """The run, and whether nothing but strings says what it holds."""

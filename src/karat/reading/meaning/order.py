@@ -36,11 +36,15 @@ def note_ascending(rankings: Mapping[str, Iterable[float]], notes: Notes) -> Non
         notes: where it is said.
     """
     several = False
-    for scores in rankings.values():
-        for first, second in pairwise(scores):
-            if second <= first:
-                return
-            several = True
+    try:
+        for scores in rankings.values():
+            for first, second in pairwise(scores):
+                if second <= first:
+                    return
+                several = True
+    except TypeError:
+        # What is no number is named by whoever looks at all of them.
+        return
     if several:
         for query in rankings:
             notes.notice(
