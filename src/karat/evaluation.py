@@ -42,6 +42,7 @@ def evaluate(  # noqa: PLR0913
     extra: str | None = None,
     duplicates: str | None = None,
     ties: str | None = None,
+    order: str | None = None,
     threshold: float | None = None,
     engine: str | Engine = "local",
     force: bool | None = None,
@@ -73,6 +74,9 @@ def evaluate(  # noqa: PLR0913
             would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
         ties: `trec` or `input`; natively `trec`.
+        order: `ascending` ranks small scores first, such as distances; `descending`
+            large ones, also in lists; natively lists are ranked as given and scores
+            descending.
         threshold: the smallest grade that counts as relevant; natively any positive.
         engine: where to compute.
         force: score even when no gold id occurs anywhere in the run.
@@ -107,6 +111,7 @@ def evaluate(  # noqa: PLR0913
         extra=extra,
         duplicates=duplicates,
         ties=ties,
+        order=order,
         threshold=threshold,
         force=force,
         mapping=mapping,

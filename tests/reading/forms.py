@@ -16,7 +16,7 @@ from karat.errors import KaratError
 Rankings = dict[str, Any]
 Inputs = tuple[Any, Any]
 
-WORDS = "rye oats barley grain bread baked daily sold here cheap fresh bakers".split()
+WORDS = ("rye", "oats", "barley", "grain", "bread", "baked", "sold", "here", "fresh")
 
 
 class ScoredDoc(NamedTuple):
@@ -78,16 +78,19 @@ def forms(run: Rankings, gold: Rankings, folder: Path) -> Iterator[tuple[str, In
     records = _records(run, "retrieved"), _records(gold, "gold")
     yield "records", records
     for name, write in _BY_RECORD.items():
-        yield name, tuple(write(some, folder) for some in records)  # type: ignore[misc]
+        yield name, tuple(write(some, folder) for some in records)
     if all(isinstance(v, dict) for v in (*run.values(), *gold.values())):
         rows = _rows(run, "score"), _rows(gold, "relevance")
-        yield "namedtuples", (
-            [ScoredDoc(*row.values()) for row in rows[0]],
-            [Qrel(*row.values()) for row in rows[1]],
+        yield (
+            "namedtuples",
+            (
+                [ScoredDoc(*row.values()) for row in rows[0]],
+                [Qrel(*row.values()) for row in rows[1]],
+            ),
         )
         yield "rows", rows
         for name, write in _BY_RECORD.items():
-            yield f"{name} of rows", tuple(write(some, folder) for some in rows)  # type: ignore[misc]
+            yield f"{name} of rows", tuple(write(some, folder) for some in rows)
     if run.keys() == gold.keys():
         samples = [
             {**first, "gold": second["gold"]}
@@ -151,7 +154,7 @@ def _csv(records: list[dict[str, Any]], folder: Path) -> str:
 
 
 def _yaml(records: list[dict[str, Any]], folder: Path) -> str:
-    return _file(folder, "yaml", yaml.safe_dump(records))
+    return _file(folder, "yaml", yaml.safe_dump(records, sort_keys=False))
 
 
 def _frame(records: list[dict[str, Any]], folder: Path) -> Any:

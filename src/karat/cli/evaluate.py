@@ -37,7 +37,7 @@ __all__ = ["command"]
 
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "threshold", "force", "queries", "corpus"),
+    *("ties", "order", "threshold", "force", "queries", "corpus"),
 )
 
 

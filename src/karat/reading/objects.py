@@ -25,6 +25,7 @@ from karat.data.runs import Notice
 from karat.data.tables import counted
 from karat.errors import DataError, MismatchError
 from karat.reading.meaning.gold import note_repeated
+from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import holds_columns, holds_rows, note_numbered
 from karat.reading.meaning.strings import are_prose
 from karat.reading.meaning.values import COERCED, COERCED_ONE
@@ -72,6 +73,10 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
         notices, bare = (*notices, *coerced), False
     if bare and are_prose(rankings.values()):
         return None
+    if scored:
+        notes = Notes()
+        note_ascending({q: row.values() for q, row in rankings.items()}, notes)
+        notices = (*notices, *notes.notices())
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
     return Dataset(run, format=_FORMAT, notices=notices, bare=bare)
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeGuard
 from karat.data.runs import Document
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
+    DISTANCES,
     ENDS,
     IDS,
     METADATA,
@@ -147,6 +148,8 @@ def _identity(value: object, notes: Notes) -> str | None:
 
 def _score(value: object) -> float | None:
     found = ask(value, SCORES)
+    if found is None and (distance := ask(value, DISTANCES)) is not None:
+        return -read_number(distance, "distance")
     return None if found is None else read_number(found, "score")
 
 

@@ -1,7 +1,6 @@
 """Rankings and gold gathered query by query."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -14,6 +13,7 @@ from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_document, read_scored
 from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
+from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.strings import are_prose, decided, settle
 from karat.reading.meaning.values import (
     is_list,
@@ -29,10 +29,16 @@ from karat.reading.problems import Notes
 
 __all__ = ["Gathered"]
 
-_ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ORDER = (
+    "lists are ranked in the order given; their scores say otherwise "
+    "(--order descending goes by them)"
+)
 _ALONE = "samples have one text where a list is expected: ranks mean little"
 _ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
-_ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
+_ORDER_ONE = (
+    "list is ranked in the order given; its scores say otherwise "
+    "(--order descending goes by them)"
+)
 
 
 class Gathered:
@@ -205,19 +211,21 @@ class Gathered:
         if gold is not None and strings:
             kept = (gold, strings)
             gold, found = decided(gold, strings)
-            self.mapping = {**found, **self.mapping}
+            self.mapping = {**self.mapping, **found, **self.mapping}
         run, bare = self._run(name)
         loaded = Dataset(run, gold, mapping=self.mapping, bare=bare, strings=kept)
         if run is None or gold is None:
             return loaded
-        run_side, gold_side = settle(loaded, loaded)
-        return replace(gold_side, run=run_side.run)
+        return settle(loaded, loaded)[0]
 
     def _run(self, name: str) -> tuple[Run | None, bool]:
         """The run, and whether nothing but strings says what it holds."""
         if not self._rankings:
             return None, False
         if len(self._scored) == len(self._rankings):
+            note_ascending(
+                {q: scores.values() for q, scores in self._scored.items()}, self._notes
+            )
             return ScoredRun(self._scored, name), False
         rankings = dict(self._rankings)
         for query, scores in self._scored.items():

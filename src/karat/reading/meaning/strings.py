@@ -7,6 +7,8 @@ two, their company decides, for the whole input at once:
 - strings of the gold are ids where the run has nothing but ids, and texts where it has
   nothing but texts;
 - retrieved strings are ids where the gold lists any ids, else texts.
+
+Whoever names a matcher of ids or of texts has said what they are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +30,8 @@ _ENOUGH = 1000
 
 def are_prose(rows: Iterable[Iterable[Any]]) -> bool:
     """Whether strings look like texts, as far as the first thousand tell."""
-    return looks_like_text([*islice(chain.from_iterable(rows), _ENOUGH)])
+    some = islice(chain.from_iterable(rows), _ENOUGH)
+    return looks_like_text([value for value in some if isinstance(value, str)])
 
 
 def decided(
@@ -70,8 +73,15 @@ def _items(kind: str, values: Sequence[str]) -> tuple[Item, ...]:
     )
 
 
-def settle(run: Dataset, gold: Dataset) -> tuple[Dataset, Dataset]:
+def settle(
+    run: Dataset, gold: Dataset, kind: str | None = None
+) -> tuple[Dataset, Dataset]:
     """Run and gold, with strings in either read as the other one has it.
+
+    Args:
+        run: an input with the run.
+        gold: an input with the gold, the same one or another.
+        kind: the kind of gold that the caller's matcher reads, which decides.
 
     Example:
         >>> texts = Dataset(DocumentRun({"q": [Document(text="Rye is a grain.")]}))
@@ -80,19 +90,37 @@ def settle(run: Dataset, gold: Dataset) -> tuple[Dataset, Dataset]:
         >>> settle(texts, gold)[1].gold.kinds()
         ('passages',)
     """
-    if gold.strings is not None and run.run is not None and not run.bare:
-        kinds = run.run.kinds()
-        if len(kinds) == 1:
-            rest, strings = gold.strings
-            labels, fields = decided(rest, strings, texts="texts" in kinds)
-            known: Mapping[str, str] = gold.mapping
-            theirs = {some.theirs for some in strings}
-            kept = {ours: name for ours, name in known.items() if name not in theirs}
-            gold = replace(gold, gold=labels, mapping={**kept, **fields})
+    if run is gold:
+        first, second = settle(replace(run), gold, kind)
+        whole = replace(second, run=first.run)
+        return whole, whole
+    wanted = {"documents": False, "passages": True}.get(kind or "")
+    if gold.strings is not None and run.run is not None:
+        rest, strings = gold.strings
+        texts = wanted
+        if texts is None and not run.bare and len(kinds := run.run.kinds()) == 1:
+            texts = "texts" in kinds
+        if texts is not None:
+            labels, _ = decided(rest, strings, texts=texts)
+            mapping = _renamed(gold.mapping, strings, texts=texts)
+            gold = replace(gold, gold=labels, mapping=mapping)
     if run.bare and run.run is not None and gold.gold is not None:
-        texts = not any(gold.gold.documents.values())
+        ids = any(gold.gold.documents.values())
+        texts = not ids if wanted is None else wanted
         run = replace(run, run=_as_texts(run.run) if texts else _as_ids(run.run))
     return run, gold
+
+
+def _renamed(
+    mapping: Mapping[str, str], strings: Sequence[Strings], *, texts: bool
+) -> Mapping[str, str]:
+    """The fields found, with those of strings under the kind they turned out to be."""
+    for some in strings:
+        old, new = ("relevant", some.kind) if texts else (some.kind, "relevant")
+        if mapping.get(old) == some.theirs != mapping.get(new):
+            pairs = mapping.items()
+            mapping = {new if ours == old else ours: theirs for ours, theirs in pairs}
+    return mapping
 
 
 def _as_texts(run: Run) -> Run:
