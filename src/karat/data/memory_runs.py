@@ -18,7 +18,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Run, run_notices
+from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
@@ -33,36 +33,12 @@ _FEW = 8
 _SOME = 32
 
 
-def as_id(value: object, what: str = "document id", query: object = None) -> str:
-    """The id as text. Whole numbers are written out; anything else is refused.
-
-    Example:
-        >>> as_id(7)
-        '7'
-    """
-    if isinstance(value, str):
-        return value
-    # NumPy's integers are not ints, but index like them.
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return str(value.__index__())
-    raise DataError(
-        f"{what} must be a string or an integer, "
-        f"got {type(value).__name__} {value!r:.60}",
-        query=query,
-    )
-
-
 class _MemoryRun(Run, Generic[R]):
-    """A run held as `{query: ranking}`."""
+    """A run held as `{query: ranking}`, which is `by_query`."""
 
     def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
-        self._rankings = rankings
+        self._rankings = self.by_query = rankings
         self.name = name
-
-    @property
-    def by_query(self) -> Mapping[str, R]:
-        """The rankings as they were given."""
-        return self._rankings
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
