@@ -43,6 +43,7 @@ def evaluate(  # noqa: PLR0913
     extra: str | None = None,
     duplicates: str | None = None,
     ties: str | None = None,
+    order: str | None = None,
     threshold: float | None = None,
     depth: int | None = None,
     judged_only: bool | None = None,
@@ -76,6 +77,9 @@ def evaluate(  # noqa: PLR0913
             would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
         ties: `trec` or `input`; natively `trec`.
+        order: `ascending` ranks small scores first, such as distances; `descending`
+            large ones, also in lists; natively lists are ranked as given and scores
+            descending.
         threshold: the smallest grade that counts as relevant; natively any positive.
         depth: read only so many documents of each ranking; natively all.
         judged_only: remove documents without any label before ranking, which gives
@@ -113,6 +117,7 @@ def evaluate(  # noqa: PLR0913
         extra=extra,
         duplicates=duplicates,
         ties=ties,
+        order=order,
         threshold=threshold,
         depth=depth,
         judged_only=judged_only,
