@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.data.arrays import Floats
+from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Run
