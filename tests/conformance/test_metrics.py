@@ -21,6 +21,8 @@ NAMES = sorted(METRICS)
 laws = settings(max_examples=100, deadline=None)
 
 LOOKS_AT_LENGTH = {
+    "accuracy",
+    "compat",
     "char_precision",
     "f1",
     "iou",
@@ -37,6 +39,15 @@ LOOKS_AT_LENGTH = {
     "utility",
 }
 BLIND_TO_AN_UNJUDGED_TAIL = {
+    "dcg",
+    "gm_ap",
+    "gm_bpref",
+    "hits",
+    "ideal_dcg",
+    "ncg",
+    "num_q",
+    "q_measure",
+    "yaap",
     "ap",
     "bing",
     "bpref",
@@ -68,6 +79,11 @@ BLIND_TO_AN_UNJUDGED_TAIL = {
 }
 
 TOPS_OUT_ELSEWHERE = {
+    "dcg",
+    "hits",
+    "ideal_dcg",
+    "num_q",
+    "yaap",
     "err",
     "infap",  # its epsilon keeps it a hundred-thousandth short
     "num_nonrel_judged_ret",
@@ -80,6 +96,12 @@ TOPS_OUT_ELSEWHERE = {
     "utility",
 }
 REACHES_ONE = {
+    "accuracy",
+    "compat",
+    "gm_ap",
+    "gm_bpref",
+    "ncg",
+    "q_measure",
     "ap",
     "bing",
     "bpref",
@@ -114,7 +136,9 @@ REACHES_ONE = {
     "set_relative_precision",
 }
 
-NOT_ZERO_FOR_NOTHING = {"judged", "num_rel", "unjudged"}
+NOT_ZERO_FOR_NOTHING = {
+    *("accuracy", "ideal_dcg", "judged", "num_q", "num_rel", "unjudged", "yaap"),
+}
 
 
 def variants(name: str) -> list[Metric]:

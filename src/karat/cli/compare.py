@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karat.cli.ending import conclude, gate_results, read_gates
+from karat.cli.gates import conclude, gate_results, read_gates
 from karat.cli.options import (
     existing,
     gate_options,
@@ -31,7 +31,7 @@ __all__ = ["command"]
 _FORMATS = ("json", "md", "tex", "txt", "csv")
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "threshold", "queries", "corpus"),
+    *("ties", "order", "threshold", "queries", "corpus"),
 )
 
 

@@ -335,6 +335,16 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
         """The same run by document text."""
         return self._by(lambda document: document.text)
 
+    def kinds(self) -> frozenset[str]:
+        """Whether documents are known by `ids`, by `texts`, or both."""
+        ids = texts = False
+        for document in chain.from_iterable(self._rankings.values()):
+            ids = ids or document.id is not None
+            texts = texts or document.text is not None
+            if ids and texts:
+                break
+        return frozenset(compress(("ids", "texts"), (ids, texts)))
+
     def _by(self, key: Callable[[Document], str | None]) -> RankedRun:
         return RankedRun(
             {

@@ -126,6 +126,10 @@ class Run(ABC):
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in rank order, as values; slow, to look closely."""
 
+    def kinds(self) -> frozenset[str]:
+        """Whether documents are known by `ids`, by `texts`, or both."""
+        return frozenset({"ids"})
+
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """What is to be said of the run, for matchers that do not look up ids."""
         return self.locate(labels, judged=False, policies=policies).notices
