@@ -18,7 +18,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Run, run_notices
+from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
@@ -31,25 +31,6 @@ Scores = Mapping[str, float]
 _FEW = 8
 # From so many labels of a query on, gathering their hits column by column pays.
 _SOME = 32
-
-
-def as_id(value: object, what: str = "document id", query: object = None) -> str:
-    """The id as text. Whole numbers are written out; anything else is refused.
-
-    Example:
-        >>> as_id(7)
-        '7'
-    """
-    if isinstance(value, str):
-        return value
-    # NumPy's integers are not ints, but index like them.
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return str(value.__index__())
-    raise DataError(
-        f"{what} must be a string or an integer, "
-        f"got {type(value).__name__} {value!r:.60}",
-        query=query,
-    )
 
 
 class _MemoryRun(Run, Generic[R]):

@@ -21,8 +21,8 @@ __all__ = [
 
 SHIPPED: dict[str, str] = {
     "id": "karat.matching.ids:Id",
-    "exact": "karat.matching.equality:Exact",
-    "normalized": "karat.matching.equality:Normalized",
+    "exact": "karat.matching.literal:Exact",
+    "normalized": "karat.matching.literal:Normalized",
     "chunk": "karat.matching.literal:Chunk",
     "contains": "karat.matching.literal:Contains",
     "fuzzy": "karat.matching.fuzzy:Fuzzy",
