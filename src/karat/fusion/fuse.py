@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.data.arrays import Floats
+from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Run
@@ -109,13 +109,7 @@ class Fusion:
             weight = self.weights[ranking.run]
             rows.append((ranking.number, part if weight == 1.0 else part * weight))
         if method in ("min", "max"):
-            start, take = (
-                (math.inf, np.minimum) if method == "min" else (-math.inf, np.maximum)
-            )
-            total = np.full(size, start)
-            for number, part in rows:
-                total[number] = take(total[number], part)
-            return total
+            return _extremes(rows, size, method)
         if method == "med":
             return _medians(rows, size)
         total = np.zeros(size)
@@ -283,7 +277,16 @@ def _normalised(scores: Floats, norm: str) -> Floats:
     return (scores - least) / (most - least) if most > least else np.ones(len(scores))
 
 
-def _medians(rows: Sequence[tuple[Any, Floats]], size: int) -> Floats:
+def _extremes(rows: Sequence[tuple[Ints, Floats]], size: int, method: str) -> Floats:
+    smallest = method == "min"
+    total = np.full(size, math.inf if smallest else -math.inf)
+    take = np.minimum if smallest else np.maximum
+    for number, part in rows:
+        total[number] = take(total[number], part)
+    return total
+
+
+def _medians(rows: Sequence[tuple[Ints, Floats]], size: int) -> Floats:
     table = np.full((len(rows), size), np.inf)
     for place, (number, part) in enumerate(rows):
         table[place, number] = part
