@@ -109,7 +109,7 @@ class Fusion:
             weight = self.weights[ranking.run]
             rows.append((ranking.number, part if weight == 1.0 else part * weight))
         if method in ("min", "max"):
-            return _extremes(rows, size, method)
+            return _extremes(rows, size, least=method == "min")
         if method == "med":
             return _medians(rows, size)
         total = np.zeros(size)
@@ -129,6 +129,15 @@ class Fusion:
                 share = _unranked(documents, len(ranking.rank))
                 total += self.weights[ranking.run] * share
         return total
+
+
+def _extremes(rows: Sequence[tuple[Ints, Floats]], size: int, *, least: bool) -> Floats:
+    """The least or the largest score of every number that a document has."""
+    take = np.minimum if least else np.maximum
+    total = np.full(size, math.inf if least else -math.inf)
+    for number, part in rows:
+        total[number] = take(total[number], part)
+    return total
 
 
 def fuse(
@@ -277,16 +286,7 @@ def _normalised(scores: Floats, norm: str) -> Floats:
     return (scores - least) / (most - least) if most > least else np.ones(len(scores))
 
 
-def _extremes(rows: Sequence[tuple[Ints, Floats]], size: int, method: str) -> Floats:
-    smallest = method == "min"
-    total = np.full(size, math.inf if smallest else -math.inf)
-    take = np.minimum if smallest else np.maximum
-    for number, part in rows:
-        total[number] = take(total[number], part)
-    return total
-
-
-def _medians(rows: Sequence[tuple[Ints, Floats]], size: int) -> Floats:
+def _medians(rows: Sequence[tuple[Any, Floats]], size: int) -> Floats:
     table = np.full((len(rows), size), np.inf)
     for place, (number, part) in enumerate(rows):
         table[place, number] = part
