@@ -43,7 +43,10 @@ def evaluate(  # noqa: PLR0913
     extra: str | None = None,
     duplicates: str | None = None,
     ties: str | None = None,
+    order: str | None = None,
     threshold: float | None = None,
+    depth: int | None = None,
+    judged_only: bool | None = None,
     engine: str | Engine = "local",
     force: bool | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -74,7 +77,13 @@ def evaluate(  # noqa: PLR0913
             would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
         ties: `trec` or `input`; natively `trec`.
+        order: `ascending` ranks small scores first, such as distances; `descending`
+            large ones, also in lists; natively lists are ranked as given and scores
+            descending.
         threshold: the smallest grade that counts as relevant; natively any positive.
+        depth: read only so many documents of each ranking; natively all.
+        judged_only: remove documents without any label before ranking, which gives
+            the condensed lists of incomplete judgements.
         engine: where to compute.
         force: score even when no gold id occurs anywhere in the run.
         mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
@@ -108,7 +117,10 @@ def evaluate(  # noqa: PLR0913
         extra=extra,
         duplicates=duplicates,
         ties=ties,
+        order=order,
         threshold=threshold,
+        depth=depth,
+        judged_only=judged_only,
         force=force,
         mapping=mapping,
         queries=queries,

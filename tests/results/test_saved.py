@@ -49,6 +49,7 @@ def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     runs, golds, st.sampled_from(["skip", "zero"]), st.sampled_from(["skip", "zero"])

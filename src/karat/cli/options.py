@@ -13,6 +13,7 @@ import click
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.meaning.aliases import FIELDS
+from karat.reading.meaning.order import ORDERS
 
 __all__ = [
     "existing",
@@ -42,6 +43,20 @@ def policy_options(command: F) -> F:
         choice = click.Choice(CHOICES[name])
         text = f"What to do about {about}; {CHOICES[name][0]} unless told."
         command = click.option(f"--{name}", type=choice, help=text)(command)
+    text = "Rank small scores first, such as distances, or large ones, also in lists."
+    command = click.option("--order", type=click.Choice(ORDERS), help=text)(command)
+    command = click.option(
+        "--judged-only",
+        is_flag=True,
+        default=None,
+        help="Remove documents without any label from the rankings.",
+    )(command)
+    command = click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read only so many documents of each ranking.",
+    )(command)
     command = click.option(
         "--threshold", type=float, help="Smallest grade that counts as relevant."
     )(command)

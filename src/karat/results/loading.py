@@ -227,6 +227,7 @@ def _column(
         binary=summary["binary"],
         bounds=(low, high),
         cutoffs=tuple(summary["cutoffs"]),
+        average=summary.get("average", "mean"),
     )
 
 

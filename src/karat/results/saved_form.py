@@ -95,7 +95,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
     column = result.columns[name]
+    average = {} if column.average == "mean" else {"average": column.average}
     return {
+        **average,
         "mean": None if column.n == 0 else column.mean,
         "interval": None if column.interval is None else column.interval.to_dict(),
         "n": column.n,

@@ -28,13 +28,16 @@ from karat.reading.columnar.arrow_source import (
 )
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
+from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
 from karat.reading.streams import Source
 
 __all__ = ["load_samples", "load_table", "read_records", "split_table"]
 
+_LOOK = 5000
 _CODES = ("dictionary", "int", "uint")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 _AUTORAG = {
@@ -143,6 +146,9 @@ def _load_rows(
     format: str,
 ) -> Dataset:
     role, number = reading(source, fields)
+    if number == "distance":
+        records = ((None, record) for record in read_records(table))
+        return interpret(records, source, format)
     mapping = {ours: fields[ours] for ours in ("id", "document")}
     if number:
         mapping["grade" if role == "gold" else number] = fields[number]
@@ -154,6 +160,8 @@ def _load_rows(
         return replace(
             loaded, gold=gold, notices=(*loaded.notices, *source.notes.notices())
         )
+    if number == "score":
+        _note_order(table, fields, source)
     columns = RunColumns(
         mapping["id"],
         mapping["document"],
@@ -164,7 +172,7 @@ def _load_rows(
     return replace(
         loaded,
         run=ColumnarRun(ArrowSource(table, columns), source.name),
-        notices=(*loaded.notices, *_systems(table, fields)),
+        notices=(*loaded.notices, *source.notes.notices(), *_systems(table, fields)),
     )
 
 
@@ -174,6 +182,27 @@ def _note_unread(table: Tabular, fields: Mapping[str, str], source: Source) -> N
     for record in read_records(table) if others else ():
         for name in others:
             note_unread(name, record[name], source.notes)
+
+
+def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> None:
+    """Say so if the first rows have scores that ranks contradict, or that rise."""
+    names = [fields[ours] for ours in ("id", "score", "rank") if ours in fields]
+    piece = next(iter(table.pieces(names)), None)
+    batch = next(iter(piece()), None) if piece is not None else None
+    if batch is None:
+        return
+    scores: dict[str, list[float]] = {}
+    ranks: dict[str, list[tuple[float, float]]] = {}
+    for record in batch.rows.slice(0, _LOOK).to_pylist():
+        query, score, *rank = (record[name] for name in names)
+        if not all(isinstance(number, int | float) for number in (score, *rank)):
+            return
+        scores.setdefault(str(query), []).append(score)
+        ranks.setdefault(str(query), []).append((*rank, score)[:2])
+    if "rank" in fields:
+        note_contradictions(ranks, source.notes)
+    else:
+        note_ascending(scores, source.notes)
 
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, float]]:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeGuard
 from karat.data.runs import Document
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
+    DISTANCES,
     ENDS,
     IDS,
     METADATA,
@@ -71,6 +72,8 @@ def read_document(value: object, notes: Notes) -> Document:
         return replace(document, score=read_number(value[1], "score"))
     if isinstance(value, str) or hasattr(value, "__index__") or value is None:
         return Document(id=read_id(value, "document id", notes))
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
     value = respell(value)
@@ -147,6 +150,8 @@ def _identity(value: object, notes: Notes) -> str | None:
 
 def _score(value: object) -> float | None:
     found = ask(value, SCORES)
+    if found is None and (distance := ask(value, DISTANCES)) is not None:
+        return -read_number(distance, "distance")
     return None if found is None else read_number(found, "score")
 
 
