@@ -41,6 +41,7 @@ def evaluate(  # noqa: PLR0913
     missing: str | None = None,
     extra: str | None = None,
     duplicates: str | None = None,
+    identical: str | None = None,
     ties: str | None = None,
     threshold: float | None = None,
     depth: int | None = None,
@@ -74,6 +75,8 @@ def evaluate(  # noqa: PLR0913
             is ignored in a mapping of scores is not checked either: looking at it all
             would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
+        identical: documents that have the id of their query, by the matcher `id`:
+            `keep` or `ignore`; natively `keep`.
         ties: `trec` or `input`; natively `trec`.
         threshold: the smallest grade that counts as relevant; natively any positive.
         depth: read only so many documents of each ranking; natively all.
@@ -111,6 +114,7 @@ def evaluate(  # noqa: PLR0913
         missing=missing,
         extra=extra,
         duplicates=duplicates,
+        identical=identical,
         ties=ties,
         threshold=threshold,
         depth=depth,

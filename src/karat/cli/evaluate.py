@@ -37,6 +37,7 @@ __all__ = ["command"]
 
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
+    "identical",
     *("ties", "threshold", "depth", "judged_only", "force", "queries", "corpus"),
 )
 
