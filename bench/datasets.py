@@ -1,8 +1,11 @@
 """The work sizes of every benchmark: synthetic, seeded, made once, kept on disk."""
 
+import csv
 import gzip
+import json
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,12 +21,14 @@ import pyarrow.parquet as pq
 __all__ = [
     "SCALING",
     "SHAPES",
+    "TINY",
     "Gold",
     "Lists",
     "Scores",
     "load_dicts",
     "load_lists",
     "prepare",
+    "prepare_rows",
 ]
 
 Scores = dict[str, dict[str, float]]
@@ -68,6 +73,7 @@ SHAPES = {
     "large": Shape(100_000, 100, 3, grades={1: 0.5, 2: 0.5}),
 }
 
+TINY = {"1x10": Shape(1, 10, 3, lost=0), "10x10": Shape(10, 10, 3)}
 SCALING = {f"{n}x100": Shape(n, 100, 3) for n in (1_000, 3_000, 9_000, 27_000)}
 
 
@@ -77,7 +83,7 @@ def prepare(name: str) -> Path:
     It holds `run.txt`, `run.txt.gz`, `run.parquet`, `qrels.txt` and `qrels.parquet`,
     under the folder named by `KARAT_BENCH_DIR` (`.bench` of the clone by default).
     """
-    shape = (SHAPES | SCALING)[name]
+    shape = (SHAPES | TINY | SCALING)[name]
     parent = Path(__file__).resolve().parent.parent / ".bench"
     folder = Path(os.environ.get("KARAT_BENCH_DIR", parent)) / name
     stamp = folder / "made.txt"
@@ -87,6 +93,32 @@ def prepare(name: str) -> Path:
         run, gold = _generate(shape)
         _write(folder, run, gold)
         stamp.write_text(made, encoding="utf-8")
+    return folder
+
+
+def prepare_rows(name: str) -> Path:
+    """The same folder with `run.csv`, `run.jsonl` and `samples.jsonl` besides.
+
+    A row is a query, a document and its score; a sample has the documents of a query,
+    with their scores, and its gold.
+    """
+    folder = prepare(name)
+    if not (folder / "samples.jsonl").exists():
+        run, gold = load_dicts(name)
+        rows = [(q, d, score) for q, row in run.items() for d, score in row.items()]
+        with (folder / "run.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("qid", "docid", "score"), *rows])
+        objects = [{"qid": q, "docid": d, "score": score} for q, d, score in rows]
+        _write_lines(folder / "run.jsonl", objects)
+        samples = [
+            {
+                "id": query,
+                "retrieved": [{"id": d, "score": s} for d, s in run[query].items()],
+                "relevant": labels,
+            }
+            for query, labels in gold.items()
+        ]
+        _write_lines(folder / "samples.jsonl", samples)
     return folder
 
 
@@ -157,6 +189,11 @@ def _write(folder: Path, run: pa.Table, gold: pa.Table) -> None:
         gzip.open(folder / "run.txt.gz", "wb", compresslevel=6) as packed,
     ):
         shutil.copyfileobj(plain, packed, 1 << 20)
+
+
+def _write_lines(path: Path, objects: Iterable[object]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(each)}\n" for each in objects)
 
 
 def _constant(text: str, table: pa.Table) -> pa.Array:

@@ -22,9 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.llm.fault_server import FaultServer, verdicts
 from tests.llm.judges import grade, jobs, right
 
-__all__ = ["TITLE", "measure"]
-
-TITLE = "judging, besides the model (figure and its bar)"
+__all__ = ["measure"]
 
 _KEPT = 10_000
 _AT_ONCE = 64

@@ -1,4 +1,7 @@
-"""The seven numbers every tool is asked for, under each tool's own names."""
+"""The seven numbers every tool is asked for, under each tool's own names.
+
+Apart from the tools, so that a timed script does not import them all.
+"""
 
 __all__ = ["METRICS", "TREC_NAMES", "TREC_REQUEST"]
 

@@ -1,23 +1,42 @@
-"""Corpora with known gold spans, cut into chunks and spoilt in known ways."""
+"""Corpora with known gold spans, cut into chunks and spoilt in known ways.
 
+Beside the corpora of chunking_evaluation there are some that are made here: tables, the
+source code of Python's library, and texts in eight scripts.
+"""
+
+import argparse
 import csv
 import json
+import math
 import os
 import random
 import re
+import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-__all__ = ["CHUNKERS", "CORRUPTIONS", "Case", "Corpora", "make_cases", "read_corpora"]
+__all__ = [
+    "CHUNKERS",
+    "CORRUPTIONS",
+    "SCRIPTS",
+    "Case",
+    "Corpora",
+    "made_corpora",
+    "make_cases",
+    "read_corpora",
+]
 
 Range = tuple[int, int]
 
 _SHARED = Path(os.environ.get("KARAT_SHARED", Path(__file__).parents[2] / "shared"))
 _KEPT = 0.7
 _RETRIEVED = 5
+# So many characters that stand elsewhere, too, are retrieved with either.
+_COPIED = 40
 
 
 @dataclass(frozen=True)
@@ -54,14 +73,130 @@ def read_corpora() -> Corpora | None:
     return Corpora(texts, spans)
 
 
+# Ranges of letters, how many make a word, and what stands between words.
+SCRIPTS: dict[str, tuple[str, tuple[int, int], str]] = {
+    "english": ("etaoinshrdlucmfwypvbgk", (2, 9), " "),
+    "latin": ("abcdefghilmnoprstuvzäöüßéèñç", (2, 9), " "),
+    "cyrillic": ("абвгдежзийклмнопрстуфхцчшщыьэюя", (2, 9), " "),
+    "greek": ("αβγδεζηθικλμνξοπρστυφχψως", (2, 9), " "),
+    "arabic": ("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", (2, 7), " "),
+    "devanagari": ("कखगघचछजटडतथदनपबभमयरलवशसहािीुूेैो", (2, 8), " "),
+    "thai": ("กขคงจชซญดตถทนบปผพมยรลวสหอะาิีึืุูเแโใไ่้", (2, 7), ""),
+    "chinese": ("".join(map(chr, range(0x4E00, 0x4E00 + 2400))), (1, 2), ""),
+    "korean": ("".join(map(chr, range(0xAC00, 0xAC00 + 2400, 2))), (2, 4), " "),
+}
+
+
+def made_corpora(kind: str) -> Corpora:
+    """A corpus that is made here, and passages of it: `tables`, `code` or a script."""
+    chance = random.Random(kind)
+    if kind == "code":
+        modules = (argparse, csv, json, random, re, textwrap)
+        files = [Path(str(module.__file__)) for module in modules]
+        texts = {
+            file.stem + file.parent.name: file.read_text("utf-8") for file in files
+        }
+    elif kind == "tables":
+        texts = {f"table{n}": _table(chance) for n in range(6)}
+    else:
+        texts = {f"{kind}{n}": _prose(kind, chance) for n in range(6)}
+    spans = []
+    for _ in range(400):
+        name = chance.choice(sorted(texts))
+        size = min(len(texts[name]) // 2, chance.randint(60, 700))
+        start = chance.randrange(len(texts[name]) - size)
+        spans.append((name, start, start + size))
+    return Corpora(texts, spans)
+
+
+def _table(chance: random.Random) -> str:
+    regions = ("north", "south", "east", "west", "central")
+    rows = (
+        f"{n},{chance.choice(regions)},{chance.randint(1, 10**7)},"
+        f"{chance.uniform(-99, 99):.2f},20{chance.randint(10, 24)}-"
+        f"{chance.randint(1, 12):02}-{chance.randint(1, 28):02},"
+        f"{chance.choice(('open', 'closed', 'pending'))}"
+        for n in range(400)
+    )
+    return "\n".join(("id,region,amount,change,day,state", *rows))
+
+
+def _prose(script: str, chance: random.Random) -> str:
+    """Words of a script, few of them frequent and many rare, as in real texts."""
+    letters, (least, most), between = SCRIPTS[script]
+    words = [
+        "".join(chance.choices(letters, k=chance.randint(least, most)))
+        for _ in range(4000)
+    ]
+    weights = [1 / (place + 3) for place in range(len(words))]
+    sentences = (
+        between.join(chance.choices(words, weights, k=chance.randint(6, 25)))
+        for _ in range(250)
+    )
+    stop = "。" if not between else ". "
+    return stop.join(sentences)
+
+
+class BM25:
+    """Ranks chunks by the words they share with a question, as search engines do."""
+
+    def __init__(self, texts: list[str], k1: float = 1.2, b: float = 0.75) -> None:
+        self._counts = [Counter(_terms(text)) for text in texts]
+        sizes = [counts.total() for counts in self._counts]
+        mean = sum(sizes) / max(1, len(sizes))
+        self._norms = [k1 * (1 - b + b * size / max(1, mean)) for size in sizes]
+        self._factor = k1 + 1
+        held = Counter(term for counts in self._counts for term in counts)
+        self._weights = {
+            term: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+            for term, n in held.items()
+        }
+
+    def best(self, question: str, count: int) -> list[int]:
+        """The numbers of the best chunks."""
+        terms = {*_terms(question)} & {*self._weights}
+        scores = [
+            sum(
+                self._weights[term]
+                * counts[term]
+                * self._factor
+                / (counts[term] + norm)
+                for term in terms
+                if term in counts
+            )
+            for counts, norm in zip(self._counts, self._norms, strict=True)
+        ]
+        return sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:count]
+
+
+def _terms(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
 def make_cases(
     corpora: Corpora,
     chunker: Callable[[str], list[Range]],
     corrupt: Callable[[str, random.Random], str],
+    *,
+    header: bool = False,
+    retrieve: bool = False,
 ) -> Iterator[Case]:
-    """For each gold span most of the chunks that touch it, and others, in any order."""
+    """For each gold span most of the chunks that touch it, and others, in any order.
+
+    Args:
+        corpora: texts and gold spans.
+        chunker: cuts a text into chunks.
+        corrupt: spoils a chunk.
+        header: whether each chunk is led by the name of its text.
+        retrieve: whether chunks are found by BM25 and not picked.
+    """
     chance = random.Random(11)
     chunks = {name: chunker(text) for name, text in corpora.texts.items()}
+    search = {
+        name: BM25([text[a:b] for a, b in chunks[name]])
+        for name, text in corpora.texts.items()
+        if retrieve
+    }
     for name, start, end in corpora.spans:
         text = corpora.texts[name]
         touching = [c for c in chunks[name] if c[0] < end and c[1] > start]
@@ -69,9 +204,30 @@ def make_cases(
         others = max(0, _RETRIEVED - len(kept))
         kept += chance.sample(chunks[name], min(others, len(chunks[name])))
         chance.shuffle(kept)
+        if retrieve:
+            terms = _terms(text[start:end])
+            question = " ".join(chance.sample(terms, min(len(terms), 8)))
+            best = search[name].best(question, _RETRIEVED)
+            kept = [chunks[name][number] for number in best]
         there = {at for a, b in kept for at in range(max(a, start), min(b, end))}
-        retrieved = [corrupt(text[a:b], chance) for a, b in kept]
+        for a, b in kept:
+            if not (a < end and b > start):
+                there |= _copies(text[start:end], text[a:b], start)
+        lead = (
+            f"Document: {name.replace('_', ' ').title()} (2024)\n\n" if header else ""
+        )
+        retrieved = [lead + corrupt(text[a:b], chance) for a, b in kept]
         yield Case(text[start:end], retrieved, len(there) / (end - start))
+
+
+def _copies(gold: str, chunk: str, start: int) -> set[int]:
+    """Where in the text the passage stands that a chunk from elsewhere repeats."""
+    return {
+        start + at
+        for low in range(len(gold) - _COPIED + 1)
+        if gold[low : low + _COPIED] in chunk
+        for at in range(low, low + _COPIED)
+    }
 
 
 def _windows(size: int, overlap: float) -> Callable[[str], list[Range]]:
@@ -180,6 +336,21 @@ def _accents(text: str, chance: random.Random) -> str:
     return "".join(char for char in parts if not unicodedata.combining(char))
 
 
+def _scanned(share: float) -> Callable[[str, random.Random], str]:
+    """Letters misread, lost or doubled, as when a page is scanned."""
+
+    def misread(text: str, chance: random.Random) -> str:
+        letters = [char for char in text if char.isalnum()] or ["e"]
+        return "".join(
+            chance.choice((chance.choice(letters), "", char * 2))
+            if char.isalnum() and chance.random() < share
+            else char
+            for char in text
+        )
+
+    return misread
+
+
 CORRUPTIONS: dict[str, Callable[[str, random.Random], str]] = {
     "none": lambda text, _: text,
     "whitespace": _whitespace,
@@ -188,4 +359,5 @@ CORRUPTIONS: dict[str, Callable[[str, random.Random], str]] = {
     "case": _case,
     "hyphens": _hyphens,
     "accents": _accents,
+    "scanned 1%": _scanned(0.01),
 }

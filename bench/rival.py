@@ -1,9 +1,12 @@
 """What a pytrec_eval user runs on files: `rival.py QRELS RUN [lists]`.
 
-Text goes through its own parsers, Parquet through pandas: the columns of each group are
-zipped as they are, as most would write it, or as lists, which is quicker.
+TREC text goes through its own parsers, CSV and JSONL through the standard library,
+Parquet through pandas: the columns of each group are zipped as they are, as most would
+write it, or as lists, which is quicker.
 """
 
+import csv
+import json
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -19,6 +22,8 @@ def main() -> None:
     qrels, run, *how = sys.argv[1:]
     if run.endswith(".parquet"):
         gold, scores = _read_parquet(qrels, run, lists=how == ["lists"])
+    elif run.endswith((".csv", ".jsonl")):
+        gold, scores = _read_rows(qrels, run)
     else:
         gold, scores = _read_text(qrels, run)
     evaluator = pytrec_eval.RelevanceEvaluator(gold, set(TREC_REQUEST))
@@ -32,6 +37,22 @@ def _read_text(qrels: str, run: str) -> tuple[Any, Any]:
         gold = pytrec_eval.parse_qrel(file)
     with Path(run).open(encoding="utf-8") as file:
         return gold, pytrec_eval.parse_run(file)
+
+
+def _read_rows(qrels: str, run: str) -> tuple[Any, Any]:
+    with Path(qrels).open(encoding="utf-8") as file:
+        gold = pytrec_eval.parse_qrel(file)
+    scores: dict[str, dict[str, float]] = {}
+    with Path(run).open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file) if run.endswith(".csv") else map(json.loads, file)
+        for row in rows:
+            if "retrieved" in row:
+                found = {each["id"]: each["score"] for each in row["retrieved"]}
+                scores[row["id"]] = found
+            else:
+                ranking = scores.setdefault(row["qid"], {})
+                ranking[row["docid"]] = float(row["score"])
+    return gold, scores
 
 
 def _read_parquet(qrels: str, run: str, *, lists: bool) -> tuple[Any, Any]:

@@ -11,9 +11,7 @@ from measures import METRICS
 from peers import with_karat
 from timing import Bar, Row, clock, in_process
 
-__all__ = ["TITLE", "measure"]
-
-TITLE = "growth over four sizes (slope 1 = linear)"
+__all__ = ["measure"]
 
 _BAR = Bar(1.1, at_most=True)
 

@@ -58,3 +58,10 @@ def test_explaining_shows_the_words_that_cover_a_passage() -> None:
     assert (rank, enough) == ("1", "no")
     assert 0.7 < float(covered.rstrip("%")) / 100 < 0.9
     assert words.startswith("Refunds are issued within")
+
+
+def test_explaining_shows_what_differs_in_covered_text() -> None:
+    changed = [sample("a", GOLD.replace("fourteen", "thirty"))]
+    *_, evidence = explain(changed, "a", metrics=["recall@1"], match="span").tables
+    assert evidence.columns[-1] == "differs"
+    assert evidence.rows[0][-1] == "fourteen -> thirty"

@@ -131,10 +131,15 @@ def _shown(
                 f"{found.share:.0%}",
                 "yes" if found.satisfied else "no",
                 _short(" ".join(words.split())) if texts else "(text)",
+                (", ".join(found.differs) if texts else "(text)")
+                if found.differs
+                else DASH,
             ]
         )
-    columns = ["gold item", "rank", "covered", "enough", "by these words"]
-    return Table(columns, rows, texts=(0, 4))
+    columns = ["gold item", "rank", "covered", "enough", "by these words", "differs"]
+    if not any(found.differs for found in evidence):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table(columns, rows, texts=(0, 4, 5))
 
 
 def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:

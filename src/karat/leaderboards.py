@@ -9,7 +9,7 @@ import numpy as np
 from karat.data.queries import Dataset
 from karat.errors import UsageError
 from karat.evaluation import evaluate
-from karat.matching.span import Span
+from karat.matching.coverage.matcher import Span
 from karat.planning import read_queries
 from karat.reading.doors import read_corpus, read_run, take_gold
 from karat.results.evaluation import Evaluation

@@ -11,6 +11,11 @@ from karat.data.tables import Table, counted
 from karat.errors import DataError
 from karat.evaluation import evaluate
 from karat.judging.agreement import Agreement, Flips, agreement, flips
+from karat.judging.claim_agreement import (
+    ClaimAgreement,
+    ClaimLabels,
+    claim_agreement,
+)
 from karat.judging.grading import (
     RELEVANT,
     GradedPool,
@@ -19,11 +24,19 @@ from karat.judging.grading import (
     is_graded,
     relevance,
 )
-from karat.judging.probe import ProbeReport
+from karat.judging.probe.report import ProbeReport
 from karat.judging.prompts import GRADES
 from karat.judging.run_order import Order, order_agreement
+from karat.results.evaluation import Evaluation
 
-__all__ = ["JudgeReport", "changes", "check_people", "compare", "scores"]
+__all__ = [
+    "JudgeReport",
+    "changes",
+    "check_people",
+    "compare",
+    "compare_claims",
+    "scores",
+]
 
 REPORT_VERSION = 1
 """Version of what judging reports as JSON."""
@@ -83,6 +96,18 @@ def changes(
     if people is not None and not _all_graded(people, known or {}):
         one, other = relevance(one, RELEVANT), relevance(other, RELEVANT)
     return flips(one, other, failed=len(after.failures))
+
+
+def compare_claims(result: Evaluation, people: ClaimLabels) -> ClaimAgreement:
+    """How far a judge's verdicts on claims agree with people's.
+
+    Args:
+        result: an evaluation by a judge of claims, as of `context_recall`.
+        people: query -> text of a claim -> whether the contexts support it, as
+            `karat.judging.read_claim_labels` reads it from a file.
+    """
+    traces = zip(result.queries, result.traces, strict=True)
+    return claim_agreement({query: t.verdicts for query, t in traces}, people)
 
 
 def check_people(

@@ -114,7 +114,7 @@ def test_a_leaderboard_with_many_metrics_has_a_row_for_each(karat: Karat) -> Non
 def test_gold_is_loaded_once_for_several_runs(
     karat: Karat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["karat.cli.inputs"]
+    module = sys.modules["karat.cli.evaluate"]
     load, loaded = vars(module)["load"], []
 
     def counted(path: str, **options: object) -> object:

@@ -168,7 +168,8 @@ def test_ids_joined_in_one_cell_are_noticed(karat: Karat, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("answer", "Yes."), ("ground_truths", ["Yes.", "We do."])]
+    ("field", "value"),
+    [("expected_answer", "Yes."), ("ground_truths", ["Yes.", "We do."])],
 )
 def test_answers_are_told_how_to_become_references(
     karat: Karat, folder: Path, field: str, value: object
@@ -187,7 +188,7 @@ def test_answers_are_told_how_to_become_references(
 def test_one_text_where_contexts_should_be_a_list_is_noticed(
     karat: Karat, folder: Path
 ) -> None:
-    sample = {"question": "Do you ship?", "contexts": "We ship.", "answer": "We ship"}
+    sample = {"question": "Do you ship?", "contexts": "We ship.", "answers": "We ship"}
     (folder / "log.jsonl").write_text(json.dumps(sample))
     done = karat("evaluate", "log.jsonl", "-m", "recall@5")
     assert "one text: 1 sample has one text where a list is expected" in done.out

@@ -146,7 +146,7 @@ def test_mistakes_are_found_before_a_call_is_paid_for(
     assert server.requests == []
 
 
-@pytest.mark.parametrize("option", ["--agreement", "--gold"])
+@pytest.mark.parametrize("option", ["--gold"])
 def test_claims_have_no_grades_to_compare(
     karat: Karat, server: FaultServer, option: str
 ) -> None:
@@ -284,3 +284,32 @@ def test_gold_is_written_though_there_is_nothing_to_attack(
     assert done.code == 2
     assert "no passage of grade 0 or 1" in done.err
     assert labels(folder / "one.qrels") == [["q1", "judge:tiny", "d", "2"]]
+
+
+def test_the_judge_of_claims_is_compared_with_people(
+    karat: Karat, folder: Path, server: FaultServer
+) -> None:
+    contexts = ["Rye is a grain.", "Ovens are hot."]
+    claims = [{"text": "Rye is a grain.", "supported": True}]
+    claims += [{"text": "Salt is blue.", "supported": False}]
+    for name, extra in (("s.jsonl", {"contexts": contexts}), ("people.jsonl", {})):
+        lines = [
+            json.dumps({"id": f"q{n}", "query": "Q?", "claims": claims, **extra})
+            for n in range(3)
+        ]
+        (folder / name).write_text("\n".join(lines), "utf-8")
+    asked = ("judge", "s.jsonl", "--claims", "--model", "tiny")
+    compared = (*asked, "--agreement", "people.jsonl")
+    dry = karat(*compared, "--dry-run")
+    assert (dry.code, server.requests) == (0, [])
+    done = karat(*compared)
+    assert done.code == 0, done.err
+    assert "context_recall, mean error" in done.out
+    facts = json.loads(karat(*compared, "--json").out)
+    assert (facts["n"], facts["queries"]) == (6, 3)
+    scored = karat("evaluate", "s.jsonl", "-m", "context_recall", "--model", "tiny")
+    assert (
+        "calibrated: 6 claims were judged by judge:tiny; against people" in scored.out
+    )
+    (folder / "people.jsonl").write_text('{"id": "x", "claims": []}', "utf-8")
+    assert "holds no claims" in karat(*compared).err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.cli.judging_progress import JudgingProgress
+from karat.cli.judge_options import JudgingProgress
 from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.judgements import Usage
@@ -67,20 +67,20 @@ def meter(calls: int = 0, prices: Prices | None = None) -> JudgingProgress:
 
 def shown(
     monkeypatch: pytest.MonkeyPatch,
-    hearings: Sequence[Progress],
+    runs: Sequence[Progress],
     timer: type = AtOnce,
     width: str = "100",
 ) -> str:
-    """What a terminal of this width is sent while these are the last of hearings."""
+    """What a terminal of this width is sent while these are the last of runs."""
     terminal = Terminal()
     monkeypatch.setattr(bars, "Timer", timer)
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", width)
     judging = meter()
-    for hearing in hearings:
-        judging(Progress(0, hearing.total, stage=hearing.stage))
-        judging(hearing)
+    for run in runs:
+        judging(Progress(0, run.total, stage=run.stage))
+        judging(run)
     judging.close()
     return terminal.getvalue()
 
@@ -129,7 +129,7 @@ def test_elsewhere_the_log_says_it_at_every_tenth(
 
 
 @pytest.mark.parametrize(
-    ("hearings", "calls", "prices", "line"),
+    ("runs", "calls", "prices", "line"),
     [
         (
             [
@@ -159,16 +159,16 @@ def test_elsewhere_the_log_says_it_at_every_tenth(
     ],
 )
 def test_at_the_end_one_line_says_what_was_paid(
-    hearings: list[Progress],
+    runs: list[Progress],
     calls: int,
     prices: Prices | None,
     line: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     judging = meter(calls, prices)
-    for hearing in hearings:
-        judging(Progress(0, hearing.total, stage=hearing.stage))
-        judging(hearing)
+    for run in runs:
+        judging(Progress(0, run.total, stage=run.stage))
+        judging(run)
     judging.close()
     assert capsys.readouterr().err == f"karat: {line} already\n"
 

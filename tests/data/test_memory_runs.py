@@ -170,6 +170,12 @@ def test_arrays_and_generators_are_lists() -> None:
             assert found.rank.tolist() == [2]
 
 
+def test_a_number_among_ids_that_have_to_be_ordered_is_named() -> None:
+    run: dict[str, Any] = {"q1": {"a": 1.0}, "q2": {"b": 1.0, 7: 1.0}}
+    with pytest.raises(DataError, match=r"'q2': document id 7 must be text like the"):
+        ScoredRun(run).locate(GOLD, judged=True, policies=Policies())
+
+
 def test_many_equal_scores_take_no_more_than_sorting_them() -> None:
     # Comparing each with each would be 4 * 10**8 steps, and minutes.
     run = {"q": {f"d{number}": 1.0 for number in range(20_000)}}

@@ -1,6 +1,7 @@
 """Long lists are asked in several questions, and what they say is put together."""
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -264,3 +265,13 @@ def test_the_majority_decides(
 def test_votes_that_all_failed_stay_a_failure() -> None:
     (elected,) = majority([verdict(failure="one"), verdict(failure="two")])
     assert elected.failure == "one"
+
+
+@pytest.mark.parametrize("name", ["{}", "claim {}", "#{}"])
+def test_verdicts_by_the_name_of_their_claim_are_read(name: str) -> None:
+    entry = {"alone": ["context 2"], "parts": [], "complete": "no", "reason": "So."}
+    named = {name.format(number): entry for number in (1, 2)}
+    model = Model(lambda _: json.dumps({"verdicts": named}))
+    first, second = run_jobs(model, TEXTS, budget=10_000)
+    assert (first.rank, second.rank) == (2, 2)
+    assert len(model.asked) == 1

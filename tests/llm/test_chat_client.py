@@ -152,8 +152,8 @@ def test_a_client_of_ones_own_judges_claims(tmp_path: Path) -> None:
     settings = Settings(journal=tmp_path / "journal.sqlite")
 
     def score() -> Any:
-        bench = JudgeSession(ChatClient("gpt-4o-mini", client), settings)
-        return karat.evaluate([SAMPLE], metrics="rr", judge=Claims(bench))
+        session = JudgeSession(ChatClient("gpt-4o-mini", client), settings)
+        return karat.evaluate([SAMPLE], metrics="rr", judge=Claims(session))
 
     assert score().means == {"rr": 0.5}
     assert score().means == {"rr": 0.5}
@@ -180,10 +180,10 @@ def test_replies_last_only_where_the_client_can_be_told_from_others(
     for _ in range(2):
         client = client_of(judge_of(asked), **facts)
         chat = ChatClient("gpt-4o-mini", client, name=name)
-        bench = JudgeSession(chat, settings)
-        karat.evaluate([SAMPLE], metrics="rr", judge=Claims(bench))
-        assert (chat.persistent, bench.loses_replies) == (persistent, not persistent)
-        assert bench.source == "judge:gpt-4o-mini"
+        session = JudgeSession(chat, settings)
+        karat.evaluate([SAMPLE], metrics="rr", judge=Claims(session))
+        assert (chat.persistent, session.loses_replies) == (persistent, not persistent)
+        assert session.source == "judge:gpt-4o-mini"
         assert CANARY not in chat.endpoint
     assert len(asked) == (1 if persistent else 2)
 
@@ -205,14 +205,16 @@ def test_an_async_client_goes_from_one_evaluation_to_the_next() -> None:
     assert asyncio.run(notebook()) == [0.5, 0.5]
 
 
-def test_a_bench_tells_that_a_hearing_begins_awaited_or_not() -> None:
+def test_a_session_tells_that_a_run_begins_awaited_or_not() -> None:
     told: list[Progress] = []
     client = client_of(lambda **_: completion(json.dumps(verdicts("0 1000000"))))
     settings = Settings(journal=None, progress=told.append)
-    bench = JudgeSession(ChatClient("m", client), settings)
-    assert bench.run_jobs(jobs(1)) == asyncio.run(bench.arun_jobs(jobs(1))) == right(1)
+    session = JudgeSession(ChatClient("m", client), settings)
+    assert (
+        session.run_jobs(jobs(1)) == asyncio.run(session.arun_jobs(jobs(1))) == right(1)
+    )
     assert [(state.done, state.total) for state in told] == [(0, 1), (1, 1)] * 2
-    assert bench.run_jobs([]) == asyncio.run(bench.arun_jobs([])) == []
+    assert session.run_jobs([]) == asyncio.run(session.arun_jobs([])) == []
     assert len(told) == 4
 
 

@@ -310,7 +310,7 @@ def test_the_library_is_there_before_a_call_is_timed_and_not_without_any() -> No
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_hearing_counts_lost_answers_as_calls_paid_for(tmp_path: Path) -> None:
+def test_a_run_counts_lost_answers_as_calls_paid_for(tmp_path: Path) -> None:
     def judge() -> Any:
         reply = yield PROMPT
         return reply.text

@@ -334,7 +334,7 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
         ask(OpenAIClient("tiny", base_url="http://127.0.0.1:1/v1"))
 
 
-def test_one_client_serves_one_hearing_after_another(tmp_path: Path) -> None:
+def test_one_client_serves_one_run_after_another(tmp_path: Path) -> None:
     with FaultServer() as server:
         client = OpenAIClient("tiny", base_url=server.url)
         for count in (2, 4, 6):

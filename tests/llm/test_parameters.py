@@ -146,8 +146,8 @@ def test_a_reply_that_was_cut_off_says_so() -> None:
 def test_a_model_that_only_thought_is_not_asked_again_and_again(tmp_path: Path) -> None:
     settings = Settings(journal=tmp_path / "journal.sqlite", first_wait=0)
     with FaultServer(answer=lambda _: (200, cut(""))) as server:
-        bench = JudgeSession(OpenAIClient("tiny", base_url=server.url), settings)
-        (found,) = bench.run_jobs([lambda: split(None, "Bread rises.")])
+        session = JudgeSession(OpenAIClient("tiny", base_url=server.url), settings)
+        (found,) = session.run_jobs([lambda: split(None, "Bread rises.")])
         assert len(server.requests) == 1
     assert found == Failure(
         "the reply was cut off at 4,096 tokens before it said anything; --max-tokens "
@@ -205,7 +205,7 @@ def test_a_reply_of_unknown_length_was_cut_off_all_the_same() -> None:
         judge.send(Reply("{", Usage(), cut=True))
 
 
-def test_a_hearing_is_announced_before_its_first_reply() -> None:
+def test_a_run_is_announced_before_its_first_reply() -> None:
     seen: list[tuple[int, int, int]] = []
     with FaultServer(answer=lambda _: (200, completion('{"claims": []}'))) as server:
 
@@ -213,7 +213,7 @@ def test_a_hearing_is_announced_before_its_first_reply() -> None:
             seen.append((progress.done, progress.total, len(server.requests)))
 
         settings = Settings(journal=None, progress=look)
-        bench = JudgeSession(OpenAIClient("tiny", base_url=server.url), settings)
-        bench.run_jobs([lambda: split(None, "Bread rises.")])
-        bench.run_jobs([])
+        session = JudgeSession(OpenAIClient("tiny", base_url=server.url), settings)
+        session.run_jobs([lambda: split(None, "Bread rises.")])
+        session.run_jobs([])
     assert seen == [(0, 1, 0), (1, 1, 1)]

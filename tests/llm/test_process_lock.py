@@ -18,7 +18,7 @@ if sys.platform != "linux":
     pytest.skip("only Linux has locks of open files", allow_module_level=True)
 
 
-def test_two_hearings_of_one_process_take_turns(tmp_path: Path) -> None:
+def test_two_runs_in_one_process_wait_for_each_other(tmp_path: Path) -> None:
     journal = tmp_path / "journal.sqlite"
     with ProcessLock(journal) as first, ProcessLock(journal) as second:
         assert first.acquire(ONE)
@@ -28,7 +28,7 @@ def test_two_hearings_of_one_process_take_turns(tmp_path: Path) -> None:
         assert second.acquire(ONE)
 
 
-def test_the_end_of_a_hearing_is_the_end_of_its_turns_and_of_no_others(
+def test_the_end_of_a_run_releases_its_locks_and_no_others(
     tmp_path: Path,
 ) -> None:
     journal = tmp_path / "journal.sqlite"

@@ -1,4 +1,4 @@
-"""What hearing many judges promises, with clients that need no server."""
+"""What running many jobs promises, with clients that need no server."""
 
 import asyncio
 import json
@@ -89,7 +89,7 @@ def test_equal_prompts_are_sent_once(how: Callable[..., Settings]) -> None:
     assert client.calls.total() == 1
 
 
-def test_a_second_hearing_makes_no_call(how: Callable[..., Settings]) -> None:
+def test_a_second_run_makes_no_call(how: Callable[..., Settings]) -> None:
     told: list[Progress] = []
     run_jobs_sync(jobs(30), Scripted(), how())
     client = Scripted()
@@ -105,7 +105,7 @@ def test_it_works_inside_a_running_loop(how: Callable[..., Settings]) -> None:
     assert asyncio.run(notebook()) == right(5)
 
 
-def test_it_can_be_awaited_and_two_hearings_share_a_loop(
+def test_it_can_be_awaited_and_two_runs_share_a_loop(
     how: Callable[..., Settings],
 ) -> None:
     async def both() -> list[list[dict[int, int] | Failure]]:
@@ -332,7 +332,7 @@ def test_a_long_wait_is_announced_once(
     )
 
 
-def test_a_very_long_retry_after_stops_the_hearing(
+def test_a_very_long_retry_after_stops_the_run(
     how: Callable[..., Settings],
 ) -> None:
     client = Scripted(failing(1, Transient("busy", 7200, alive=True)))

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
-from karat.errors import CallError, Refused, Transient, UsageError
+from karat.errors import Refused, Transient, UsageError
 from karat.llm import Settings, run_jobs_sync
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
@@ -157,202 +158,6 @@ def test_a_part_that_a_server_does_not_take_is_found_out_once(server_name: str) 
         assert message == {"role": "user", "content": "Be brief.\n\nIs bread good?"}
 
 
-LONG = "too long for model 'm'; shorten the documents"
-UNKNOWN = "does not know model 'm'; check its name"
-ENDINGS: dict[str, tuple[int, object, type[CallError], str]] = {
-    "OpenAI without credit": (
-        429,
-        {
-            "error": {
-                "message": "You exceeded your current quota",
-                "param": None,
-                "type": "insufficient_quota",
-                "code": "insufficient_quota",
-            }
-        },
-        Refused,
-        "has no credit left",
-    ),
-    "Azure without the deployment": (
-        404,
-        {
-            "error": {
-                "code": "DeploymentNotFound",
-                "message": "The API deployment for this resource does not exist.",
-            }
-        },
-        Refused,
-        UNKNOWN,
-    ),
-    "Azure with a filter": (
-        400,
-        {
-            "error": {
-                "message": "The response was filtered due to the prompt triggering "
-                "Azure OpenAI's content management policy.",
-                "param": "prompt",
-                "code": "content_filter",
-                "status": 400,
-            }
-        },
-        Refused,
-        "refused the prompt .400 Bad Request.: The response was filtered",
-    ),
-    "Mistral, too long": (
-        400,
-        {
-            "object": "error",
-            "message": "Prompt contains 40000 tokens and 0 draft tokens, "
-            "too large for model with 32768 maximum context length",
-            "code": "3051",
-        },
-        Refused,
-        LONG,
-    ),
-    "Gemini, too long": (
-        400,
-        [
-            {
-                "error": {
-                    "code": 400,
-                    "status": "INVALID_ARGUMENT",
-                    "message": "The input token count (1200000) exceeds the "
-                    "maximum number of tokens allowed (1048576).",
-                }
-            }
-        ],
-        Refused,
-        LONG,
-    ),
-    "Anthropic, too long": (
-        400,
-        {
-            "type": "error",
-            "error": {
-                "type": "invalid_request_error",
-                "message": "prompt is too long: 210000 tokens > 200000 maximum",
-            },
-        },
-        Refused,
-        LONG,
-    ),
-    "Anthropic, overloaded": (
-        529,
-        {
-            "type": "error",
-            "error": {"type": "overloaded_error", "message": "Overloaded"},
-        },
-        Transient,
-        "529 Overloaded",
-    ),
-    "TGI, too long": (
-        422,
-        {
-            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must "
-            "be <= 4096. Given: 9000",
-            "error_type": "validation",
-        },
-        Refused,
-        LONG,
-    ),
-    "llama.cpp, too long": (
-        400,
-        {
-            "error": {
-                "code": 400,
-                "type": "exceed_context_size_error",
-                "message": "request (9000 tokens) exceeds the available context "
-                "size (4096 tokens)",
-            }
-        },
-        Refused,
-        LONG,
-    ),
-    "vLLM, too long": (
-        400,
-        {
-            "object": "error",
-            "type": "BadRequestError",
-            "code": 400,
-            "message": "This model's maximum context length is 4096 tokens. However, "
-            "you requested 9000 tokens",
-        },
-        Refused,
-        LONG,
-    ),
-    "Ollama without the model": (
-        404,
-        {"error": {"message": 'model "m" not found, try pulling it first'}},
-        Refused,
-        f"{UNKNOWN}: .*try pulling it first",
-    ),
-    "LM Studio without a model": (
-        404,
-        {"error": "No models loaded. Please load a model in the developer page."},
-        Refused,
-        "Please load a model",
-    ),
-    "OpenRouter without credit": (
-        200,
-        {"error": {"code": 402, "message": "Insufficient credits"}},
-        Refused,
-        "has no credit left",
-    ),
-    "OpenRouter, moderated": (
-        403,
-        {
-            "error": {
-                "code": 403,
-                "message": "The input was flagged",
-                "metadata": {"reasons": ["violence"]},
-            }
-        },
-        Refused,
-        "refused the prompt .403 Forbidden.: The input was flagged",
-    ),
-    "DeepSeek without credit": (
-        402,
-        {"error": {"message": "Insufficient Balance", "type": "unknown_error"}},
-        Refused,
-        "has no credit left",
-    ),
-    "Groq, busy": (
-        429,
-        {
-            "error": {
-                "message": "Rate limit reached; see /settings/billing",
-                "type": "tokens",
-                "code": "rate_limit_exceeded",
-            }
-        },
-        Transient,
-        "429 Too Many Requests: Rate limit reached",
-    ),
-    "Cohere with a wrong key": (
-        401,
-        {"id": "1", "message": "invalid api token"},
-        Refused,
-        "refuses the key .401 Unauthorized.; check OPENAI_API_KEY",
-    ),
-    "a proxy between": (
-        502,
-        "<html><head><title>502 Bad Gateway</title></head></html>",
-        Transient,
-        "answered 502 Bad Gateway$",
-    ),
-}
-
-
-@pytest.mark.parametrize("server_name", ENDINGS)
-def test_an_error_ends_in_a_sentence_that_names_the_cure(server_name: str) -> None:
-    status, body, kind, sentence = ENDINGS[server_name]
-    with (
-        FaultServer(answer=lambda _: (status, body)) as server,
-        pytest.raises(kind, match=sentence),
-    ):
-        ask(OpenAIClient("m", server.url))
-
-
 def test_dropped_parts_are_said(caplog: pytest.LogCaptureFixture) -> None:
     with FaultServer(
         answer=refusing("seed", 422, {"detail": [forbidden("seed")]})
@@ -449,6 +254,26 @@ def test_moderation_of_one_prompt_fails_that_row_only(
     failure = results[3]
     assert isinstance(failure, Failure)
     assert "Your input was flagged: violence" in failure.reason
+
+
+def test_a_prompt_forbidden_first_of_all_fails_alone_the_next_time(
+    tmp_path: Path,
+) -> None:
+    def strict(request: dict[str, Any]) -> Answer:
+        user = request["messages"][-1]["content"]
+        if user.startswith("grade 0 "):
+            return 403, {"error": {"message": "not this one"}}
+        numbers = [int(word) for word in user.split() if word.isdigit()]
+        verdicts = [{"id": n, "grade": n % 2} for n in numbers]
+        return 200, completion(json.dumps({"verdicts": verdicts}))
+
+    settings = Settings(journal=tmp_path / "journal.sqlite", concurrency=4)
+    with FaultServer(answer=strict, delay=0.0) as server:
+        with suppress(Refused):
+            run_jobs_sync(jobs(4)[::-1], OpenAIClient("m", server.url), settings)
+        results = run_jobs_sync(jobs(4), OpenAIClient("m", server.url), settings)
+    assert [isinstance(result, Failure) for result in results] == [True, *[False] * 3]
+    assert "not this one" in str(results[0])
 
 
 def test_a_key_that_is_refused_at_once_stops_all_and_shows_the_words() -> None:

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given, strategies as st
 
-from karat.matching.normaliser import _Cache, _clusters, fold, normalise
+from karat.matching.normaliser import _Cache, clusters, fold, normalise
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_normal_form(text: str, normal: str) -> None:
 @example("a\u0301\u0323")
 @example("\u0cc6\u0cc2\u0cd5")
 def test_nfkc_of_the_pieces_is_nfkc_of_the_text(text: str) -> None:
-    pieces = [*_clusters(text)]
+    pieces = [*clusters(text)]
     assert "".join(pieces) == text
     assert "".join(unicodedata.normalize("NFKC", p) for p in pieces) == (
         unicodedata.normalize("NFKC", text)

@@ -46,7 +46,7 @@ def test_every_field_is_described_and_known_by_its_own_name() -> None:
             "question contexts answer ground_truth",
             "query retrieved_texts response ground_truth",
         ),
-        ("question contexts answer", "query retrieved_texts answers"),
+        ("question contexts answer", "query retrieved_texts response"),
         ("query-id corpus-id score", "id document score"),
         ("query_id id score", "id document score"),
         ("query id rank", "id document rank"),
@@ -90,7 +90,7 @@ def test_rows_are_told_from_samples() -> None:
 @pytest.mark.parametrize(
     ("path", "mapping"),
     [
-        ("musique100/queries.jsonl", "id query relevant answers"),
+        ("musique100/queries.jsonl", "id query relevant response"),
         (
             "ragchecker/checking_inputs.json",
             "id query retrieved_texts reference response",

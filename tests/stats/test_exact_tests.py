@@ -5,7 +5,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.stats.exact_tests import Stratum, fisher_test, holm
+from karat.stats.exact_tests import Stratum, fisher_test
 
 
 @st.composite
@@ -47,12 +47,3 @@ def test_nothing_that_worked_is_no_evidence() -> None:
 
 def test_a_judge_that_always_wavers_is_no_evidence() -> None:
     assert fisher_test([Stratum(4, 4, 3, 3)] * 10) == 1.0
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-@settings(deadline=None)
-def test_the_correction_equals_statsmodels(chances: list[float]) -> None:
-    from statsmodels.stats.multitest import multipletests  # noqa: PLC0415
-
-    expected = multipletests(chances, method="holm")[1]
-    assert holm(chances) == pytest.approx([*expected], abs=1e-12)

@@ -3,13 +3,18 @@
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from karat.cli.judge_claims import (
+    judge_claims,
+    questions_of,
+    show_all,
+    write_dataset,
+)
 from karat.cli.judge_options import open_session, read_votes
 from karat.cli.options import (
     existing,
@@ -21,10 +26,9 @@ from karat.cli.outputs import rehearse
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.gold import Gold
-from karat.data.policies import Policies
-from karat.data.queries import Dataset, Query
+from karat.data.queries import Dataset
 from karat.data.runs import Labels, Run
-from karat.data.tables import Table, counted
+from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.judging import (
     DryRun,
@@ -32,23 +36,20 @@ from karat.judging import (
     complete_gold,
     grade_pool,
     pool,
-    probe_claims,
     probe_grader,
     retest,
-    split_references,
     unlabelled,
 )
-from karat.judging.contexts import contexts_of
 from karat.judging.grading import Pool
-from karat.judging.probe import PASSAGES, ProbeReport
-from karat.reading.doors import load, read_corpus, with_texts
+from karat.judging.probe.report import ProbeReport
+from karat.judging.probe.run import PASSAGES
+from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
 from karat.reading.streams import Role
 from karat.reading.write import write
-from karat.reports.terminal import show
-from karat.trust import REPORT_VERSION, JudgeReport, changes, check_people, compare
+from karat.trust import JudgeReport, changes, check_people, compare
 
 __all__ = ["command"]
 
@@ -114,7 +115,8 @@ def command(**options: Any) -> None:
     and --probe measure how far the model can be trusted; failures of the last two are
     counted and stop nothing. With --claims, the reference answers of samples are split
     into claims instead, to be corrected and scored with context_recall; --probe then
-    attacks the judge of claims.
+    attacks the judge of claims, and --agreement compares it with people: lines with an
+    id and claims, each with a text and supported, true or false.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
@@ -125,13 +127,14 @@ def command(**options: Any) -> None:
         --model NAME --gold people.qrels -o completed.qrels
     karat judge samples.jsonl --claims --model NAME -o samples_with_claims.jsonl
     karat judge samples.jsonl --claims --model NAME --probe
+    karat judge samples.jsonl --claims --model NAME --agreement people.jsonl
     """  # noqa: D301
     paths = existing(options["runs"])
     targets = _targets(options, paths)
     session = open_session(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
-        failed = [_split([*loaded.values()], session, targets, options)]
+        failed = [judge_claims([*loaded.values()], session, targets, options)]
     else:
         failed = _grade(loaded, session, targets, options)
     if isinstance(session, DryRun):
@@ -156,7 +159,7 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
             raise ParameterError(flag, flag.strip("-"), "an integer >= 1", value)
     if passages is not None and not options["probe"]:
         raise UsageError("--probe-passages says how large --probe is: add --probe")
-    for name in ("agreement", "retest", "gold") if options["claims"] else ():
+    for name in ("retest", "gold") if options["claims"] else ():
         if options[name]:
             raise UsageError(f"--{name} is about grades, and --claims gives none")
     wanted = ("output", "agreement", "retest", "probe", "json", "dry_run")
@@ -218,7 +221,7 @@ def _grade(
     known = _known(options, targets)
     labels = known.documents
     todo = unlabelled(pooled, labels, people)
-    questions = _questions(loaded.values(), options["queries"])
+    questions = questions_of(loaded.values(), options["queries"])
     votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
@@ -226,7 +229,7 @@ def _grade(
     whole = complete_gold(known, graded.gold)
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
-        _write(Dataset(gold=whole), target)
+        write_dataset(Dataset(gold=whole), target)
     again = None
     if options["retest"]:
         again = retest(todo, questions, session, votes=votes)
@@ -257,7 +260,7 @@ def _grade(
         facts = report.to_dict(texts=not options["no_text"])
         click.echo(json.dumps(facts, indent=2))
     else:
-        _show_all(report.tables())
+        show_all(report.tables())
     return [
         {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
         for part in (graded, again)
@@ -310,87 +313,3 @@ def _known(options: Mapping[str, Any], targets: Sequence[Path]) -> Gold:
     gold = load(options["gold"], role="gold").gold or Gold()
     _try_writing(gold, targets)
     return gold
-
-
-def _questions(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:
-    """What each query asks, by the samples themselves or by a file."""
-    facts: dict[str, Query] = {}
-    for part in loaded:
-        facts |= part.queries
-    if path is not None:
-        facts |= load(path, role="queries").queries
-    return {name: query.text for name, query in facts.items() if query.text}
-
-
-def _split(
-    loaded: Sequence[Dataset],
-    session: JudgeSession,
-    targets: Sequence[Path],
-    options: Mapping[str, Any],
-) -> Mapping[str, str]:
-    """Split the references of samples, and attack the judge of claims if asked to.
-
-    Returns:
-        The queries whose references could not be split, with the reason.
-    """
-    if len(loaded) > 1:
-        raise UsageError("--claims takes one file of samples at a time")
-    (samples,) = loaded
-    if samples.gold is None or not (samples.gold.references or samples.gold.claims):
-        raise DataError(
-            "no sample has a reference answer to split",
-            hint="--map reference=FIELD names the field that holds it",
-        )
-    split = split_references(samples.gold, session, _questions(loaded, None))
-    # What was paid for is written, whatever becomes of the rest.
-    for target in () if isinstance(session, DryRun) else targets:
-        _write(replace(samples, gold=split.gold), target)
-    probe = _probe_claims(samples.run, split.gold, session, options)
-    if isinstance(session, DryRun):
-        return {}
-    if options["json"]:
-        facts = {
-            "schema_version": REPORT_VERSION,
-            "source": session.source,
-            **split.to_dict(texts=not options["no_text"]),
-            "probe": None if probe is None else probe.to_dict(),
-        }
-        click.echo(json.dumps(facts, indent=2))
-    else:
-        click.echo(split.summary(samples.queries))
-        _show_all([] if probe is None else probe.tables())
-    return split.failures
-
-
-def _probe_claims(
-    run: Run | None, gold: Gold, session: JudgeSession, options: Mapping[str, Any]
-) -> ProbeReport | None:
-    if not options["probe"]:
-        return None
-    if run is None:
-        raise DataError("there are no contexts to insert attacks into")
-    if options["corpus"] is not None:
-        run = with_texts(run, options["corpus"])
-    policies = Policies(depth=options["k"])
-    contexts = {
-        query: contexts_of(documents, query, policies)
-        for query, documents in run.rankings(policies)
-    }
-    passages = options["probe_passages"] or PASSAGES
-    votes = read_votes(options)
-    probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
-    return probe.without_texts() if options["no_text"] else probe
-
-
-def _show_all(tables: Sequence[Table]) -> None:
-    for table in tables:
-        show(table)
-        click.echo()
-
-
-def _write(dataset: Dataset, target: Path) -> None:
-    """Write it, and say so and what was lost."""
-    role: Role | None = "gold" if dataset.run is None else None
-    for notice in write(dataset, target, role=role):
-        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
-    say(f"karat: wrote {target}", err=True)

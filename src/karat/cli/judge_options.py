@@ -1,20 +1,136 @@
 """The options of a command that asks a model, as a session with that model."""
 
+import signal
+import sys
+import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.judging_progress import JudgingProgress
-from karat.errors import ParameterError, UsageError
+from karat.cli.saying import say
+from karat.cli.settings import log
+from karat.data.tables import amount, counted
+from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession
-from karat.llm import Prices, Settings
+from karat.llm import Prices, Progress, Settings, Stage
 from karat.llm.budget import Budget
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.settings import JOURNAL
+from karat.reports.progress import Bar, can_show_bar
 
-__all__ = ["claims_judge", "open_session", "read_votes"]
+__all__ = ["JudgingProgress", "claims_judge", "open_session", "read_votes"]
+
+_INTERRUPTED = 130
+_TERMINATED = 143
+_TENTHS = 10
+
+
+class JudgingProgress:
+    """Shows how far runs are, one after the other, and sums up what they took.
+
+    On a terminal there is a bar; elsewhere every tenth of a run is logged.
+
+    Args:
+        budget: counts the calls, the tokens and the cost.
+        journal: where replies are kept, to be named after an interrupt.
+    """
+
+    def __init__(self, budget: Budget, journal: Path) -> None:
+        self._budget = budget
+        self._journal = journal
+        self._runs: list[Progress] = []
+        self._bar: Bar | None = None
+        self._logged_tenths = 0
+        self._exit_code = _INTERRUPTED
+
+    def attach(self, context: click.Context) -> None:
+        """Sum up at the end of a command, however it ends."""
+        context.call_on_close(self.close)
+        # Where interrupts are ignored, as in the background of a script, SIGTERM must
+        # not be turned into one.
+        handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if handled and threading.current_thread() is threading.main_thread():
+            before = signal.signal(signal.SIGTERM, self._terminate)
+            context.call_on_close(lambda: signal.signal(signal.SIGTERM, before))
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the progress; each run begins with nothing done."""
+        if progress.done == 0 or not self._runs:
+            self._close_bar()
+            self._logged_tenths = 0
+            self._runs.append(progress)
+            if can_show_bar():
+                self._bar = Bar(str(progress.stage), progress.total)
+        self._runs[-1] = progress
+        if self._bar is not None:
+            # The bar itself shows what comes before the first comma.
+            self._bar.show(progress.done, str(progress).partition(", ")[2])
+        elif (tenth := _TENTHS * progress.done // progress.total) > self._logged_tenths:
+            self._logged_tenths = tenth
+            log.info("%s", progress)
+        if progress.done == progress.total:
+            self._close_bar()
+
+    def close(self) -> None:
+        """Say what was paid; after an interrupt also how to continue."""
+        self._close_bar()
+        if self._runs and isinstance(sys.exception(), KeyboardInterrupt):
+            say(
+                f"karat: interrupted; {self._summary()}, and all replies are kept in "
+                f"{self._journal}: run the same command again to go on",
+                err=True,
+            )
+            sys.exit(self._exit_code)
+        cached = sum(run.cached for run in self._runs)
+        done = any(run.done for run in self._runs)
+        # After an error without a call, the error says it all.
+        replayed = cached and not isinstance(sys.exception(), KaratError)
+        if done and (self._budget.calls or replayed):
+            replies = f"{counted(cached, 'reply')} {'was' if cached == 1 else 'were'}"
+            say(f"karat: {self._summary()}; {replies} kept already", err=True)
+
+    def _summary(self) -> str:
+        stages = " and ".join(map(_describe, self._by_stage()))
+        if not self._budget.calls:
+            return f"{stages} took no call"
+        tokens = self._budget.prompt_tokens + self._budget.completion_tokens
+        calls = counted(self._budget.calls, "call")
+        text = f"{stages} took {calls}, {tokens:,} tokens"
+        cost = self._budget.cost
+        return text if cost is None else f"{text}, cost {amount(cost)}"
+
+    def _by_stage(self) -> list[Progress]:
+        """The runs, those of one stage added up."""
+        stages: dict[Stage, Progress] = {}
+        for run in self._runs:
+            before = stages.get(run.stage, Progress(0, 0, stage=run.stage))
+            stages[run.stage] = replace(
+                before,
+                done=before.done + run.done,
+                total=before.total + run.total,
+                failed=before.failed + run.failed,
+            )
+        return [*stages.values()]
+
+    def _close_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _terminate(self, *_: Any) -> None:
+        """End like an interrupt, after which replies on their way are still kept."""
+        self._exit_code = _TERMINATED
+        signal.raise_signal(signal.SIGINT)
+
+
+def _describe(progress: Progress) -> str:
+    """As in `judging 3 of 5 samples (1 failed)`."""
+    text = progress.stage.of(progress.total, progress.done)
+    return f"{text} ({progress.failed} failed)" if progress.failed else text
+
 
 # The field of Settings for each option.
 _SETTINGS = {

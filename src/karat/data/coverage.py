@@ -30,7 +30,7 @@ class Coverage:
         item: index, as in `Hits.gold_grade`, of the gold item that is covered further.
         item_rank: the rank at which it is.
         share: the part of the item that is covered from then on.
-        sound: whether all its numbers and negations are, and none was added.
+        sound: whether no number, sign, negation or name differs in what is covered.
     """
 
     size: Floats
@@ -89,6 +89,8 @@ class Evidence:
         share: the part of the item that is covered from this rank on.
         satisfied: whether that is enough, from this rank on.
         reason: the same in a sentence.
+        differs: numbers, signs, negations and names that are not the same in what is
+            covered: "30 -> 14".
     """
 
     item: str
@@ -99,3 +101,4 @@ class Evidence:
     share: float
     satisfied: bool
     reason: str
+    differs: tuple[str, ...] = ()

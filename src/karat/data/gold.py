@@ -102,6 +102,10 @@ class Gold:
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of label this gold holds for any query."""
+        return self._kinds
+
+    @cached_property
+    def _kinds(self) -> tuple[str, ...]:
         return tuple(kind for kind in KINDS if any(getattr(self, kind).values()))
 
     @property

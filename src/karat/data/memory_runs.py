@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from itertools import chain, compress, count
 from math import isfinite
+from operator import and_
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Run, run_notices
+from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
@@ -28,38 +29,16 @@ Scores = Mapping[str, float]
 
 # Among so few labels, looking along them is quicker than making an index of them.
 _FEW = 8
-
-
-def as_id(value: object, what: str = "document id", query: object = None) -> str:
-    """The id as text. Whole numbers are written out; anything else is refused.
-
-    Example:
-        >>> as_id(7)
-        '7'
-    """
-    if isinstance(value, str):
-        return value
-    # NumPy's integers are not ints, but index like them.
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return str(value.__index__())
-    raise DataError(
-        f"{what} must be a string or an integer, "
-        f"got {type(value).__name__} {value!r:.60}",
-        query=query,
-    )
+# From so many labels of a query on, gathering their hits column by column pays.
+_SOME = 32
 
 
 class _MemoryRun(Run, Generic[R]):
-    """A run held as `{query: ranking}`."""
+    """A run held as `{query: ranking}`, which is `by_query`."""
 
     def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
-        self._rankings = rankings
+        self._rankings = self.by_query = rankings
         self.name = name
-
-    @property
-    def by_query(self) -> Mapping[str, R]:
-        """The rankings as they were given."""
-        return self._rankings
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
@@ -179,13 +158,25 @@ class ScoredRun(_MemoryRun[Scores]):
             item = 0
             for ranking, wanted in zip(rankings, labels.values(), strict=True):
                 before = len(items)
-                for document, label in wanted.items():
-                    if (judged or label > 0) and document in ranking:
-                        documents.append(document)
-                        scores.append(ranking[document])
-                        grades.append(label)
-                        items.append(item)
-                    item += 1
+                if len(wanted) < _SOME:
+                    for document, label in wanted.items():
+                        if (judged or label > 0) and document in ranking:
+                            documents.append(document)
+                            scores.append(ranking[document])
+                            grades.append(label)
+                            items.append(item)
+                        item += 1
+                else:
+                    known = [*map(ranking.__contains__, wanted)]
+                    if not judged:
+                        relevant = [label > 0 for label in wanted.values()]
+                        known = [*map(and_, known, relevant)]
+                    hits = [*compress(wanted, known)]
+                    documents += hits
+                    scores += map(ranking.__getitem__, hits)
+                    grades += compress(wanted.values(), known)
+                    items += compress(range(item, item + len(known)), known)
+                    item += len(known)
                 found.append(len(items) - before)
             place, tied = count_before(rankings, found, documents, scores, policies)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
@@ -220,6 +211,15 @@ class ScoredRun(_MemoryRun[Scores]):
                 )
             for document, score in ranking.items():
                 _check_score(query, document, score)
+        # Where equal scores are ordered by id, all ids must be text.
+        for query, ranking in self._rankings.items():
+            for document in ranking:
+                if not isinstance(document, str):
+                    raise DataError(
+                        f"document id {document!r:.60} must be text like the others, "
+                        f"got {type(document).__name__}",
+                        query=query,
+                    )
 
 
 def _check_score(query: str, document: object, score: Any) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from karat.data.arrays import Floats, Ints
 from karat.data.policies import Policies
+from karat.errors import DataError
 
 __all__ = [
     "Document",
@@ -13,6 +14,7 @@ __all__ = [
     "Located",
     "Notice",
     "Run",
+    "as_id",
     "note_examples",
     "run_notices",
 ]
@@ -192,3 +194,22 @@ def run_notices(
 def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:
     """The first three queries concerned."""
     return tuple(counts)[:3]
+
+
+def as_id(value: object, what: str = "document id", query: object = None) -> str:
+    """The id as text. Whole numbers are written out; anything else is refused.
+
+    Example:
+        >>> as_id(7)
+        '7'
+    """
+    if isinstance(value, str):
+        return value
+    # NumPy's integers are not ints, but index like them.
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return str(value.__index__())
+    raise DataError(
+        f"{what} must be a string or an integer, "
+        f"got {type(value).__name__} {value!r:.60}",
+        query=query,
+    )

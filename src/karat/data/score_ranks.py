@@ -1,8 +1,8 @@
 """From scores to ranks: how many documents of a ranking come before a given one."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress, islice, pairwise
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from itertools import compress, count, islice, pairwise
 from math import isfinite
 from operator import not_
 from struct import Struct
@@ -19,6 +19,8 @@ Scores = Mapping[str, Any]
 
 # From so many scores on, laying them side by side in arrays pays.
 _MANY = 20_000
+# Finding one score among them costs about as much as so many of them.
+_EACH = 10
 # About so many scores lie side by side at a time.
 _BLOCK = 1 << 17
 # Whole numbers from here on differ where floats are equal.
@@ -66,33 +68,40 @@ def count_before(
         TypeError: it is not even a number; so is a `struct.error`.
     """
     counted = None
-    if policies.precision == "double" and sum(map(len, rankings)) < _MANY:
+    size = sum(map(len, rankings)) + _EACH * len(scores)
+    if policies.precision == "double" and size < _MANY:
         counted = _count_one_by_one(rankings, found, scores)
     better, tied = counted or _count_at_once(rankings, found, scores, policies)
     if len(tied):
-        query = np.arange(len(found)).repeat(found)[tied]
-        starts = np.flatnonzero(np.diff(query, prepend=-1)).tolist()
-        for begin, end in pairwise([*starts, len(tied)]):
-            some = tied[begin:end].tolist()
-            equal = _as_compared([scores[hit] for hit in some], policies)
-            before = _count_in_ties(rankings[query[begin]], equal, policies)
-            better[some] += [before[documents[hit]] for hit in some]
+        ends = np.cumsum(found)
+        for number in np.unique(ends.searchsorted(tied, "right")).tolist():
+            end = int(ends[number])
+            begin = end - found[number]
+            equal = {*_as_compared(scores[begin:end], policies)}
+            before = _count_in_ties(rankings[number], equal, policies)
+            better[begin:end] += [*map(before.__getitem__, documents[begin:end])]
     return better, tied
 
 
 def _count_in_ties(
-    ranking: Scores, scores: Iterable[float], policies: Policies
+    ranking: Scores, scores: AbstractSet[float], policies: Policies
 ) -> dict[str, int]:
     """For each document with one of the scores: how many of its equals come first."""
     equals: dict[float, list[str]] = {score: [] for score in scores}
     compared = _as_compared(ranking.values(), policies)
-    for document, score in zip(ranking, compared, strict=True):
-        if score in equals:
-            equals[score].append(document)
-    if policies.ties == "trec":
-        for documents in equals.values():
-            documents.sort(key=str, reverse=True)
-    return {d: place for ds in equals.values() for place, d in enumerate(ds)}
+    if len(equals) == 1:
+        alike = map(scores.__contains__, compared)
+        equals = {score: [*compress(ranking, alike)] for score in equals}
+    else:
+        for document, score in zip(ranking, compared, strict=True):
+            if score in equals:
+                equals[score].append(document)
+    before: dict[str, int] = {}
+    for documents in equals.values():
+        if policies.ties == "trec":
+            documents.sort(reverse=True)
+        before.update(zip(documents, count()))
+    return before
 
 
 def _as_compared(scores: Iterable[Any], policies: Policies) -> list[float]:
@@ -120,14 +129,14 @@ def _count_one_by_one(
     tied: list[int] = []
     checksum = 0.0
     rest = iter(scores)
-    for ranking, count in zip(rankings, found, strict=True):
+    for ranking, number in zip(rankings, found, strict=True):
         ordered = [*ranking.values()]
         checksum = sum(ordered, checksum)
-        if count:
+        if number:
             # Most come best first: reversed, the sort has only to look.
             ordered.reverse()
             ordered.sort()
-            for score in islice(rest, count):
+            for score in islice(rest, number):
                 end = bisect_right(ordered, score)
                 if end > 1 and ordered[end - 2] == score:
                     tied.append(len(better))

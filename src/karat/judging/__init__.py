@@ -4,6 +4,7 @@ A judge is a generator: it yields prompts, receives replies and returns its verd
 `karat.llm` decides how and how often a model is asked.
 """
 
+from karat.judging.claim_agreement import read_claim_labels
 from karat.judging.claims import Claims
 from karat.judging.grading import (
     complete_gold,
@@ -12,7 +13,7 @@ from karat.judging.grading import (
     retest,
     unlabelled,
 )
-from karat.judging.probe import probe_claims, probe_grader
+from karat.judging.probe.run import probe_claims, probe_grader
 from karat.judging.session import DryRun, JudgeSession
 from karat.judging.splitting import split_references
 from karat.llm import Prices, Settings
@@ -34,6 +35,7 @@ __all__ = [
     "pool",
     "probe_claims",
     "probe_grader",
+    "read_claim_labels",
     "retest",
     "split_references",
     "unlabelled",

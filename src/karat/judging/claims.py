@@ -18,6 +18,7 @@ from karat.data.spelling import Spelling
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging import prompts
+from karat.judging.claim_agreement import calibration_of
 from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
 from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
@@ -122,6 +123,7 @@ class Claims(Matcher):
         usage = self._usage(split, results, verdicts)
         index = {query: number for number, query in enumerate(queries)}
         hits, items = _hits(gold, rankings, verdicts, failures, policies)
+        models = split.models | results.models
         return Matches(
             hits,
             items,
@@ -137,7 +139,7 @@ class Claims(Matcher):
             },
             verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
             usage={index[query]: usage[query] for query in queries if query in usage},
-            provenance={"judge": self._facts(split.models | results.models)},
+            provenance={"judge": {**self.facts, "answered_by": sorted(models)}},
         )
 
     def _votes(
@@ -182,8 +184,9 @@ class Claims(Matcher):
             usage[query] = sum(votes, usage.get(query, Usage()))
         return usage
 
-    def _facts(self, models: Collection[str]) -> dict[str, Any]:
-        """What it takes to get the same judgements again, and which models answered."""
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What it takes to get the same judgements again."""
         client = self.session.client
         return {
             "model": client.model,
@@ -191,7 +194,6 @@ class Claims(Matcher):
             "parameters": dict(client.parameters),
             "prompts": prompts.VERSION,
             "votes": self.votes,
-            "answered_by": sorted(models),
         }
 
     def _shown(self, verdicts: _Verdicts) -> _Verdicts:
@@ -212,11 +214,16 @@ class Claims(Matcher):
             for verdict in row
             if query not in failures and verdict.failure is not None
         ]
-        alone = (
-            f"judged by {self.session.source} alone; read its reasons (--explain "
-            "QUERY), and try it with karat judge --claims --probe"
-        )
-        notices = [_claims("uncalibrated", len(valid), alone)] if valid else []
+        source = self.session.source
+        if known := calibration_of(self.facts, self.session.settings.journal):
+            kind, how = "calibrated", f"judged by {source}; {known}"
+        else:
+            kind = "uncalibrated"
+            how = (
+                f"judged by {source} alone; read its reasons (--explain QUERY), and "
+                "try it with karat judge --claims --probe"
+            )
+        notices = [_claims(kind, len(valid), how)] if valid else []
         without = [
             query
             for query in gold.queries

@@ -9,7 +9,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Document
 from karat.errors import DataError
 from karat.llm.budget import tokens_of
-from karat.reading.doors import looks_like_id
+from karat.reading.meaning.corpus import looks_like_id
 
 __all__ = [
     "BUDGET",

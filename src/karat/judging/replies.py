@@ -5,6 +5,7 @@ missing, repeated or made up. A reply that cannot be used is asked for once more
 """
 
 import json
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,9 +33,21 @@ NOT_FILLED_IN = "it repeats the form it was shown instead of filling it in"
 """What is wrong with a reply of a model that is too small to judge."""
 
 _REASON = 500
-_DECODER = json.JSONDecoder()
-# How far white space may reach between a brace and the first member.
-_AHEAD = 100
+# Models write line breaks into strings.
+_DECODER = json.JSONDecoder(strict=False)
+# A brace that opens an object; any other is only text.
+_START = re.compile(r"\{(?=\s{0,100}[\"'}])")
+# Strings of JSON and Python, escapes outside of them, commas before the end of a list
+# or object, and the constants of Python.
+_PARTS = re.compile(
+    r"""("(?:[^"\\]|\\.)*")|'((?:[^'\\]|\\.)*)'|\\.|(,)(?=\s*[}\]])"""
+    r"""|\b(True|False|None)\b""",
+    re.DOTALL,
+)
+_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
+_NUMBERED = re.compile(
+    r"(?:claim|context|document|passage|grade)?\s*#?\s*(\d+)\s*\.?", re.IGNORECASE
+)
 # How many times longer than its shortest form a copied object may be.
 _SPACED = 20
 # Numbers shown to a model have fewer digits, and answers are less nested.
@@ -106,29 +119,54 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
         >>> read_object('{"grade": 3}', ['Rye. Say {"grade": 3}, please.'])
         'it repeats an object that stands in a text under judgement'
     """
-    found: dict[str, Any] | None = None
-    start = text.find("{")
-    while start >= 0:
+    if text.lstrip().startswith("<think>"):
+        # What a model thinks aloud counts only if it says nothing after.
+        thoughts, _, rest = text.rpartition("</think>")
+        text = rest if _START.search(rest) or not thoughts else thoughts
+    value: Any = None
+    repaired = False
+    may_be_deep = text.count("{") + text.count("[") > _DEPTH
+    start = _START.search(text)
+    while start is not None:
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            other, end = _DECODER.raw_decode(text, start.start())
         except (ValueError, RecursionError):
-            # A whole object inside a broken one is not the answer; a brace that opens
-            # no member is only text.
-            if text[start + 1 : start + _AHEAD].lstrip()[:1] in {'"', "}"}:
+            # A whole object inside a broken one is not the answer.
+            if repaired:
                 return "it holds no whole JSON object"
-            start = text.find("{", start + 1)
+            text, repaired = _repair(text[start.start() :]), True
+            start = _START.search(text)
             continue
-        if text.count("{") + text.count("[") > _DEPTH and _is_deep(value):
+        if may_be_deep and _is_deep(other):
             return "it is nested too deeply"
-        if found is not None and value != found:
+        if value is not None and other != value:
             return "it holds several JSON objects that differ"
-        found = value
-        start = text.find("{", end)
-    if found is None:
+        value = other
+        start = _START.search(text, end)
+    if value is None:
         return "it is empty" if not text.strip() else "it holds no whole JSON object"
-    if any("{" in one and _stands_in(found, one) for one in shown):
+    if any("{" in one and _stands_in(value, one) for one in shown):
         return "it repeats an object that stands in a text under judgement"
-    return found
+    return dict(value)
+
+
+def _repair(text: str) -> str:
+    """The text with JSON in place of Python's dicts, and without trailing commas.
+
+    Example:
+        >>> _repair("{'a': True, 'b': [1, 2,],}")
+        '{"a": true, "b": [1, 2]}'
+    """
+
+    def written(part: re.Match[str]) -> str:
+        string, quoted, comma, constant = part.groups()
+        if quoted is not None:
+            return json.dumps(quoted.replace("\\'", "'").replace("\\n", "\n"))
+        if comma or constant:
+            return _CONSTANTS.get(constant, "")
+        return string or part.group()
+
+    return _PARTS.sub(written, text)
 
 
 def _stands_in(value: Mapping[str, Any], text: str) -> bool:
@@ -137,7 +175,7 @@ def _stands_in(value: Mapping[str, Any], text: str) -> bool:
     room = _SPACED * len(json.dumps(value))
     same = _spelled_out(value)
     tight = " ".join(text.split())
-    variants = dict.fromkeys((tight, tight.replace('\\"', '"')))
+    variants = dict.fromkeys((tight, tight.replace('\\"', '"'), _repair(tight)))
     found = (one for variant in variants for one in _objects_in(variant, room))
     return any(_spelled_out(one) == same for one in found)
 
@@ -191,9 +229,10 @@ def _number(value: object) -> int | None:
         return value
     if isinstance(value, bool):
         return None
-    if isinstance(value, str) and value.strip().isascii():
-        digits = value.strip()
-        value = int(digits) if digits.isdigit() and len(digits) < _DIGITS else None
+    if isinstance(value, str) and value.isascii():
+        written = _NUMBERED.fullmatch(value.strip())
+        digits = written[1] if written else ""
+        value = int(digits) if 0 < len(digits) < _DIGITS else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) else None

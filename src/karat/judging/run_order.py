@@ -11,7 +11,7 @@ from karat.data.arrays import Floats
 from karat.data.scores import Interval
 from karat.data.tables import DASH, counted, number
 from karat.errors import DataError
-from karat.stats.rank_correlation import kendall_tau, kendall_tau_interval
+from karat.stats.rank_correlation import order_correlation
 
 __all__ = ["Order", "limits", "order_agreement", "plain"]
 
@@ -101,7 +101,7 @@ def order_agreement(
     tau, interval, means = float("nan"), None, np.full((2, len(names)), np.nan)
     if scored.any():
         means = np.array([one.mean(axis=1), other.mean(axis=1)])
-        tau, interval = kendall_tau(*means), kendall_tau_interval(one, other)
+        tau, interval = order_correlation(one, other)
     people, judge = (dict(zip(names, row, strict=True)) for row in means.tolist())
     return Order(
         tau, interval, one.shape[1], len(scored), metric, people=people, judge=judge

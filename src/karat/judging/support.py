@@ -214,6 +214,10 @@ def _read_findings(text: str, question: _Question) -> Answer[_Findings]:
     if isinstance(reply, str):
         return Answer({}, reply)
     entries = reply.get("verdicts")
+    if isinstance(entries, dict):
+        # Some models name each verdict by its claim.
+        pairs = entries.items()
+        entries = [{"claim": k, **v} for k, v in pairs if isinstance(v, dict)]
     if not isinstance(entries, list):
         return Answer({}, "it has no list of verdicts")
     ranks = {rank for rank, _ in question.contexts}

@@ -43,11 +43,13 @@ class Attempts:
 
     Attributes:
         problem: why the run stops early, once it does.
+        answered: whether the model has answered a prompt, now or in an earlier run.
         budget: counts calls, tokens and cost.
     """
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self.problem: KaratError | None = None
+        self.answered = False
         self.budget = settings.budget or Budget(
             settings.prices, settings.max_calls, settings.max_cost
         )
@@ -93,7 +95,7 @@ class Attempts:
             except Refused as error:
                 self._breaker.succeeded()
                 self._count_cut_off(key, error.tokens, cut=error.cut)
-                if error.always:
+                if error.always and not (error.unless_answered and self.answered):
                     self.stop(Refused(self.reason(error), always=True))
                     raise Stopped from None
                 billed += Usage(*error.tokens or (0, 0))
@@ -103,6 +105,7 @@ class Attempts:
                 billed += Usage(*error.tokens or (0, 0))
             else:
                 self._breaker.succeeded()
+                self.answered = True
                 usage = reply.usage
                 tokens = (usage.prompt_tokens, usage.completion_tokens)
                 self._count_cut_off(key, tokens, cut=reply.cut)

@@ -129,7 +129,9 @@ class CachedCalls:
         """The entry in the journal and its key, if it is to be used."""
         asked = key in self._asked
         stored = self._stored_replies.find(key, prompt, asked=asked)
-        self.cached += stored is not None
+        if stored is not None:
+            self.cached += 1
+            self.attempts.answered |= stored[1].status == "ok"
         return stored
 
     async def _locked(self, key: bytes, prompt: Prompt) -> Entry:

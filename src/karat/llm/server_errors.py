@@ -41,6 +41,7 @@ _WRONG_ADDRESS = {
     HTTPStatus.NOT_IMPLEMENTED,
 }
 _KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_MAY_BE_THE_PROMPT = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 _MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
 _SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = (
@@ -105,7 +106,7 @@ def status_error(
     else:
         words = _without_quotes(message, sent)
         moderated = answered or _any(_MODERATION_WORDS, words)
-        about_prompt = moderated and status in (403, 404)
+        about_prompt = moderated and status in _MAY_BE_THE_PROMPT
         fatal = (
             None
             if about_prompt
@@ -114,7 +115,12 @@ def status_error(
     if fatal is not None:
         # A server's message about a wrong key may quote it in part.
         shown = None if status == HTTPStatus.UNAUTHORIZED else detail
-        return Refused(fatal, detail=shown, always=True)
+        return Refused(
+            fatal,
+            detail=shown,
+            always=True,
+            unless_answered=status in _MAY_BE_THE_PROMPT,
+        )
     if status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Transient(
             f"{endpoint} answered {_name(status)}",

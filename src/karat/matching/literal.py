@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from operator import eq
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from karat.errors import ParameterError
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Chunk", "Contains"]
+__all__ = ["Chunk", "Contains", "Exact", "Normalized"]
 
 # Scripts written without spaces, or with endings attached to words as in Korean: any
 # place between two of their characters may be the edge of a word.
@@ -28,19 +29,30 @@ _UNSPACED: Final = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
+
+
 _SPACED_WORD: Final = rf"(?:(?![{_UNSPACED}])[^\W_])+"
+
+
 _SPACELESS: Final = rf"[{_UNSPACED}]"
+
+
 _POINTS: Final = ".,"
 _NEGATED: Final = "non-"
-
 # Patterns are compiled when first used: most evaluations match ids.
 # A date on a line of its own; a paragraph that begins with the word is none.
 _DATE: Final = r"(?im)^[ \t]*date:[^\n]{0,80}$"
+
+
 _STAMP: Final = r"(?:\[[^\]\n]{1,60}\][ \t]*|\d[\d/.:, \-]{5,40}(?:am|pm)?\t)"
+
+
 _SPEAKER: Final = (
     rf"(?im)^[ \t]*(?:{_STAMP})?"
     r"(?:user|assistant|system|human|ai|bot|agent|speaker(?:[ _]?[\da-z])?):[ \t]*"
 )
+
+
 # Turns what follows into its opposite. Only words that mean nothing else, of languages
 # in which they stand before; Chinese and Thai leave no space.
 _NEGATION: Final = (
@@ -49,8 +61,14 @@ _NEGATION: Final = (
     r"|\u043d\u0435|\u0431\u0435\u0437|\u043d\u0438)|n't) $"
     r"|[\u4e0d\u6ca1\u6c92\u65e0\u7121\u672a\u52ff]$|\u0e44\u0e21\u0e48$"
 )
+
+
 _JSON: Final = ('{"', '[{"', '["', '"')
+
+
 _CONTENT: Final = ("content", "text", "messages", "turns", "dialogue", "value")
+
+
 # A chunk of this many letters and digits may begin or end inside a word, as those of a
 # fixed size do; a shorter one would find itself in words it has nothing to do with.
 _LONG = 50
@@ -268,3 +286,33 @@ def finds(part: str, text: str, splits: Callable[[str, int], bool]) -> bool:
             start = rest.end() if rest else start + 1
         start = text.find(part, start)
     return False
+
+
+@dataclass(frozen=True)
+class Exact(TextMatcher):
+    """A document satisfies a gold passage when their texts are equal."""
+
+    name: ClassVar[str] = "exact"
+    reads: ClassVar[tuple[str, ...]] = ("passages",)
+
+    def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
+        """Whether both texts of each pair are equal."""
+        return np.fromiter(map(eq, golds, documents), np.bool_, len(golds))
+
+
+@dataclass(frozen=True)
+class Normalized(Exact):
+    """A document satisfies a gold passage when their texts are equal, looks aside.
+
+    White space, case, quotes, dashes, Markdown marks and the like make no difference.
+    """
+
+    name: ClassVar[str] = "normalized"
+
+    def read_document(self, text: str) -> str:
+        """The text in normal form."""
+        return fold(text)
+
+    def read_gold(self, text: str) -> tuple[str, ...]:
+        """The text in normal form."""
+        return (fold(text),)

@@ -13,7 +13,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 
-__all__ = ["BROKEN", "LINKS", "Normal", "fold", "normalise"]
+__all__ = ["BROKEN", "LINKS", "Normal", "clusters", "fold", "normalise"]
 
 _CACHED_CHARACTERS = 1 << 24
 
@@ -149,7 +149,7 @@ class Normal:
         if not self.original.isascii():
             traced.replace_each(traced.text, lambda char: _FOLDED.get(char, char))
             traced.replace_each(
-                _clusters(traced.text), lambda c: unicodedata.normalize("NFKC", c)
+                clusters(traced.text), lambda c: unicodedata.normalize("NFKC", c)
             )
         traced.lead("\n")
         for needle, pattern, template in _RULES:
@@ -219,7 +219,7 @@ class _Traced:
         self.starts, self.ends = self.starts[first:last], self.ends[first:last]
 
 
-def _clusters(text: str) -> Iterable[str]:
+def clusters(text: str) -> Iterable[str]:
     """Pieces of a text that NFKC treats one by one.
 
     Marks, the later letters of a Korean syllable and the half-width voicing marks may

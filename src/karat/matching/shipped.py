@@ -21,12 +21,12 @@ __all__ = [
 
 SHIPPED: dict[str, str] = {
     "id": "karat.matching.ids:Id",
-    "exact": "karat.matching.equality:Exact",
-    "normalized": "karat.matching.equality:Normalized",
+    "exact": "karat.matching.literal:Exact",
+    "normalized": "karat.matching.literal:Normalized",
     "chunk": "karat.matching.literal:Chunk",
     "contains": "karat.matching.literal:Contains",
     "fuzzy": "karat.matching.fuzzy:Fuzzy",
-    "span": "karat.matching.span:Span",
+    "span": "karat.matching.coverage.matcher:Span",
 }
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(
@@ -74,8 +74,8 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
 def choose(gold: Gold, run: Run) -> Matcher:
     """The matcher that fits the data.
 
-    Ids where any gold id occurs in the run; else whatever reads the spans, the passages
-    or the answers of the gold, in this order.
+    Ids where any gold id occurs in the run; else whatever reads the spans or the
+    passages of the gold; answers only where nothing else is labelled.
     """
     kinds = gold.kinds()
     if kinds == ("documents",):
@@ -83,6 +83,8 @@ def choose(gold: Gold, run: Run) -> Matcher:
     if "documents" in kinds and run.holds_any({*chain(*gold.documents.values())}):
         return MATCHERS["id"]()
     for kind, names in _BY_KIND.items():
+        if kind == "answers" and "documents" in kinds:
+            break
         if kind in kinds and (name := next(filter(MATCHERS.__contains__, names), None)):
             return MATCHERS[name]()
     if "documents" in kinds:

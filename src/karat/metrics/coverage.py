@@ -73,8 +73,7 @@ class Coverage(CutoffMetric):
 class Complete(CutoffMetric):
     """Whether the top k covers every gold item, to a share of tau at least: 1 or 0.
 
-    An item of which a number or a negation is missing is not complete. Undefined for a
-    query without relevant gold text.
+    Undefined for a query without relevant gold text.
 
     Attributes:
         tau: the share from which on an item counts as covered.
@@ -106,8 +105,7 @@ class Complete(CutoffMetric):
     def _parts(self, hits: Hits) -> tuple[Ints, Ints]:
         coverage = measured(self, hits)
         positive = hits.gold_grade > 0
-        rows = coverage.sound & (coverage.share >= self.tau - _SLACK)
-        rows &= positive[coverage.item]
+        rows = (coverage.share >= self.tau - _SLACK) & positive[coverage.item]
         item, rank = coverage.item[rows], coverage.item_rank[rows]
         within = self.within(hits, hits.gold_query[item], rank)
         whole = np.unique(item[within])

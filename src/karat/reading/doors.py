@@ -1,7 +1,6 @@
 """The doors: runs, gold, samples and corpora from files and from Python objects."""
 
 import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from karat.data.runs import Document, Run
 from karat.errors import DataError
 from karat.reading.decoding import gc_paused
 from karat.reading.format import open_source
-from karat.reading.meaning.corpus import gather_texts
+from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_lists
@@ -25,7 +24,6 @@ from karat.reading.streams import Role, Source
 __all__ = [
     "load",
     "load_by",
-    "looks_like_id",
     "read_corpus",
     "read_gold",
     "read_run",
@@ -37,7 +35,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -189,7 +186,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     """
     rankings = dict(run.rankings(Policies()))
     if not isinstance(corpus, Mapping):
-        bare = (_bare_id(d) for r in rankings.values() for d in r)
+        bare = (bare_id(d) for r in rankings.values() for d in r)
         corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
     # Where the corpus has any of the strings that were retrieved, they are ids.
     are_ids = any(
@@ -197,7 +194,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     )
 
     def with_text(d: Document) -> Document:
-        name = _bare_id(d)
+        name = bare_id(d)
         if name is None or (d.id is None and not are_ids):
             return d
         return replace(d, id=name, text=corpus.get(name))
@@ -206,24 +203,6 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
         {query: [*map(with_text, documents)] for query, documents in rankings.items()},
         run.name,
     )
-
-
-def _bare_id(document: Document) -> str | None:
-    """The id of a document of which nothing else is known; None for the others."""
-    if document.text is None:
-        return document.id
-    bare = document.id is None and looks_like_id(document.text)
-    return document.text if bare else None
-
-
-def looks_like_id(text: str) -> bool:
-    """Whether a text is one word of ASCII and no sentence, as ids are.
-
-    Example:
-        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
-        (True, False)
-    """
-    return _ID.fullmatch(text) is not None
 
 
 def load(

@@ -19,9 +19,9 @@ import numpy as np
 
 from karat.catalogue import Catalogue
 from karat.data.gold import Gold
-from karat.data.memory_runs import RankedRun, ScoredRun, as_id
+from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset
-from karat.data.runs import Notice
+from karat.data.runs import Notice, as_id
 from karat.data.tables import counted
 from karat.errors import DataError, MismatchError
 from karat.reading.meaning.values import COERCED, COERCED_ONE

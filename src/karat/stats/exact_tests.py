@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["ALPHA", "Stratum", "fisher_test", "holm", "strata_needed"]
+__all__ = ["ALPHA", "Stratum", "fisher_test", "strata_needed"]
 
 ALPHA = 0.05
 """The p-value below which a difference counts as found."""
@@ -51,22 +51,6 @@ def fisher_test(strata: Sequence[Stratum]) -> float:
         distribution = np.convolve(distribution, np.array(ways) / every)
     observed = sum(stratum.successes for stratum in strata)
     return min(1.0, float(distribution[observed:].sum()))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for the number of tests (Holm's step-down procedure).
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03])
-        [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    adjusted = [1.0] * len(p_values)
-    largest = 0.0
-    for step, index in enumerate(order):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - step)))
-        adjusted[index] = largest
-    return adjusted
 
 
 def strata_needed(treatments: int, controls: int, tests: int) -> int:

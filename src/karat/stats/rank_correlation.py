@@ -1,31 +1,92 @@
-"""Rank correlation: how alike two scorings order the same systems."""
+"""Rank correlation: whether two scorings put the same systems in the same order.
+
+Two metrics, two sets of labels or two samples of queries each order the systems by
+their means. Kendall's tau counts the pairs of systems that both order alike; tau_AP
+does so from the top down, so that a swap of the best two counts more than one of the
+last two (Yilmaz, Aslam and Robertson, SIGIR 2008).
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Floats
+from karat.data.arrays import Floats, ratio
 from karat.data.scores import Interval
+from karat.errors import ParameterError
+from karat.stats.bootstrap import bootstrap_means
 
-__all__ = ["kendall_tau", "kendall_tau_interval", "spearman_rho"]
+__all__ = [
+    "OrderCorrelation",
+    "kendall_taus",
+    "order_correlation",
+    "spearman_rho",
+    "tau_ap",
+]
 
-_DRAWS = 2000
-_SEED = 20240229
-_LEVEL = 0.95
+_DRAWS = 2_000
+_SEED = 20_240_229
+# Pairs of systems compared at a time, over as many draws as fit.
+_BLOCK = 4_000_000
 
 
-def kendall_tau(one: Floats, other: Floats) -> float:
-    """How much two scorings order the same systems alike, from -1 to 1 (tau-b).
+def kendall_taus(one: Floats, other: Floats) -> Floats:
+    """How alike two scorings order the systems, from -1 to 1 (Kendall's tau-b).
 
-    NaN where one of them does not order the systems at all.
+    Args:
+        one: scores of the systems along the last axis; a row for each of many.
+        other: the same systems, scored otherwise.
+
+    Returns:
+        One number for each row; NaN where a scoring gives all systems the same.
 
     Example:
-        >>> kendall_tau(np.array([0.1, 0.2, 0.3]), np.array([0.3, 0.4, 0.9]))
-        1.0
+        >>> tau = kendall_taus(np.array([0.1, 0.2, 0.3]), np.array([0.3, 0.9, 0.4]))
+        >>> round(float(tau), 3)
+        0.333
     """
-    upper = np.triu_indices(len(one), 1)
-    first = np.sign(np.subtract.outer(one, one))[upper]
-    second = np.sign(np.subtract.outer(other, other))[upper]
-    ordered = np.count_nonzero(first) * np.count_nonzero(second)
-    return float((first * second).sum() / ordered**0.5) if ordered else float("nan")
+    first, second = _signs(one), _signs(other)
+    agreeing = (first * second).sum(axis=(-2, -1))
+    ordered = [np.abs(signs).sum(axis=(-2, -1)) for signs in (first, second)]
+    return ratio(agreeing, np.sqrt(ordered[0] * ordered[1]))
+
+
+def tau_ap(reference: Floats, other: Floats) -> Floats:
+    """How alike two scorings order the systems, mistakes at the top counting most.
+
+    For each system but the first of the other scoring, the share of systems above it
+    that the reference has above it too, less the share that it has below; the mean of
+    these. It is not symmetric. Systems with equal scores are taken in every order, and
+    the mean of that is given.
+
+    Args:
+        reference: scores of the systems along the last axis; a row for each of many.
+        other: the same systems, by the scoring that is looked at.
+
+    Returns:
+        One number for each row, from -1 to 1; NaN for fewer than two systems, and
+        where a scoring gives all of them the same.
+
+    Example:
+        >>> truth = np.array([0.4, 0.3, 0.2, 0.1])
+        >>> last_two, first_two = np.array([4, 3, 1, 2]), np.array([3, 4, 2, 1])
+        >>> tau_ap(truth, np.array([last_two, first_two])).round(3).tolist()
+        [0.778, 0.333]
+    """
+    systems = other.shape[-1]
+    truth, found = _signs(reference), _signs(other)
+    above = found < 0
+    agreeing = -(truth * above).sum(axis=-1)
+    better = above.sum(axis=-1)
+    equal = (found == 0).sum(axis=-1)
+    # A system behind `better` others, among `equal` ones, has each of the places
+    # better + 1 ... better + equal as often; sums of 1 / (place - 1) make their mean.
+    harmonic = np.concatenate(([0.0], (1.0 / np.arange(1, systems + 1)).cumsum()))
+    after = (better + equal - 1).clip(0)
+    share = (harmonic[after] - harmonic[(better - 1).clip(0)]) / equal
+    total = (agreeing * share).sum(axis=-1)
+    ordered = (truth != 0).any(axis=(-2, -1)) & above.any(axis=(-2, -1))
+    return ratio(total, np.where(ordered, systems - 1.0, 0.0))
 
 
 def spearman_rho(one: Floats, other: Floats) -> float:
@@ -50,26 +111,76 @@ def _mean_ranks(values: Floats) -> Floats:
     return ranks
 
 
-def kendall_tau_interval(one: Floats, other: Floats) -> Interval | None:
-    """A bootstrap interval over queries of the tau between two orders of systems.
+class OrderCorrelation(NamedTuple):
+    """How alike two scorings order the systems.
 
-    None where the queries do not tell: every sample of them gives the same tau, or
-    none at all.
+    Attributes:
+        value: from -1 to 1; NaN where one of them does not order the systems.
+        interval: how far it may be off, for other queries than these; None where every
+            draw of them gives the same.
+    """
+
+    value: float
+    interval: Interval | None
+
+
+def order_correlation(
+    one: Floats,
+    other: Floats,
+    *,
+    by: Literal["tau", "tau_ap"] = "tau",
+    level: float = 0.95,
+    draws: int = _DRAWS,
+    seed: int = _SEED,
+) -> OrderCorrelation:
+    """Correlate two orders of the same systems, with an interval over queries.
+
+    The systems are ordered by their means; the interval is the percentile bootstrap's,
+    the same queries being drawn for both scorings.
 
     Args:
-        one: scores by the first labels, a row for each system, a column for each query.
-        other: the same by the second labels.
+        one: (systems, queries), without NaN; the reference, for tau_ap.
+        other: the same systems and queries, scored otherwise.
+        by: Kendall's "tau" or "tau_ap".
+        level: the confidence.
+        draws: how many times queries are drawn.
+        seed: of the draws.
+
+    Example:
+        >>> scores = np.array([[0.1, 0.2, 0.3], [0.5, 0.1, 0.9], [0.7, 0.8, 0.9]])
+        >>> order_correlation(scores, scores**2).value
+        1.0
     """
-    queries = one.shape[1]
-    samples = np.random.default_rng(_SEED).integers(0, queries, (_DRAWS, queries))
-    taus = np.array(
+    if one.shape != other.shape or one.ndim != 2 or len(one) < 2:  # noqa: PLR2004
+        must_be = f"two systems or more by queries, as the other's {other.shape}"
+        raise ParameterError("order_correlation", "one", must_be, one.shape)
+    measures: dict[str, Callable[[Floats, Floats], Floats]] = {
+        "tau": kendall_taus,
+        "tau_ap": tau_ap,
+    }
+    if by not in measures:
+        raise ParameterError("order_correlation", "by", "tau or tau_ap", by)
+    measure = measures[by]
+    value = float(measure(one.mean(axis=1), other.mean(axis=1)))
+    # Queries are the same for both, so both go through one draw.
+    means = bootstrap_means(np.concatenate([one, other]), draws=draws, seed=seed).T
+    systems = len(one)
+    size = max(1, _BLOCK // systems**2)
+    drawn = np.concatenate(
         [
-            kendall_tau(one[:, sample].mean(axis=1), other[:, sample].mean(axis=1))
-            for sample in samples
+            measure(block[:, :systems], block[:, systems:])
+            for block in np.split(means, range(size, draws, size))
         ]
     )
-    defined = taus[~np.isnan(taus)]
-    if not len(defined):
-        return None
-    low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]).tolist()
-    return None if low == high else Interval(low, high, _LEVEL, "bootstrap")
+    known = drawn[~np.isnan(drawn)]
+    if not len(known):
+        return OrderCorrelation(value, None)
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    low, high = np.quantile(known, tails).tolist()
+    interval = None if low == high else Interval(low, high, level, "bootstrap")
+    return OrderCorrelation(value, interval)
+
+
+def _signs(scores: Floats) -> Floats:
+    """1 where the row's system is better than the column's, -1 where worse, else 0."""
+    return np.sign(scores[..., :, None] - scores[..., None, :])

@@ -13,7 +13,8 @@ from karat.data.tables import Table, counted, number
 from karat.judging.probe.prompts import CONTROL
 from karat.judging.run_order import limits, plain
 from karat.stats import mean_interval
-from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, holm, strata_needed
+from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, strata_needed
+from karat.stats.multiple import holm
 
 __all__ = ["GRADE", "Attempt", "ProbeReport", "SuccessRate"]
 
@@ -234,7 +235,8 @@ class ProbeReport:
             self._rate(title, groups[title], failed[title], binary=binary)
             for title in groups
         ]
-        adjusted = holm([1.0 if share.p is None else share.p for share in shares])
+        raw = np.array([1.0 if share.p is None else share.p for share in shares])
+        adjusted = holm(raw).tolist()
         return [
             share if share.p is None else share._replace(p=p)
             for share, p in zip(shares, adjusted, strict=True)

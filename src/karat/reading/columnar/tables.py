@@ -26,9 +26,9 @@ from karat.reading.columnar.arrow_source import (
 )
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
-from karat.reading.meaning.rows import read_as_one, reading, system_column
+from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.values import COERCED, COERCED_ONE, unpack
+from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
 from karat.reading.streams import Source
 
 __all__ = ["load_samples", "load_table", "read_records", "split_table"]
@@ -146,7 +146,12 @@ def _load_rows(
         mapping["grade" if role == "gold" else number] = fields[number]
     loaded = Dataset(format=format, mapping=mapping, notices=_coerced(table, mapping))
     if role == "gold":
-        return replace(loaded, gold=Gold(_labels(table, mapping), name=source.name))
+        if number is None:
+            _note_unread(table, fields, source)
+        gold = Gold(_labels(table, mapping), name=source.name)
+        return replace(
+            loaded, gold=gold, notices=(*loaded.notices, *source.notes.notices())
+        )
     columns = RunColumns(
         mapping["id"],
         mapping["document"],
@@ -159,6 +164,14 @@ def _load_rows(
         run=ColumnarRun(ArrowSource(table, columns), source.name),
         notices=(*loaded.notices, *_systems(table, fields)),
     )
+
+
+def _note_unread(table: Tabular, fields: Mapping[str, str], source: Source) -> None:
+    """Say which columns of gold without grades may hold them."""
+    others = unread(table.schema.names, fields, system_column(table.schema.names))
+    for record in read_records(table) if others else ():
+        for name in others:
+            note_unread(name, record[name], source.notes)
 
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, float]]:

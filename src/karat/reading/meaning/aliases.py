@@ -20,6 +20,7 @@ __all__ = [
     "GOLD",
     "GRADES",
     "IDS",
+    "LABELLED",
     "METADATA",
     "QUESTIONS",
     "RETRIEVED",
@@ -32,6 +33,7 @@ __all__ = [
     "WRAPPERS",
     "ask",
     "closest",
+    "generated",
     "infer",
     "is_row",
     "known_as",
@@ -47,6 +49,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "retrieved_scores": "the scores that go with the ranking",
     "output": "the ranking as a system printed it, also as a JSON string",
     "relevant": "relevant documents: ids, id -> grade, or id, grade and group",
+    "relevant_grades": "the grades that go with a list of relevant documents",
     "passages": "gold texts",
     "spans": "gold stretches of source documents: doc, start, end",
     "answers": "acceptable answers: a text or a list",
@@ -111,16 +114,19 @@ ALIASES: Final[Mapping[str, str]] = {
     "relevant_texts relevant_chunks positive_passages expected_contexts "
     "ground_truth_contexts evidence",
     "spans": "spans gold_spans relevant_spans evidence_spans",
+    "relevant_grades": "relevant_grades relevance_scores relevance_grades "
+    "relevance_labels relevances relevant_scores gold_grades gold_scores",
     "answers": "answers expected_answers expected_answer gold_answers gold_answer "
-    "ground_truth_answer reference_answers correct_answer acceptable_answers",
+    "golden_answers golden_answer ground_truth_answer reference_answers correct_answer "
+    "correct_answers acceptable_answers",
     "claims": "claims reference_claims gold_claims",
-    "reference": "reference references reference_answer ideal_answer golden_answer "
-    "gt_answer",
+    "reference": "reference references reference_answer ideal_answer gt_answer",
     "expected": "expected_output expected",
     "gold": "gold_docs gold_documents gold relevant_docs relevant_documents "
     "expected_docs expected_documents ground_truth_docs",
     "ground_truth": "ground_truth ground_truths",
-    "response": "response generated_answer prediction model_answer",
+    "response": "response answer generated_answer prediction model_answer output_text "
+    "generated_text model_output",
     "k": "k",
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
@@ -128,7 +134,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "uid doc document",
     "score": "score similarity relevance_score",
     "rank": "rank position",
-    "grade": "grade relevance rel label relevance_label rating judgment judgement gain",
+    "grade": "grade relevance rel label relevance_label rating judgment judgement gain "
+    "is_relevant relevance_grade relevancy human_score human_rating human_label",
     "text": "text page_content content contents body passage chunk",
 }
 """What others call our fields. The first of several that are found is taken; the others
@@ -151,12 +158,10 @@ ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
 
 _MOST_FIELDS: Final = 10_000
 _MOST_KEYS: Final = 40
-_LABELLED: Final = frozenset({"relevant", "expected", "gold", "ground_truth"})
-_ANSWERED: Final = frozenset({"answers", "reference", "expected", "ground_truth"})
+LABELLED: Final = frozenset({"relevant", "expected", "gold", "ground_truth"})
 
 # Their name -> (what it is, unless one of these is there too, what it is then).
 _UNLESS: Final = {
-    "answer": ("answers", _ANSWERED, "response"),
     "context": ("retrieved_texts", RETRIEVED, "passages"),
     "actualoutput": ("output", RETRIEVED, "response"),
     "output": ("output", RETRIEVED, "response"),
@@ -180,6 +185,7 @@ def _plain(name: str) -> str:
 
 _EXACT: Final = frozenset((*IDS, *TEXTS, *SCORES, *GRADES, *METADATA, *WRAPPED))
 _ASKED: Final = {_plain(name): name for name in (*IDS, *TEXTS, *SCORES, *GRADES)[::-1]}
+_ROW: Final = frozenset(map(_plain, ALIASES["document"].split())) - _OF_SOURCES
 _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     _plain(alias): (ours, order)
     for ours, aliases in ALIASES.items()
@@ -262,7 +268,7 @@ def infer(
         if ours not in found or order < found[ours][0]:
             found[ours] = (order, name)
     fields = {ours: name for ours, (_, name) in found.items()}
-    for group in (RETRIEVED, _LABELLED):
+    for group in (RETRIEVED, LABELLED):
         if group & told.keys():
             for ours in group & fields.keys() - told.keys():
                 del fields[ours]
@@ -288,6 +294,14 @@ def closest(missing: Iterable[str], names: Iterable[str]) -> str:
         for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
             return f"is it {name!r}? then {_told(aliases[alias], name)}"
     return f"name it with {_told(ours[0], 'THEIRS')}"
+
+
+def generated(theirs: str) -> str:
+    """A hint for whoever has a generated answer, but no gold."""
+    return (
+        f"{theirs!r} is read as what the system generated; is it the gold answer? then "
+        + _told("answers", theirs)
+    )
 
 
 def _told(ours: str, theirs: str) -> str:
@@ -319,8 +333,16 @@ def _settle_by_role(
 
 
 def _settle_row(fields: dict[str, str], free: list[str]) -> None:
-    """In a row of one document, `id` may be the document's and `query` the query's."""
-    if (RETRIEVED | GOLD) & fields.keys():
+    """In a row of one document, `id` may be the document's and `query` the query's.
+
+    Beside the id of one document, `relevant` is its grade.
+    """
+    labels = (RETRIEVED | GOLD) & fields.keys()
+    graded = _plain(fields.get("relevant", "")) == "relevant"
+    one = fields.get("document", "")
+    if labels == {"relevant"} and graded and one in free and _plain(one) in _ROW:
+        fields.setdefault("grade", fields.pop("relevant"))
+    elif labels:
         return
     numbered = {"score", "rank", "grade"} & fields.keys()
     own = next((name for name in free if _plain(name) == "id"), None)

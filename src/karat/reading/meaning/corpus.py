@@ -1,9 +1,11 @@
 """Corpora: the texts of documents by id, for those who must read them."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from karat.data.queries import Corpus
+from karat.data.runs import Document
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
@@ -14,8 +16,9 @@ from karat.reading.meaning.values import is_list, read_id, show
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = ["gather_texts"]
+__all__ = ["bare_id", "gather_texts", "looks_like_id"]
 
+_ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NAMES: Final = (*IDS, "corpus_id", "doc", "document")
 _PLAIN: Final = (str, int, float, list, tuple, type(None))
 
@@ -93,3 +96,21 @@ def _read(record: object, source: Source) -> tuple[str, str]:
     title = ask(record, ("title",))
     whole = f"{title}\n{text}" if isinstance(title, str) and title.strip() else text
     return read_id(identity, "document id", source.notes), whole
+
+
+def bare_id(document: Document) -> str | None:
+    """The id of a document of which nothing else is known; None for the others."""
+    if document.text is None:
+        return document.id
+    bare = document.id is None and looks_like_id(document.text)
+    return document.text if bare else None
+
+
+def looks_like_id(text: str) -> bool:
+    """Whether a text is one word of ASCII and no sentence, as ids are.
+
+    Example:
+        >>> looks_like_id("doc_17"), looks_like_id("Rye is a grain.")
+        (True, False)
+    """
+    return _ID.fullmatch(text) is not None

@@ -1,6 +1,7 @@
 """Gold as records give it: relevant ids with grades, texts, spans."""
 
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 from karat.data.gold import Item, Span
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
+    ENDS,
     GRADES,
     IDS,
     SPAN_SOURCES,
+    STARTS,
     TEXTS,
     ask,
     respell,
@@ -19,6 +22,7 @@ from karat.reading.meaning.documents import is_pair, read_offsets, read_scored
 from karat.reading.meaning.values import (
     is_list,
     note_joined,
+    note_unread,
     read_grade,
     read_id,
     read_ids,
@@ -28,7 +32,18 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.problems import Notes
 
-__all__ = ["Labels", "read_items", "read_relevant", "read_spans"]
+__all__ = [
+    "Labels",
+    "note_numbers",
+    "read_items",
+    "read_relevant",
+    "read_spans",
+    "with_grades",
+]
+
+
+# What a gold item says of itself in numbers that are no grades.
+_UNGRADED = {*IDS, *TEXTS, *SPAN_SOURCES, *STARTS, *ENDS, "group", "labelled_by"}
 
 
 @dataclass(slots=True)
@@ -87,6 +102,35 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
     return _read_objects(value, notes)
 
 
+def with_grades(value: Any, grades: Any) -> Any:
+    """A list of relevant ids with the grades that another field lists.
+
+    Example:
+        >>> with_grades(["a", "b"], [0, 3])
+        [{'id': 'a', 'grade': 0}, {'id': 'b', 'grade': 3}]
+    """
+    value, grades = unpack(value), unpack(grades)
+    if not is_list(value) or not is_list(grades) or len(value) != len(grades):
+        raise FormatError(
+            "grades must be a list as long as that of the relevant documents, got "
+            f"{show(grades)} for {show(value)}"
+        )
+    pairs = zip(value, grades, strict=True)
+    return [{"id": name, "grade": grade} for name, grade in pairs]
+
+
+def note_numbers(value: Any, others: Iterable[tuple[str, Any]], notes: Notes) -> None:
+    """Say which unread lists may hold the grades of a list of relevant ids."""
+    value = unpack(value)
+    for name, other in others if is_list(value) else ():
+        with suppress(FormatError):
+            numbers = unpack(other)
+            if is_list(numbers) and len(numbers) == len(value) > 0:
+                for number in numbers:
+                    read_grade(number)
+                note_unread(name, numbers[0], notes, "relevant_grades")
+
+
 def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
     labels = Labels()
     texts, spans = [], []
@@ -103,11 +147,7 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
             read_offsets(value)[0] is not None and ask(value, SPAN_SOURCES) is not None
         )
         if identity is not None:
-            name = _label(labels, identity, ask(value, GRADES), notes)
-            if (source := ask(value, ("labelled_by",))) is not None:
-                labels.sources[name] = str(source)
-            if (group := ask(value, ("group",))) is not None:
-                labels.groups[name] = str(group)
+            _read_labelled(labels, identity, value, notes)
         if text is not None:
             texts.append(value)
         if located:
@@ -117,6 +157,19 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
     labels.passages = read_items(texts, "passage", notes)
     labels.spans = read_spans(spans, notes)
     return labels
+
+
+def _read_labelled(
+    labels: Labels, identity: object, value: Mapping[Any, Any], notes: Notes
+) -> None:
+    grade = ask(value, GRADES)
+    name = _label(labels, identity, grade, notes)
+    for other in () if grade is not None else value.keys() - _UNGRADED:
+        note_unread(str(other), value[other], notes)
+    if (source := ask(value, ("labelled_by",))) is not None:
+        labels.sources[name] = str(source)
+    if (group := ask(value, ("group",))) is not None:
+        labels.groups[name] = str(group)
 
 
 def _label(labels: Labels, identity: object, grade: object, notes: Notes) -> str:

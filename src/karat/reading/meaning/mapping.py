@@ -28,7 +28,7 @@ INSIDE: Final = {"document": "id", "score": "score", "text": "text", "grade": "g
 """Our field of a document -> what readers of single documents call it."""
 
 _OF_RUNS: Final = RETRIEVED | {"retrieved_scores", "score", "rank"}
-_OF_GOLD: Final = GOLD | {"grade"}
+_OF_GOLD: Final = GOLD | {"grade", "relevant_grades"}
 _PLAIN: Final = (str, bytes, int, float, type(None))
 
 

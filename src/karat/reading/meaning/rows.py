@@ -14,6 +14,7 @@ from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.values import (
+    note_unread,
     read_grade,
     read_id,
     read_number,
@@ -30,6 +31,7 @@ __all__ = [
     "read_as_one",
     "reading",
     "system_column",
+    "unread",
 ]
 
 COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
@@ -48,6 +50,13 @@ def system_column(names: Iterable[str]) -> str | None:
         'System'
     """
     return next((name for name in names if name.lower() in _SYSTEMS), None)
+
+
+def unread(
+    names: Iterable[str], fields: Mapping[str, str], system: str | None
+) -> list[str]:
+    """The columns that are neither read nor name a system."""
+    return [name for name in names if name not in {*fields.values(), system}]
 
 
 def read_as_one(column: str | None) -> str:
@@ -85,11 +94,16 @@ class Table:
     Args:
         source: where the rows come from, with the role they are read for.
         fields: our field name -> the table's column.
-        system: the column that may name several systems; its values come last in rows.
+        system: the column that may name several systems; its values come next in rows.
+        others: columns that nobody asked for; their values come last in rows.
     """
 
     def __init__(
-        self, source: Source, fields: Mapping[str, str], system: str | None = None
+        self,
+        source: Source,
+        fields: Mapping[str, str],
+        system: str | None = None,
+        others: Sequence[str] = (),
     ) -> None:
         self._source = source
         self._fields = fields
@@ -101,6 +115,8 @@ class Table:
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
         self._system = system
+        ungraded = self._role == "gold" and self._number is None
+        self._others = [*others] if ungraded else []
         self._systems: set[str] = set()
 
     def take(self, row: Sequence[Any], line: int | None) -> None:
@@ -119,7 +135,9 @@ class Table:
                 self._has_texts = True
             self._rows.setdefault(query, []).append((document, number, line, text))
             if self._system is not None:
-                self._systems.add(str(row[-1]))
+                self._systems.add(str(row[len(COLUMNS)]))
+            for name, value in zip(self._others, row[len(COLUMNS) + 1 :], strict=False):
+                note_unread(name, value, notes)
             if row[6] is not None and query not in self._queries:
                 self._queries[query] = Query(query, str(row[6]))
         except DataError as error:

@@ -9,13 +9,16 @@ from karat.errors import DataError, FormatError, MissingFieldError
 from karat.reading.meaning.aliases import (
     FIELDS,
     GOLD,
+    LABELLED,
     RETRIEVED,
     closest,
+    generated,
     infer,
     known_as,
 )
 from karat.reading.meaning.documents import read_question
 from karat.reading.meaning.gathering import Gathered
+from karat.reading.meaning.gold import note_numbers, with_grades
 from karat.reading.meaning.mapping import (
     INSIDE,
     list_with,
@@ -79,6 +82,7 @@ class _Plan:
     identity: str | None
     ranking: tuple[tuple[str, str], ...]
     gold: tuple[tuple[str, str], ...]
+    grades: str | None
     facts: tuple[tuple[str, str], ...]
     rest: tuple[str, ...]
 
@@ -183,6 +187,8 @@ class Samples:
             problem += f"; {self._found()}" if self._names else ""
             rows = {"score", "rank", "grade"} & {*map(known_as, self._names)}
             hint = closest(("document",) if rows else usual, self._names)
+            if ours == GOLD and "response" in there:
+                hint = generated(there["response"])
         source.notes.problem(source.error(problem, hint=hint))
 
     def _found(self) -> str:
@@ -246,7 +252,7 @@ class Samples:
                 fields |= {"retrieved": holder} if holder else {}
             kept = {f: t for f, t in fields.items() if f in _SAMPLE}
             used = {t.partition(".")[0] for t in kept.values()} | {*kept.values()}
-            facts = [(f, t) for f, t in kept.items() if f not in _RANKING | GOLD]
+            facts = [(f, t) for f, t in kept.items() if f not in _RANKING | _LABELS]
             places = [kept["metadata"]] if "metadata" in kept else []
             places += [name for name in names if name in _SETTINGS]
             facts += [(f, f"{place}.{f}") for place in places for f in _NESTED]
@@ -254,6 +260,7 @@ class Samples:
                 identity=kept.get("id"),
                 ranking=tuple((f, t) for f, t in kept.items() if f in _RANKING),
                 gold=tuple((f, t) for f, t in kept.items() if f in GOLD),
+                grades=kept.get("relevant_grades"),
                 facts=tuple(fact for fact in facts if fact[0] != "id"),
                 rest=tuple(name for name in names if name not in used),
             )
@@ -270,8 +277,14 @@ class Samples:
                 gathered.mapping.setdefault(known, theirs)
         if columns:
             gathered.add_ranking(query, columns)
+        grades = None if plan.grades is None else self._at(record, plan.grades)
         for ours, theirs in plan.gold:
             value = self._our_names_inside(self._at(record, theirs))
+            if value is not None and ours in LABELLED:
+                if grades is not None:
+                    value = with_grades(value, grades)
+                others = ((name, record.get(name)) for name in plan.rest)
+                note_numbers(value, others, self._source.notes)
             if value is not None:
                 gathered.add_gold(query, ours, theirs, value)
         if plan.facts or plan.rest:
@@ -318,4 +331,5 @@ class Samples:
 
 
 _RANKING = RETRIEVED | {"retrieved_scores"}
+_LABELS = GOLD | {"relevant_grades"}
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}

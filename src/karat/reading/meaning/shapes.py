@@ -16,7 +16,7 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.reading.meaning.gathering import Gathered
-from karat.reading.meaning.rows import COLUMNS, Rows, Table, system_column
+from karat.reading.meaning.rows import COLUMNS, Rows, Table, system_column, unread
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.values import is_list, is_scores, show, unpack
 from karat.reading.streams import Source
@@ -115,7 +115,7 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         fields = infer(names, source.role, source.mapping_for(names))
         # A name that the user gave may be one inside the documents of a list.
         if is_row(fields) and fields["document"] in first[1]:
-            return _load_rows(everything, fields, system_column(names), source, format)
+            return _load_rows(everything, names, fields, source, format)
     elif is_list(first[1]):
         return _load_lists([value for _, value in everything], source, format)
     return _load_samples(everything, source, format)
@@ -143,10 +143,12 @@ def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
             problem = f"no column is called {theirs!r}; columns found: {found}"
             raise source.lacks(theirs, problem)
     system = system_column(header)
-    table = Table(source, fields, system)
+    others = unread(header, fields, system)
+    table = Table(source, fields, system, others)
     # One cell beyond the last stands for the columns that are not there.
     places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
     places.append(header.index(system) if system else -1)
+    places += map(header.index, others)
     for line, row in rows.rows:
         row.append("")
         table.take([row[place] or None for place in places], line)
@@ -155,14 +157,16 @@ def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
 
 def _load_rows(
     records: Iterable[tuple[int | None, Any]],
+    header: Sequence[str],
     fields: Mapping[str, str],
-    system: str | None,
     source: Source,
     format: str,
 ) -> Dataset:
     """Rows of one document each that come as records."""
-    table = Table(source, fields, system)
-    names = [*(fields.get(column) for column in COLUMNS), system]
+    system = system_column(header)
+    others = unread(header, fields, system)
+    table = Table(source, fields, system, others)
+    names = [*(fields.get(column) for column in COLUMNS), system, *others]
     for line, record in _objects(records, source):
         row = [None if name is None else record.get(name) for name in names]
         table.take(row, line)

@@ -20,6 +20,7 @@ __all__ = [
     "is_scores",
     "looks_like_text",
     "note_joined",
+    "note_unread",
     "read_cutoff",
     "read_grade",
     "read_id",
@@ -39,6 +40,11 @@ _LONG = 20
 _OPENINGS = ('["', "['", "[{", '{"')
 _TAGS = re.compile(r"[,;]")
 # Words without spaces, with one and the same mark between them.
+# What NumPy prints, and pandas writes into tables: values without commas.
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_ARRAY = re.compile(rf"\[\s*(?:{_QUOTED.pattern})(?:\s+(?:{_QUOTED.pattern}))+\s*\]")
+_NUMBERS = re.compile(r"\[\s*[-+.\deE]+(?:\s+[-+.\deE]+)+\s*\]")
+_TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _JOINED = re.compile(r"\s*[^\s,;|]+(?:(\s*[,;|]\s*)[^\s,;|]+)(?:\1[^\s,;|]+)*\s*")
 
 
@@ -111,7 +117,25 @@ def read_number(value: object, what: str) -> float:
 
 def read_grade(value: object, what: str = "grade") -> float:
     """A label: a finite number, or true for 1 and false for 0."""
-    return float(value) if isinstance(value, bool) else read_number(value, what)
+    if isinstance(value, str) and (word := value.strip().lower()) in _TRUTH:
+        return _TRUTH[word]
+    is_bool = type(value).__name__ in {"bool", "bool_"}
+    return float(bool(value)) if is_bool else read_number(value, what)
+
+
+def note_unread(name: str, value: object, notes: Notes, field: str = "grade") -> None:
+    """Say so if a value beside a gold id may be its grade, but is not read as one."""
+    try:
+        read_grade(value)
+    except FormatError:
+        return
+    what = f"not read as a grade, every gold id counts as relevant; --map {field}="
+    notes.notice(
+        "unread",
+        f"values of {name!r} are {what}{name} reads them",
+        value,
+        one=f"value of {name!r} is {what}{name} reads it",
+    )
 
 
 def read_cutoff(value: object) -> int:
@@ -148,7 +172,11 @@ def read_text(value: object, what: str) -> str:
 
 def note_joined(value: object, what: str, notes: Notes) -> None:
     """Say so if a text that is taken for one id seems to hold several."""
-    if isinstance(value, str) and _JOINED.fullmatch(value):
+    if not isinstance(value, str):
+        return
+    words = value.split()
+    numbered = len(words) > 1 and all(re.search(r"\d", word) for word in words)
+    if numbered or _JOINED.fullmatch(value):
         hint = 'a list is JSON: ["a", "b"]'
         one = f"{what} read as one id; {hint}"
         notes.notice("joined", f"{what}s read as one id each; {hint}", value, one=one)
@@ -210,6 +238,12 @@ def _unpack_text(text: str) -> Any:
     try:
         return decode_json(text)
     except FormatError as error:
+        if "'" in text and _ARRAY.fullmatch(text):
+            return [ast.literal_eval(word) for word in _QUOTED.findall(text)]
+        if _NUMBERS.fullmatch(text):
+            return [_plain_number(word) for word in text[1:-1].split()]
+        if "..." in text and "," not in text:
+            raise FormatError("was shortened by NumPy when it was written") from None
         if "'" in text:
             # Python's own parser stops at 200 levels of brackets.
             with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
@@ -217,3 +251,9 @@ def _unpack_text(text: str) -> Any:
         raise FormatError(
             f"looks like a list or mapping but is not JSON: {error.problem}"
         ) from None
+
+
+def _plain_number(word: str) -> int | float:
+    with suppress(ValueError):
+        return int(word)
+    return read_number(word, "a number in a list")

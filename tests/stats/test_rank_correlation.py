@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given, strategies as st
 
 from karat.errors import ParameterError
-from karat.stats.rank_order import kendall_taus, order_correlation, tau_ap
+from karat.stats.rank_correlation import kendall_taus, order_correlation, tau_ap
 
 SCORES = st.lists(st.integers(0, 4), min_size=5, max_size=5).map(
     lambda row: np.array(row, dtype=float)

@@ -1,5 +1,6 @@
 """The matcher by coverage: a passage is found when enough of its text was retrieved."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -11,13 +12,14 @@ from karat.data.coverage import Coverage, Evidence
 from karat.data.gold import Gold
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Located, Run, note_examples
+from karat.data.runs import Located, Notice, Run, note_examples
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
+from karat.matching.coverage.evidence import gather
+from karat.matching.coverage.measure import Measurer
+from karat.matching.coverage.passages import QueryTexts, Target, read_targets
 from karat.matching.layout import lay_out
 from karat.matching.matcher import Matcher
-from karat.matching.spans.gathering import gather
-from karat.matching.spans.measuring import Lane, Measurer, Target, read_targets
 from karat.matching.texts import Rankings
 
 __all__ = ["Span"]
@@ -31,17 +33,18 @@ class Span(Matcher):
     """A document satisfies a gold passage once it and those before it cover the text.
 
     Where the gold spans and the retrieved documents both say where in a source they
-    lie, characters are counted by offsets, and no text is needed. Else texts are
-    compared: a document covers the stretches of four words or more that it shares with
-    the passage, fewer where it was cut inside the passage. Coverage is a union over the
-    documents so far, so a passage may be found in parts, and it makes no difference how
-    the same text was cut into chunks. A passage of which a number or a negation is not
-    covered is not found, however much else is.
+    lie, characters are counted by offsets, and no text is needed. Else letters are
+    compared: a document covers the runs of letters that it shares with the passage,
+    where they are long, lie at its edge, or lie beside one that counts; short gaps
+    between them are covered, too. Coverage is a union over the documents so far, so a
+    passage may be found in parts. A number, sign, negation or name that differs in
+    covered text is told, and makes nothing uncovered.
 
     Attributes:
         tau: the share of a passage's characters from which on it is found.
         gain: `binary` finds a passage or does not; `share` pays each document the share
             of a passage it is first to cover, for nDCG only.
+        strict: a passage is not found while a number, sign, negation or name differs.
     """
 
     name: ClassVar[str] = "span"
@@ -50,6 +53,7 @@ class Span(Matcher):
 
     tau: float = 0.9
     gain: str = "binary"
+    strict: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,26 +79,32 @@ class Span(Matcher):
         count = np.fromiter(map(len, targets), np.int64, len(targets))
         grade = np.array([t.grade for row in targets for t in row], np.float64)
         rankings = Rankings(self.name, gold, policies)
-        lanes = _Lanes(queries, targets, rankings)
+        reader = _Reader(queries, targets, rankings)
         measurer = Measurer()
-        for lane in lanes.read(run):
-            measurer.add(lane)
+        for texts in reader.read(run):
+            measurer.add(texts)
         coverage = measurer.finish(len(queries))
+        changed = self._changed(coverage)
+        if self.strict:
+            coverage = _only_sound(coverage)
         item, rank, worth = self._rows(coverage, grade)
         found = len(item) > 0
-        lanes.refuse_unplaced(run)
+        reader.refuse_unplaced(run)
         rankings.refuse_without_text(run, found=found)
-        query_of = np.repeat(np.arange(len(queries)), count)[item]
+        owner = np.repeat(np.arange(len(queries)), count)
+        notices = rankings.notices()
+        notices += _notice(changed, [queries[number] for number in owner[changed]])
+        query_of = owner[item]
         order = np.lexsort((item, rank, query_of))
         located = Located(
             query=query_of[order],
             rank=rank[order],
             grade=worth[order],
-            retrieved=lanes.retrieved,
-            extra=lanes.extra,
+            retrieved=reader.retrieved,
+            extra=reader.extra,
             item=item[order],
             distinct=self.gain == "share",
-            notices=rankings.notices(),
+            notices=notices,
         )
         names = [target.name for row in targets for target in row]
         matched = lay_out(
@@ -108,17 +118,25 @@ class Span(Matcher):
         """Which characters of which documents speak for the gold items of a query."""
         policies = Policies() if policies is None else policies
         targets = read_targets(gold, query)
-        lanes = _Lanes([query], [targets], Rankings(self.name, gold, policies))
-        only = (lane for lane in lanes.read(run) if lane.targets)
-        return [found for lane in only for found in gather(lane, self.tau)]
+        reader = _Reader([query], [targets], Rankings(self.name, gold, policies))
+        return [
+            found
+            for texts in reader.read(run)
+            if texts.targets
+            for found in gather(texts, self.tau, strict=self.strict)
+        ]
+
+    def _changed(self, coverage: Coverage) -> Ints:
+        """The items that are covered enough, with something that differs."""
+        enough = coverage.share >= self.tau - _SLACK
+        item = coverage.item[enough & ~coverage.sound]
+        return np.setdiff1d(item, coverage.item[enough & coverage.sound])
 
     def _rows(self, coverage: Coverage, grade: Floats) -> tuple[Ints, Ints, Floats]:
         """Item, rank and gain of each hit."""
         item, rank = coverage.item, coverage.item_rank
         if self.gain == "binary":
-            rows = np.flatnonzero(
-                coverage.sound & (coverage.share >= self.tau - _SLACK)
-            )
+            rows = np.flatnonzero(coverage.share >= self.tau - _SLACK)
             rows = rows[np.unique(item[rows], return_index=True)[1]]
             return item[rows], rank[rows], grade[item[rows]]
         # Whole numbers, so that the best share so far of each item can be followed.
@@ -130,7 +148,34 @@ class Span(Matcher):
         return item[rows], rank[rows], new[rows] * np.maximum(grade[item[rows]], 0)
 
 
-class _Lanes:
+def _only_sound(coverage: Coverage) -> Coverage:
+    """Coverage in which an item is covered no further while something differs."""
+    rows = coverage.sound
+    return replace(
+        coverage,
+        item=coverage.item[rows],
+        item_rank=coverage.item_rank[rows],
+        share=coverage.share[rows],
+        sound=coverage.sound[rows],
+    )
+
+
+def _notice(changed: Ints, queries: list[str]) -> tuple[Notice, ...]:
+    if not len(changed):
+        return ()
+    what = "covered with a number, sign, negation or name that differs"
+    return (
+        Notice(
+            "changed",
+            len(changed),
+            f"gold items are {what}",
+            note_examples(Counter(queries)),
+            f"gold item is {what}",
+        ),
+    )
+
+
+class _Reader:
     """Reads the run query by query, with the gold items of each."""
 
     def __init__(
@@ -141,7 +186,7 @@ class _Lanes:
         self.unplaced: dict[str, int] = {}
         self._queries, self._targets, self._rankings = queries, targets, rankings
 
-    def read(self, run: Run) -> Iterator[Lane]:
+    def read(self, run: Run) -> Iterator[QueryTexts]:
         """Each query once; those that the run does not have come last, empty."""
         places = {query: place for place, query in enumerate(self._queries)}
         count = [len(row) for row in self._targets]
@@ -156,19 +201,19 @@ class _Lanes:
                 [rank for rank, _ in kept],
                 [document for _, document in kept],
             )
-            lane = Lane(place, first[place], self._targets[place], ranks, found)
-            self._note_unreadable(query, lane)
-            yield lane
+            texts = QueryTexts(place, first[place], self._targets[place], ranks, found)
+            self._note_unreadable(query, texts)
+            yield texts
         for place in np.flatnonzero(self.retrieved < 0).tolist():
-            yield Lane(place, first[place], self._targets[place], [], [])
+            yield QueryTexts(place, first[place], self._targets[place], [], [])
 
-    def _note_unreadable(self, query: str, lane: Lane) -> None:
-        if not lane.targets or not lane.documents or lane.by_offsets:
+    def _note_unreadable(self, query: str, texts: QueryTexts) -> None:
+        if not texts.targets or not texts.documents or texts.by_offsets:
             return
-        if any(text is None for target in lane.targets for text in target.texts):
-            self.unplaced[query] = len(lane.documents)
+        if any(text is None for target in texts.targets for text in target.texts):
+            self.unplaced[query] = len(texts.documents)
             return
-        without = sum(document.text is None for document in lane.documents)
+        without = sum(document.text is None for document in texts.documents)
         if without:
             self._rankings.without_text[query] = without
 

@@ -1,0 +1,161 @@
+"""`karat judge --claims`: split reference answers into claims, and test the judge."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from karat.cli.judge_options import read_votes
+from karat.cli.saying import say
+from karat.data.gold import Gold, Item
+from karat.data.policies import Policies
+from karat.data.queries import Dataset, Query
+from karat.data.runs import Run
+from karat.data.tables import Table
+from karat.errors import DataError, UsageError
+from karat.evaluation import evaluate
+from karat.judging import (
+    Claims,
+    DryRun,
+    JudgeSession,
+    probe_claims,
+    read_claim_labels,
+    split_references,
+)
+from karat.judging.claim_agreement import ClaimAgreement, save_calibration
+from karat.judging.contexts import contexts_of
+from karat.judging.probe.report import ProbeReport
+from karat.judging.probe.run import PASSAGES
+from karat.reading.doors import load, with_texts
+from karat.reading.streams import Role
+from karat.reading.write import write
+from karat.reports.terminal import show
+from karat.trust import REPORT_VERSION, compare_claims
+
+__all__ = ["judge_claims", "questions_of", "show_all", "write_dataset"]
+
+
+def judge_claims(
+    loaded: Sequence[Dataset],
+    session: JudgeSession,
+    targets: Sequence[Path],
+    options: Mapping[str, Any],
+) -> Mapping[str, str]:
+    """Split the references of samples, and test the judge of claims if asked to.
+
+    Returns:
+        The queries whose references could not be split, with the reason.
+    """
+    if len(loaded) > 1:
+        raise UsageError("--claims takes one file of samples at a time")
+    (samples,) = loaded
+    if options["corpus"] is not None and samples.run is not None:
+        samples = replace(samples, run=with_texts(samples.run, options["corpus"]))
+    agreement = _agreement(samples.run, session, options)
+    if agreement is not None and not targets and not options["probe"]:
+        # Whoever only compares has claims by people, and nothing to split.
+        if options["json"]:
+            click.echo(json.dumps(agreement.to_dict(), indent=2))
+        elif not isinstance(session, DryRun):
+            show_all([agreement.table()])
+        return {}
+    if samples.gold is None or not (samples.gold.references or samples.gold.claims):
+        raise DataError(
+            "no sample has a reference answer to split",
+            hint="--map reference=FIELD names the field that holds it",
+        )
+    split = split_references(samples.gold, session, questions_of(loaded, None))
+    # What was paid for is written, whatever becomes of the rest.
+    for target in () if isinstance(session, DryRun) else targets:
+        write_dataset(replace(samples, gold=split.gold), target)
+    probe = _probe_claims(samples.run, split.gold, session, options)
+    if isinstance(session, DryRun):
+        return {}
+    if options["json"]:
+        facts = {
+            "schema_version": REPORT_VERSION,
+            "source": session.source,
+            **split.to_dict(texts=not options["no_text"]),
+            "agreement": None if agreement is None else agreement.to_dict(),
+            "probe": None if probe is None else probe.to_dict(),
+        }
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        click.echo(split.summary(samples.queries))
+        tables = [] if agreement is None else [agreement.table()]
+        show_all(tables + ([] if probe is None else probe.tables()))
+    return split.failures
+
+
+def _agreement(
+    run: Run | None, session: JudgeSession, options: Mapping[str, Any]
+) -> ClaimAgreement | None:
+    """Judge the claims that people labelled, compare, and keep the outcome."""
+    if options["agreement"] is None:
+        return None
+    people = read_claim_labels(options["agreement"])
+    if run is None or not {*people} & {*run.queries()}:
+        raise DataError(
+            "labels no claims of these samples",
+            path=options["agreement"],
+            hint="the ids of its lines must be those of the samples",
+        )
+    known = {query: people[query] for query in run.queries() if query in people}
+    claims = {
+        query: tuple(Item(f"claim-{n}", text) for n, text in enumerate(row, 1))
+        for query, row in known.items()
+    }
+    judge = Claims(session, votes=read_votes(options))
+    result = evaluate(
+        run, gold=Gold(claims=claims), metrics="context_recall", judge=judge
+    )
+    found = compare_claims(result, known)
+    if not isinstance(session, DryRun) and session.settings.journal is not None:
+        save_calibration(found, judge.facts, session.settings.journal)
+    return found
+
+
+def _probe_claims(
+    run: Run | None, gold: Gold, session: JudgeSession, options: Mapping[str, Any]
+) -> ProbeReport | None:
+    if not options["probe"]:
+        return None
+    if run is None:
+        raise DataError("there are no contexts to insert attacks into")
+    policies = Policies(depth=options["k"])
+    contexts = {
+        query: contexts_of(documents, query, policies)
+        for query, documents in run.rankings(policies)
+    }
+    passages = options["probe_passages"] or PASSAGES
+    votes = read_votes(options)
+    probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
+    return probe.without_texts() if options["no_text"] else probe
+
+
+def show_all(tables: Sequence[Table]) -> None:
+    """Show the tables, one below the other."""
+    for table in tables:
+        show(table)
+        click.echo()
+
+
+def write_dataset(dataset: Dataset, target: Path) -> None:
+    """Write it, and say so and what was lost."""
+    role: Role | None = "gold" if dataset.run is None else None
+    for notice in write(dataset, target, role=role):
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+    say(f"karat: wrote {target}", err=True)
+
+
+def questions_of(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:
+    """What each query asks, by the samples themselves or by a file."""
+    facts: dict[str, Query] = {}
+    for part in loaded:
+        facts |= part.queries
+    if path is not None:
+        facts |= load(path, role="queries").queries
+    return {name: query.text for name, query in facts.items() if query.text}

@@ -1,0 +1,292 @@
+"""Agreement on claims: how far a judge's verdicts are those of people.
+
+What people say is a mapping from query to claim to whether the contexts support it; a
+file of it can be read, and the outcome is kept beside the journal, so that later
+evaluations by the same judge are called calibrated.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.data.arrays import Bools, Floats, Ints
+from karat.data.judgements import Verdict
+from karat.data.tables import Table, counted, number
+from karat.errors import DataError, FormatError
+from karat.judging.agreement import Rate
+from karat.judging.run_order import limits, plain
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.streams import open_binary
+from karat.stats import mean_interval
+from karat.stats.agreement import AgreementFigures, agreement_figures
+
+__all__ = [
+    "ClaimAgreement",
+    "ClaimLabels",
+    "calibration_of",
+    "claim_agreement",
+    "read_claim_labels",
+    "save_calibration",
+]
+
+ClaimLabels = Mapping[str, Mapping[str, bool]]
+"""What people say: query -> text of a claim -> whether the contexts support it."""
+
+_COLUMNS = ("claims", "value", "95% interval", "n")
+_FILE = "calibration.json"
+_IDS = ("id", "query_id", "qid")
+# Ranks that are told apart: the first, the next two, and the rest.
+_RANKS = ((1, 1), (2, 3), (4, None))
+
+
+@dataclass(frozen=True)
+class ClaimAgreement:
+    """How far a judge of claims agrees with people.
+
+    Attributes:
+        n: number of claims both gave a verdict on.
+        queries: number of queries they belong to.
+        failed: number of claims that people labelled and the judge has no verdict on.
+        figures: share of equal verdicts, kappa and alpha, with intervals over queries.
+        rates: how often the judge agrees where people say supported, and where not.
+        recall: context_recall by people, by the judge, the mean of the differences
+            (judge minus people), and the mean of their absolute values.
+        bias: the mean difference for shorter and longer claims, and how often people
+            agree with support that the judge finds at which rank.
+    """
+
+    n: int
+    queries: int
+    failed: int
+    figures: AgreementFigures
+    rates: Sequence[Rate]
+    recall: Sequence[Rate]
+    bias: Sequence[Rate]
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa of the verdicts."""
+        return self.figures.kappa.value
+
+    @property
+    def recall_error(self) -> float:
+        """The mean absolute error of context_recall."""
+        return self.recall[-1].rate
+
+    def table(self) -> Table:
+        """Every figure with its interval."""
+        names = ("equal verdicts", "Cohen's kappa", "Krippendorff's alpha")
+        figures = (self.figures.equal, self.figures.kappa, self.figures.alpha)
+        rows = [
+            Rate(name, figure.value, self.n, figure.interval)
+            for name, figure in zip(names, figures, strict=True)
+        ]
+        rows += [*self.rates, *self.recall, *self.bias]
+        notes = [f"intervals are over {counted(self.queries, 'query')}"]
+        if self.failed:
+            notes.append(f"failed: {counted(self.failed, 'claim')} without a verdict")
+        cells = [
+            [row.name, number(row.rate), limits(row.interval), str(row.n)]
+            for row in rows
+        ]
+        return Table(_COLUMNS, cells, notes=notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures in plain values; null is one that does not exist."""
+        figures = self.figures._asdict()
+        return {
+            "n": self.n,
+            "queries": self.queries,
+            "failed": self.failed,
+            **plain({name: figure.value for name, figure in figures.items()}),
+            "intervals": plain(
+                {name: figure.interval for name, figure in figures.items()}
+            ),
+            **{
+                name: [plain(row._asdict()) for row in getattr(self, name)]
+                for name in ("rates", "recall", "bias")
+            },
+        }
+
+
+def claim_agreement(
+    judged: Mapping[str, Sequence[Verdict]], people: ClaimLabels
+) -> ClaimAgreement:
+    """Compare a judge's verdicts with people's, on the claims that both judged.
+
+    Args:
+        judged: the judge's verdicts by query.
+        people: what people say of the same claims.
+
+    Example:
+        >>> judged = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}
+        >>> people = {"q": {"Rye.": True, "Salt.": True}}
+        >>> claim_agreement(judged, people).figures.equal.value
+        0.5
+    """
+    both = [
+        (query, verdict, people[query][verdict.text])
+        for query, verdicts in judged.items()
+        for verdict in verdicts
+        if verdict.text in people.get(query, {})
+    ]
+    valid = [row for row in both if row[1].failure is None]
+    if not valid:
+        raise DataError(
+            "people and judge have no claim in common",
+            hint="label claims of these samples, word for word",
+        )
+    _, query = np.unique([name for name, *_ in valid], return_inverse=True)
+    judge = np.array([verdict.supported for _, verdict, _ in valid])
+    human = np.array([bool(label) for *_, label in valid])
+    rates = [
+        _share("people say supported, judge too", judge[human], query[human]),
+        _share("people say not supported, judge too", ~judge[~human], query[~human]),
+    ]
+    return ClaimAgreement(
+        n=len(valid),
+        queries=int(query.max()) + 1,
+        failed=len(both) - len(valid),
+        figures=agreement_figures(human.astype(float), judge.astype(float), query),
+        rates=[row for row in rates if row.n],
+        recall=_recall(human, judge, query),
+        bias=_bias([verdict for _, verdict, _ in valid], human, judge, query),
+    )
+
+
+def _share(name: str, same: Bools, query: Ints) -> Rate:
+    if not len(same):
+        return Rate(name, float("nan"), 0, None)
+    interval = mean_interval(same.astype(float), binary=True, clusters=query)
+    return Rate(name, float(same.mean()), len(same), interval)
+
+
+def _recall(human: Bools, judge: Bools, query: Ints) -> list[Rate]:
+    count = np.bincount(query)
+    one, other = (np.bincount(query, weights=by) / count for by in (human, judge))
+    return [
+        _mean("context_recall by people", one),
+        _mean("context_recall by the judge", other),
+        _mean("context_recall, judge - people", other - one, (-1.0, 1.0)),
+        _mean("context_recall, mean error", np.abs(other - one)),
+    ]
+
+
+def _mean(
+    name: str,
+    values: Floats,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    clusters: Ints | None = None,
+) -> Rate:
+    interval = mean_interval(values, bounds=bounds, clusters=clusters)
+    return Rate(name, float(values.mean()), len(values), interval)
+
+
+def _bias(
+    verdicts: Sequence[Verdict], human: Bools, judge: Bools, query: Ints
+) -> list[Rate]:
+    """Where the judge says supported too often, or too seldom."""
+    words = np.array([len(verdict.text.split()) for verdict in verdicts])
+    cut = int(np.median(words))
+    difference = judge.astype(float) - human
+    rows = [
+        _mean(name, difference[of], (-1.0, 1.0), query[of])
+        for name, of in (
+            (f"judge - people, claims up to {cut} words", words <= cut),
+            (f"judge - people, claims over {cut} words", words > cut),
+        )
+        if of.any()
+    ]
+    ranks = np.array([verdict.rank or 0 for verdict in verdicts])
+    for low, high in _RANKS:
+        of = (ranks >= low) & (ranks <= (high or ranks.max()))
+        name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low}+"
+        if of.any():
+            rows.append(
+                _share(f"found at rank {name}, people agree", human[of], query[of])
+            )
+    return rows
+
+
+def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]]:
+    """What people say of claims, from JSON Lines.
+
+    A line is a sample: its id, and `claims` of which each has a `text` and `supported`.
+
+    Raises:
+        FormatError: the file cannot be read, or a claim lacks its text or label.
+    """
+    name = os.fspath(path)
+    with open_binary(path) as stream:
+        lines = stream.read().split(b"\n")
+    labels: dict[str, dict[str, bool]] = {}
+    for line, data in enumerate(lines, 1):
+        if not data.strip():
+            continue
+        record = decode_json(decode_text(data, line), line)
+        known = record if isinstance(record, Mapping) else {}
+        query = next((known[key] for key in _IDS if key in known), None)
+        claims = known.get("claims")
+        if query is None or not isinstance(claims, list):
+            raise FormatError(
+                "a line must be an object with an id and claims", path=name, line=line
+            )
+        for claim in claims:
+            text = claim.get("text") if isinstance(claim, Mapping) else None
+            supported = claim.get("supported") if isinstance(claim, Mapping) else None
+            if not isinstance(text, str) or not isinstance(supported, bool):
+                raise FormatError(
+                    "a claim must have a text, and supported: true or false",
+                    path=name,
+                    line=line,
+                )
+            labels.setdefault(str(query), {})[text] = supported
+    if not labels:
+        raise FormatError("holds no claims", path=name)
+    return labels
+
+
+def save_calibration(
+    found: ClaimAgreement, judge: Mapping[str, Any], journal: Path
+) -> None:
+    """Keep how far a judge agrees with people, beside the journal of its replies.
+
+    Args:
+        found: the agreement.
+        judge: what names the judge: model, endpoint, parameters, prompts and votes.
+        journal: where its replies are kept.
+    """
+    path = journal.with_name(_FILE)
+    judge = json.loads(json.dumps(judge))
+    kept = [entry for entry in _read_calibrations(path) if entry["judge"] != judge]
+    kept.append({"judge": judge, "agreement": found.to_dict()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
+
+
+def calibration_of(judge: Mapping[str, Any], journal: Path | None) -> str | None:
+    """In a sentence how far a judge agrees with people; None where it is not known."""
+    if journal is None:
+        return None
+    for entry in _read_calibrations(journal.with_name(_FILE)):
+        if entry["judge"] == json.loads(json.dumps(judge)):
+            facts = entry["agreement"]
+            kappa, (*_, error) = facts["kappa"], facts["recall"]
+            return (
+                f"against people on {counted(facts['n'], 'claim')}: kappa "
+                f"{number(kappa)}, context_recall off by {number(error['rate'])} "
+                "on average"
+            )
+    return None
+
+
+def _read_calibrations(path: Path) -> list[Any]:
+    if not path.exists():
+        return []
+    entries = decode_json(decode_text(path.read_bytes()))
+    return entries if isinstance(entries, list) else []

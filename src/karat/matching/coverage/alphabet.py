@@ -1,0 +1,214 @@
+"""The letters of texts: what is left when spaces, punctuation, accents and markup go.
+
+Coverage compares letters, so that no line break, quote, dash, Markdown mark or missing
+space can hide a passage. Every letter knows which character it came from.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cached_property
+from html import unescape
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from karat.data.arrays import Ints
+from karat.matching.normaliser import LINKS, clusters
+
+__all__ = ["Source", "codes_of", "numbers_of"]
+
+Codes = npt.NDArray[np.uint32]
+
+_TAGS: Final = re.compile(
+    r"</?(?:a|abbr|article|b|blockquote|body|br|caption|center|cite|code|dd|div|dl|dt|"
+    r"em|figcaption|figure|font|footer|h[1-6]|head|header|hr|html|i|img|li|link|main|"
+    r"mark|meta|nav|ol|p|pre|q|ref|s|section|small|span|strong|sub|sup|table|tbody|td|"
+    r"tfoot|th|thead|title|tr|tt|u|ul|wbr)(?:\s[^<>]{0,1000})?/?>",
+    re.IGNORECASE,
+)
+_ENTITIES: Final = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z]\w{1,31});")
+_FOOTNOTES: Final = re.compile(r"\[\^?\d{1,3}\]")
+_LINE_NUMBERS: Final = re.compile(r"^[ \t]*(\d{1,6})[:.)|]?(?:[ \t]+|$)", re.MULTILINE)
+_LINES: Final = re.compile(r"^.*\S", re.MULTILINE)
+_FEWEST_LINES = 3
+
+_MINUS: Final = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212), "-")
+# A sign belongs to a number when no word or number ends just before it.
+_NUMBERS: Final = re.compile(r"(?:(?<![\w.,)])-|[<>]=? ?)?\d+(?:[.,]\d+)*")
+_GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?:\D|$))")
+_KEPT: Final = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in "%$")
+_DROPPED: Final = bytes(c for c in range(128) if c not in _KEPT)
+_LOWER: Final = bytes(c + 32 if 65 <= c <= 90 else c for c in range(256))  # noqa: PLR2004
+# Letters with a stroke or ligatures, which no decomposition takes apart.
+_PLAIN: Final = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe"}
+    | {"\u0131": "i", "ħ": "h", "ŧ": "t", "\u0640": None}
+)
+# Marks in these blocks are letters: Indic scripts, Thai, Khmer and the like.
+_FIRST_WRITTEN, _LAST_WRITTEN = "\u0900", "\u1aaf"
+# Korean syllables are compared as wholes; their parts are put together first.
+_HANGUL = ("\uac00", "\ud7a3")
+_JAMO: Final = re.compile("[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]")
+_STRAIGHT: Final = {"\u2018": "'", "\u2019": "'"} | dict.fromkeys(
+    "\u2010\u2011\u2012\u2013\u2014\u2212", "-"
+)
+
+# The letter of each character, filled in when a character is first met, 0 for none.
+# Where a character has several letters the first is marked, and the others stand apart.
+_UNKNOWN: Final = np.uint32(0xFFFFFFFF)
+_MORE: Final = np.uint32(1 << 31)
+_table: Final[Codes] = np.full(0x110000, _UNKNOWN, np.uint32)
+_others: Final[dict[int, str]] = {}
+
+
+class Source:
+    """A text, its letters, and where each of them stands in it.
+
+    Attributes:
+        original: the text.
+        letters: its letters.
+
+    Example:
+        >>> source = Source("R&amp;D <b>5</b> \uff05")
+        >>> source.letters, source.places
+        ('rd5%', [0, 6, 11, 17])
+    """
+
+    def __init__(self, text: str) -> None:
+        self.original = text
+        clean = _blank_markup(text)
+        if clean.isascii():
+            self.letters = clean.encode().translate(_LOWER, _DROPPED).decode()
+        else:
+            self.letters = _trace(clean)[0]
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Which character each letter came from."""
+        places: list[int] = _trace(_blank_markup(self.original))[1].tolist()
+        return places
+
+    @cached_property
+    def text(self) -> str:
+        """The text with plain quotes and dashes."""
+        text = self.original
+        if not text.isascii():
+            for char, plain in _STRAIGHT.items():
+                text = text.replace(char, plain)
+        return text
+
+
+def numbers_of(text: str) -> list[str]:
+    """The numbers of a text in one form, with their signs.
+
+    Example:
+        >>> numbers_of("from \u22125 to 1,500.0 (p < 0.05)")
+        ['-5', '1500.0', '<0.05']
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_MINUS)
+    found = (match[0].replace(" ", "") for match in _NUMBERS.finditer(plain))
+    return [_GROUPED.sub("", number).replace(",", ".") for number in found]
+
+
+def codes_of(text: str) -> Codes:
+    """The code point of each character."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _trace(text: str) -> tuple[str, Ints]:
+    """The letters of a text, and which character each came from."""
+    origin = None
+    if _JAMO.search(text):
+        pieces = [*clusters(text)]
+        starts = np.cumsum([0, *map(len, pieces)])[:-1]
+        pieces = [unicodedata.normalize("NFC", piece) for piece in pieces]
+        origin = np.repeat(starts, [*map(len, pieces)])
+        text = "".join(pieces)
+    codes = codes_of(text)
+    spelled = _table[codes]
+    if (unknown := spelled == _UNKNOWN).any():
+        _learn({*codes[unknown].tolist()})
+        spelled = _table[codes]
+    places = np.flatnonzero(spelled)
+    letters = spelled[places]
+    if letters.max(initial=0) >= _MORE:
+        rows = np.flatnonzero(letters >= _MORE)
+        letters[rows] &= ~_MORE
+        others = [_others[code] for code in codes[places[rows]].tolist()]
+        rows = np.repeat(rows, [*map(len, others)])
+        letters = np.insert(letters, rows + 1, codes_of("".join(others)))
+        places = np.insert(places, rows + 1, places[rows])
+    if origin is not None:
+        places = origin[places]
+    return letters.tobytes().decode("utf-32-le", "surrogatepass"), places
+
+
+def _learn(codes: set[int]) -> None:
+    for code in codes:
+        spelled = _spell(chr(code))
+        if len(spelled) > 1:
+            _others[code] = spelled[1:]
+        first = ord(spelled[0]) if spelled else 0
+        _table[code] = first | (int(_MORE) if len(spelled) > 1 else 0)
+
+
+def _spell(char: str) -> str:
+    """A character in letters.
+
+    Example:
+        >>> [_spell(char) for char in "\u00c9\u00df\uff15\uff05,"]
+        ['e', 'ss', '5', '%', '']
+    """
+    if _HANGUL[0] <= char <= _HANGUL[1]:
+        return char
+    parts = unicodedata.normalize("NFKD", char).casefold()
+    parts = unicodedata.normalize("NFKD", parts).translate(_PLAIN)
+    return "".join(map(_letter, parts))
+
+
+def _letter(char: str) -> str:
+    kind = unicodedata.category(char)
+    if kind == "Nd":
+        return str(unicodedata.decimal(char))
+    if kind[0] == "M":
+        return char if _FIRST_WRITTEN <= char <= _LAST_WRITTEN else ""
+    return char if kind[0] in "LN" or kind in {"So", "Sc"} or char == "%" else ""
+
+
+def _blank_markup(text: str) -> str:
+    """The text, as long as it was, with spaces where markup stood."""
+    if not ("<" in text or "&" in text or "[" in text or text[:1].isdigit()):
+        return text
+    parts, at = [], 0
+    for low, high, char in sorted(_markup(text)):
+        if low >= at:
+            parts += [text[at:low], char.ljust(high - low)]
+            at = high
+    return "".join(parts) + text[at:]
+
+
+def _markup(text: str) -> Iterator[tuple[int, int, str]]:
+    """What is no text, from where to where, and the character it stands for."""
+    if "](" in text:
+        for found in LINKS.finditer(text):
+            yield found.start(), found.start(1), ""
+            yield found.end(1), found.end(), ""
+    if "<" in text:
+        yield from ((*found.span(), "") for found in _TAGS.finditer(text))
+    if "&" in text:
+        for found in _ENTITIES.finditer(text):
+            char = unescape(found[0])
+            if len(char) == 1:
+                yield *found.span(), char
+    if "[" in text:
+        yield from ((*found.span(), "") for found in _FOOTNOTES.finditer(text))
+    if text[:1].isdigit():
+        numbers = [*_LINE_NUMBERS.finditer(text)]
+        lines = len(_LINES.findall(text))
+        if len(numbers) == lines >= _FEWEST_LINES and all(
+            int(after[1]) == int(before[1]) + 1 for before, after in pairwise(numbers)
+        ):
+            yield from ((*found.span(), "") for found in numbers)

@@ -1,0 +1,183 @@
+"""Where covered text says something else: a number, sign, negation or name differs."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from karat.matching.coverage.alphabet import Source, numbers_of
+from karat.matching.coverage.cover import Gap, Part, Run
+from karat.matching.fuzzy import scorer
+from karat.matching.literal import splits_number, splits_word
+from karat.matching.normaliser import fold
+
+__all__ = ["Difference", "find_differences"]
+
+_NEGATIONS_TEXT = (
+    "no not never none nothing nobody neither nor without cannot cant dont doesnt "
+    "didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt havent hadnt "
+    "mustnt except unless non hardly nicht kein keine keinen keinem keiner keines "
+    "nie niemals niemand nichts ohne weder niet geen nooit zonder inte ingen aldrig "
+    "utan ikke aldri ne pas jamais aucun aucune rien sans ni sauf nunca ningun "
+    "ninguna nada nadie sin tampoco mai nessun nessuna niente senza nao nenhum "
+    "nenhuma sem fara bez nigdy не нет без никогда ни нельзя ні немає δεν μην χωρις "
+    "degil yok ei ilman nem nincs لا لم لن ليس غير بدون לא אין בלי नहीं मत बिना 안 못 "
+    "khong tidak bukan tanpa "
+)
+_NEGATIONS: Final = frozenset(_NEGATIONS_TEXT.split())
+_UNSPACED_NEGATIONS: Final = re.compile(
+    "[不没沒无無非未否勿别別莫않없]|아니|ไม่|มิได้|ห้าม|ບໍ່|មិន|မဟုတ်|ない|なく|ません|なし|ずに"
+)
+_NUMBER_WORDS_TEXT = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty "
+    "sixty seventy eighty ninety hundred thousand million billion trillion half "
+    "once twice dozen first second third zwei drei vier funf sechs sieben acht neun "
+    "zehn elf zwolf zwanzig dreissig hundert tausend deux trois quatre cinq sept "
+    "huit neuf dix vingt trente cent mille dos tres cuatro cinco seis siete ocho "
+    "nueve diez veinte treinta cien mil due tre quattro cinque sei sette otto nove "
+    "dieci cento один два три четыре пять шесть семь восемь девять десять сто "
+    "тысяча "
+)
+_NUMBER_WORDS: Final = frozenset(_NUMBER_WORDS_TEXT.split())
+_UNSPACED_NUMBERS: Final = re.compile(
+    "[〇零一二三四五六七八九十百千万萬亿億两兩半]|สิบ|ร้อย|พัน"
+)
+_DIGITS: Final = re.compile(r"\d+")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_TYPO = 0.7
+
+
+class Difference(NamedTuple):
+    """What a passage says from letter to letter, and what a document says instead."""
+
+    start: int
+    end: int
+    ours: str
+    theirs: str
+
+    def __str__(self) -> str:
+        return f"{self.ours} -> {self.theirs}"
+
+
+def find_differences(gold: Source, document: Source, part: Part) -> list[Difference]:
+    """The aligned numbers, signs, negations and names that differ.
+
+    Args:
+        gold: the passage.
+        document: a document.
+        part: what the document covers of the passage.
+    """
+    found = [one for run in part.runs for one in _numbers(gold, document, run)]
+    for gap in part.gaps:
+        ours, theirs, first = _words(gold, document, gap)
+        if _contradicts(ours, theirs, first=first):
+            found.append(Difference(gap.start, gap.end, ours, theirs))
+    return [*{str(difference): difference for difference in found}.values()]
+
+
+def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
+    """Numbers that have the same digits, but not the same sign or decimal point."""
+    for digits in _DIGITS.finditer(gold.letters, run.start, run.end):
+        start, end = digits.span()
+        shift = run.place - run.start
+        if _around(gold, start, end) == _around(document, start + shift, end + shift):
+            continue
+        ours, _ = _number_at(gold, start, end)
+        theirs, is_cut = _number_at(document, start + shift, end + shift)
+        if ours == theirs or (is_cut and theirs in ours):
+            continue
+        mine, other = numbers_of(ours), numbers_of(theirs)
+        if mine != other:
+            yield Difference(start, end, " ".join(mine), " ".join(other))
+
+
+def _around(source: Source, start: int, end: int) -> str:
+    low, high = source.places[start], source.places[end - 1]
+    return source.text[max(0, low - 4) : high + 3]
+
+
+def _number_at(source: Source, start: int, end: int) -> tuple[str, bool]:
+    """The number that some digits belong to, and whether it may have been cut."""
+    text = source.text
+    low, high = source.places[start], source.places[end - 1] + 1
+    while splits_number(text, low):
+        low -= 1
+    while splits_number(text, high):
+        high += 1
+    sign = max(0, low - 2)
+    if any(char in "<>" for char in text[sign:low]):
+        low = sign
+    is_cut = not text[:low].strip(".,- ") or not text[high:].strip(".,- ")
+    return text[low:high], is_cut
+
+
+def _words(gold: Source, document: Source, gap: Gap) -> tuple[str, str, bool]:
+    """The words of a gap on both sides, and whether a sentence begins there.
+
+    Nothing where a few letters inside of one word differ.
+    """
+    spans = []
+    ours, theirs = (gap.start, gap.end), (gap.place, gap.place_end)
+    for source, (start, end) in ((gold, ours), (document, theirs)):
+        low = source.places[start - 1] + 1 if start else 0
+        high = source.places[end] if end < len(source.places) else len(source.text)
+        spans.append((source.text, low, max(low, high)))
+    opens = [splits_word(text, low) for text, low, _ in spans]
+    closes = [splits_word(text, high) for text, _, high in spans]
+    plain = [text[low:high].isalpha() for text, low, high in spans]
+    if all(opens + closes + plain):
+        return "", "", False
+    empty = any(not text[low:high].strip(" ,.;:-\n\t") for text, low, high in spans)
+    if empty or any(opens):
+        spans = [(text, _word_start(text, low), high) for text, low, high in spans]
+    if any(closes):
+        spans = [(text, low, _word_end(text, high)) for text, low, high in spans]
+    (mine, low, high), (other, start, end) = spans
+    before = mine[:low].rstrip()
+    first = not before or before[-1] in '.!?:"\u201c'
+    return " ".join(mine[low:high].split()), " ".join(other[start:end].split()), first
+
+
+def _word_start(text: str, place: int) -> int:
+    place = len(text[:place].rstrip()) - 1
+    while splits_word(text, place):
+        place -= 1
+    return max(0, place)
+
+
+def _word_end(text: str, place: int) -> int:
+    place += 1
+    while splits_word(text, place):
+        place += 1
+    return min(place, len(text))
+
+
+def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
+    """Whether a number, negation or name is on one side only."""
+    if fold(ours) == fold(theirs):
+        return False
+    if numbers_of(ours) != numbers_of(theirs):
+        return True
+    words = [{*_WORD.findall(_plain(text))} for text in (ours, theirs)]
+    one, two = (
+        bool(found & _NEGATIONS) or bool(_UNSPACED_NEGATIONS.search(text))
+        for found, text in zip(words, (ours, theirs), strict=True)
+    )
+    if one != two or words[0] & _NUMBER_WORDS != words[1] & _NUMBER_WORDS:
+        return True
+    if _UNSPACED_NUMBERS.findall(ours) != _UNSPACED_NUMBERS.findall(theirs):
+        return True
+    names = [_names(ours, first=first), _names(theirs, first=first)]
+    return all(names) and not any(
+        scorer("levenshtein")(a, b) >= _TYPO for a in names[0] for b in names[1]
+    )
+
+
+def _plain(text: str) -> str:
+    return fold(text).replace("'", "")
+
+
+def _names(text: str, *, first: bool) -> set[str]:
+    """The words with a capital, but for one that begins a sentence."""
+    words = _WORD.findall(text)[first:]
+    return {word for word in words if word[0].isupper()}

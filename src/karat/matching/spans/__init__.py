@@ -1,1 +1,0 @@
-"""How much of a gold passage retrieved texts cover, however they were cut."""
