@@ -111,8 +111,10 @@ class RelevanceEvaluator:
             return {query: {} for query in run}
         qrels = {query: self._qrels[query] for query in run}
         topics, values = trec_eval_values(qrels, read_run(run), self._options)
-        columns = {_plain(name, self._parameters): v for name, v in values.items()}
-        columns = {name: column.tolist() for name, column in columns.items()}
+        columns: dict[str, list[float]] = {
+            _plain(name, self._parameters): column.tolist()
+            for name, column in values.items()
+        }
         columns |= {
             name: [constant] * len(topics)
             for name, constant in (("num_q", 1.0), ("runid", 0.0), ("relstring", 0.0))

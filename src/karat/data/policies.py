@@ -80,7 +80,6 @@ class Policies:
     missing: Missing = "zero"
     extra: Extra = "ignore"
     duplicates: Duplicates = "first"
-    identical: Identical = "keep"
     ties: Ties = "trec"
     precision: Precision = "double"
     threshold: float | None = None
@@ -88,6 +87,7 @@ class Policies:
     judged_only: bool = False
     force: bool = False
     profile: str | None = None
+    identical: Identical = "keep"
 
     def __post_init__(self) -> None:
         plain_numbers(self)

@@ -93,7 +93,9 @@ class Semantic(TextMatcher):
         if not np.isfinite(vectors).all():
             raise DataError("the embedding function gave numbers that are not finite")
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+        unit: Floats = np.zeros_like(vectors)
+        np.divide(vectors, length, out=unit, where=length > 0)
+        return unit
 
 
 def _cosines(vectors: Floats, left: Ints, right: Ints) -> Floats:
