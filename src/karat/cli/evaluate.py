@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.ending import admit, conclude, gate_results, read_gates
+from karat.cli.gates import admit, conclude, gate_results, read_gates
 from karat.cli.options import (
     existing,
     gate_options,

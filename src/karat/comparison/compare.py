@@ -10,8 +10,8 @@ import numpy as np
 
 from karat.comparison.changes import Change, change_between
 from karat.comparison.comparison import Comparison
-from karat.comparison.details import MOVERS, clusters_of, movers_of, slices_of
 from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
+from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, slices_of
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Floats, Ints
 from karat.errors import DataError, UsageError
