@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -43,6 +44,7 @@ def evaluate(  # noqa: PLR0913
     duplicates: str | None = None,
     identical: str | None = None,
     ties: str | None = None,
+    order: str | None = None,
     threshold: float | None = None,
     depth: int | None = None,
     judged_only: bool | None = None,
@@ -78,6 +80,9 @@ def evaluate(  # noqa: PLR0913
         identical: documents that have the id of their query, by the matcher `id`:
             `keep` or `ignore`; natively `keep`.
         ties: `trec` or `input`; natively `trec`.
+        order: `ascending` ranks small scores first, such as distances; `descending`
+            large ones, also in lists; natively lists are ranked as given and scores
+            descending.
         threshold: the smallest grade that counts as relevant; natively any positive.
         depth: read only so many documents of each ranking; natively all.
         judged_only: remove documents without any label before ranking, which gives
@@ -116,6 +121,7 @@ def evaluate(  # noqa: PLR0913
         duplicates=duplicates,
         identical=identical,
         ties=ties,
+        order=order,
         threshold=threshold,
         depth=depth,
         judged_only=judged_only,
@@ -201,7 +207,8 @@ def _plain(fact: Query) -> Query:
     simple = {
         name: value
         for name, value in fact.metadata.items()
-        if isinstance(value, str | int | float | bool)
+        if isinstance(value, str | int)
+        or (isinstance(value, float) and isfinite(value))
     }
     return replace(fact, metadata=simple)
 

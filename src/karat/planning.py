@@ -10,7 +10,7 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies, policies_for
-from karat.data.queries import DEFAULT_K, Query
+from karat.data.queries import DEFAULT_K, Dataset, Query
 from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.engines import Plan
@@ -20,6 +20,8 @@ from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.doors import load, take_gold, take_run, with_texts
 from karat.reading.meaning.mapping import renamed
+from karat.reading.meaning.order import reorder
+from karat.reading.meaning.strings import settle
 from karat.reading.objects import check_places
 from karat.results.measures import Measure, read_measure
 
@@ -68,6 +70,7 @@ def prepare(  # noqa: PLR0913
     queries: Any = None,
     corpus: Any = None,
     judged: bool = False,
+    order: str | None = None,
     **switches: Any,
 ) -> Prepared:
     """Read what a caller handed over, and plan what is asked for."""
@@ -81,6 +84,7 @@ def prepare(  # noqa: PLR0913
         truth = take_gold(gold, named)
         retrieved = take_run(run, mapping=named, gold=truth)
         notices = (*retrieved.notices, *truth.notices)
+    retrieved, truth = settle(retrieved, truth, _kind(match, retrieved, truth))
     if retrieved.run is None:
         raise DataError(
             "the input holds nothing retrieved",
@@ -94,7 +98,7 @@ def prepare(  # noqa: PLR0913
         )
     if gold is not None:
         check_places((run, retrieved), (gold, truth))
-    ranked: Run = retrieved.run
+    ranked, notices = _ordered(retrieved.run, notices, order)
     if corpus is not None:
         ranked = with_texts(ranked, corpus)
     if judged:
@@ -114,6 +118,28 @@ def prepare(  # noqa: PLR0913
     own_k = _own_k(plan, truth.gold, facts, k)
     fields = renamed(retrieved, truth)
     return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields)
+
+
+def _kind(match: str | Matcher, *inputs: Dataset) -> str | None:
+    """Whether the caller's matcher compares ids or texts, where that is not known."""
+    known = not any(loaded.bare or loaded.strings for loaded in inputs)
+    if known or match == AUTO or str(match).startswith(JUDGED):
+        return None
+    kinds = read_matcher(match).reads
+    return next((kind for kind in ("passages", "documents") if kind in kinds), None)
+
+
+def _ordered(
+    run: Run, notices: tuple[Notice, ...], order: str | None
+) -> tuple[Run, tuple[Notice, ...]]:
+    """The run as the caller wants it ordered, and what is to be said then."""
+    if order is None:
+        return run, notices
+    run = reorder(run, order)
+    what = f"by score, {'larger' if order == 'descending' else 'smaller'} first"
+    text, one = f"rankings are ordered {what}", f"ranking is ordered {what}"
+    kept = (notice for notice in notices if notice.kind != "order")
+    return run, (*kept, Notice("order", len(run.queries()), text, one=one))
 
 
 def read_queries(source: Any) -> Mapping[str, Query]:

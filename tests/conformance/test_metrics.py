@@ -174,6 +174,7 @@ def test_every_metric_is_on_one_side(one_side: set[str], other_side: set[str]) -
     assert not one_side & other_side
 
 
+@pytest.mark.slow
 @laws
 @given(judged=judged_runs())
 def test_scores_stay_within_their_bounds(judged: tuple[Rankings, Grades]) -> None:
@@ -189,6 +190,7 @@ def test_scores_stay_within_their_bounds(judged: tuple[Rankings, Grades]) -> Non
             assert {*defined.tolist()} <= {0.0, 1.0}, metric
 
 
+@pytest.mark.slow
 @laws
 @given(judged=judged_runs())
 def test_an_unjudged_tail_changes_nothing(judged: tuple[Rankings, Grades]) -> None:
@@ -206,6 +208,7 @@ def test_an_unjudged_tail_changes_what_looks_at_length(name: str) -> None:
     assert metric.score(one("anb", grades)) != metric.score(one("anbtuvwxyz", grades))
 
 
+@pytest.mark.slow
 @laws
 @given(judged=judged_runs())
 def test_the_order_of_queries_changes_nothing(judged: tuple[Rankings, Grades]) -> None:
@@ -216,6 +219,7 @@ def test_the_order_of_queries_changes_nothing(judged: tuple[Rankings, Grades]) -
         assert_same(metric, metric.score(forth), metric.score(back)[::-1])
 
 
+@pytest.mark.slow
 @laws
 @given(judged=judged_runs())
 def test_a_perfect_ranking_reaches_the_top(judged: tuple[Rankings, Grades]) -> None:
@@ -238,6 +242,7 @@ def test_nothing_retrieved_scores_zero(name: str) -> None:
         assert metric.score(hits).tolist() == [0.0]
 
 
+@pytest.mark.slow
 @laws
 @given(judged=judged_runs())
 def test_rows_of_non_relevant_documents_matter_only_where_said(
@@ -257,6 +262,7 @@ def test_rows_of_non_relevant_documents_matter_where_said(name: str) -> None:
     assert metric.score(with_all) != metric.score(without)
 
 
+@pytest.mark.slow
 @laws
 @given(judged=judged_runs())
 def test_a_threshold_of_one_is_any_positive_whole_grade(

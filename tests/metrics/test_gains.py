@@ -61,6 +61,7 @@ def slow_g(ranking: list[str], grades: Row) -> float | None:
     return paid / sum(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "slow"),
     [(RNDCG(), slow_rndcg), (NDCGRel(), slow_ndcg_rel), (G(), slow_g)],

@@ -118,9 +118,9 @@ def test_numbers_as_ids_are_read_as_text_and_that_is_noted() -> None:
 
 
 def test_ids_of_several_types_in_one_column_are_read_all_the_same() -> None:
-    frame = pd.DataFrame({"qid": ["q", "q"], "docid": [7, "8"], "score": [1.0, 2.0]})
+    frame = pd.DataFrame({"qid": ["q", "q"], "docid": [7, "8"], "score": [2.0, 1.0]})
     loaded = load_frame(frame, role="run")
-    assert rankings(loaded) == {"q": ["8", "7"]}
+    assert rankings(loaded) == {"q": ["7", "8"]}
     assert [notice.kind for notice in loaded.notices] == ["coerced"]
 
 

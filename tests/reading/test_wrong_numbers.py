@@ -1,11 +1,12 @@
 """Mistakes that once gave a wrong number without a word."""
 
-from typing import Any
+import json
+from typing import Any, NamedTuple
 
 import pytest
 
 import karat
-from karat.errors import DataError, FormatError, MismatchError
+from karat.errors import DataError, FormatError, MismatchError, UsageError
 from karat.reading.meaning.values import unpack
 from karat.results.evaluation import Evaluation
 from tests.reading.conftest import Save
@@ -120,3 +121,118 @@ def test_ids_joined_by_anything_are_noticed(save: Save, cell: str) -> None:
     run = save("run.csv", f"id,retrieved\nq1,{cell}\n")
     result = karat.evaluate(run, gold={"q1": ["d1"]}, metrics=["rr"], force=True)
     assert "read as one id" in said(result, "joined")
+
+
+GOLD = {"q": ["a"]}
+TABLE = "query_id,doc_id,score,rank\nq,a,0.12,1\nq,b,0.5,2\n"
+LINES = "q Q0 a 1 0.12 x\nq Q0 b 2 0.5 x\n"
+
+
+def test_scores_that_rise_may_be_distances(save: Save) -> None:
+    scores = {"q": {"a": 0.12, "b": 0.55}}
+    rows = "query_id,doc_id,score\nq,a,0.12\nq,b,0.55\n"
+    for run in (scores, save("run.csv", rows)):
+        result = karat.evaluate(run, gold=GOLD, metrics=["rr"])
+        assert "order='ascending' (--order ascending)" in said(result, "order")
+        assert result.means == {"rr": 0.5}
+        result = karat.evaluate(run, gold=GOLD, metrics=["rr"], order="ascending")
+        assert result.means == {"rr": 1.0}
+        assert said(result, "order") == "1 ranking is ordered by score, smaller first"
+
+
+def test_scores_that_rise_for_some_queries_only_are_scores() -> None:
+    run = {"q": {"a": 0.1, "b": 0.5}, "r": {"a": 0.5, "b": 0.1}}
+    assert not karat.evaluate(run, gold={"q": ["a"], "r": ["a"]}).warnings
+
+
+def test_distances_are_ranked_from_the_smallest(save: Save) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = {"query_id": ["q", "q"], "doc_id": ["b", "a"], "distance": [0.55, 0.12]}
+    csv = save("run.csv", "query_id,doc_id,distance\nq,b,0.55\nq,a,0.12\n")
+    for run in (csv, pandas.DataFrame(rows), rows):
+        result = karat.evaluate(run, gold=GOLD, metrics=["rr"])
+        assert (result.means, result.warnings) == ({"rr": 1.0}, ())
+
+
+def test_a_list_against_its_distances_is_noticed() -> None:
+    ranking = [{"id": "b", "distance": 0.55}, {"id": "a", "distance": 0.12}]
+    result = karat.evaluate({"q": ranking}, gold=GOLD, metrics=["rr"])
+    assert "--order descending" in said(result, "order")
+    result = karat.evaluate(
+        {"q": ranking}, gold=GOLD, metrics=["rr"], order="descending"
+    )
+    assert result.means == {"rr": 1.0}
+    result = karat.evaluate({"q": ranking[::-1]}, gold=GOLD, metrics=["rr"])
+    assert not result.warnings
+
+
+def test_ranks_against_scores_are_noticed(save: Save) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [0.12, 0.5]}
+    frame = pandas.DataFrame({**rows, "rank": [1, 2]})
+    for run in (save("run.csv", TABLE), frame, save("run.trec", LINES)):
+        result = karat.evaluate(run, gold=GOLD, metrics=["rr"])
+        assert result.means == {"rr": 0.5}
+        assert "1 query has ranks that are not what its scores say" in said(
+            result, "order"
+        )
+        result = karat.evaluate(run, gold=GOLD, metrics=["rr"], order="ascending")
+        assert result.means == {"rr": 1.0}
+    for run in (save("run.csv", TABLE), frame):
+        mapping = {"rank": "rank"}
+        result = karat.evaluate(run, gold=GOLD, metrics=["rr"], mapping=mapping)
+        assert (result.means, result.warnings) == ({"rr": 1.0}, ())
+
+
+def test_order_needs_scores() -> None:
+    with pytest.raises(UsageError, match="ranked as given"):
+        karat.evaluate({"q": ["a"]}, gold=GOLD, order="ascending")
+    with pytest.raises(UsageError, match="one of descending, ascending"):
+        karat.evaluate({"q": {"a": 1.0}}, gold=GOLD, order="up")
+
+
+class Row(NamedTuple):
+    """A row as ir_datasets has it."""
+
+    query_id: str
+    doc_id: str
+    score: float
+
+
+def test_rows_may_be_tuples() -> None:
+    gold = [("q", "a", 1), ("q", "b", 0)]
+    run = [("q", "b", 0.5), ("q", "a", 0.3)]
+    named = [Row(*row) for row in run]
+    for rows in (run, iter(run), named, [list(row) for row in run]):
+        result = karat.evaluate(rows, gold=gold, metrics=["rr"])
+        assert (result.means, result.warnings) == ({"rr": 0.5}, ())
+
+
+def test_columns_in_a_mapping_are_not_queries() -> None:
+    run = {"qid": ["q", "q"], "docno": ["b", "a"], "score": [0.5, 0.3]}
+    assert karat.evaluate(run, gold=GOLD, metrics=["rr"]).means == {"rr": 0.5}
+
+
+def test_docno_is_the_id_of_pyterriers_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = {"qid": ["q", "q"], "docid": [3, 4], "docno": ["b", "a"], "rank": [0, 1]}
+    frame = pandas.DataFrame({**rows, "score": [0.5, 0.3], "query": ["rye"] * 2})
+    assert karat.evaluate(frame, gold=GOLD, metrics=["rr"]).means == {"rr": 0.5}
+
+
+def test_texts_are_texts_as_dictionaries_and_as_files(save: Save) -> None:
+    gold = {"q": ["The cat sat on the mat today", "Dogs bark at night in town"]}
+    run = {"q": ["Dogs bark at night in town.", "The cat sat on the mat today, too."]}
+    files = [save(f"{i}.json", json.dumps(data)) for i, data in enumerate([run, gold])]
+    for match in ("auto", "chunk"):
+        result = karat.evaluate(run, gold=gold, metrics=["recall"], match=match)
+        assert result.means == {"recall": 1.0}
+        other = karat.evaluate(files[0], gold=files[1], metrics=["recall"], match=match)
+        assert (other.means, other.matchers) == (result.means, result.matchers)
+
+
+def test_titles_are_ids_where_the_run_has_ids() -> None:
+    title = "History of the rye bread"
+    run = [{"id": "q", "retrieved_ids": ["Rye", title]}]
+    result = karat.evaluate(run, gold={"q": [title]}, metrics=["rr"])
+    assert (result.means, result.matchers) == ({"rr": 0.5}, {"rr": "id"})

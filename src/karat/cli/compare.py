@@ -31,7 +31,7 @@ __all__ = ["command"]
 _FORMATS = ("json", "md", "tex", "txt", "csv")
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "threshold", "queries", "corpus"),
+    *("ties", "order", "threshold", "queries", "corpus"),
 )
 
 

@@ -133,8 +133,8 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
 
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    "identical",
-    *("ties", "threshold", "depth", "judged_only", "force", "queries", "corpus"),
+    *("identical", "ties", "order", "threshold", "depth", "judged_only"),
+    *("force", "queries", "corpus"),
 )
 
 

@@ -13,6 +13,7 @@ import click
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.meaning.aliases import FIELDS
+from karat.reading.meaning.order import ORDERS
 
 __all__ = [
     "existing",
@@ -43,6 +44,8 @@ def policy_options(command: F) -> F:
         choice = click.Choice(CHOICES[name])
         text = f"What to do about {about}; {CHOICES[name][0]} unless told."
         command = click.option(f"--{name}", type=choice, help=text)(command)
+    text = "Rank small scores first, such as distances, or large ones, also in lists."
+    command = click.option("--order", type=click.Choice(ORDERS), help=text)(command)
     command = click.option(
         "--judged-only",
         is_flag=True,

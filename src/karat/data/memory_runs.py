@@ -22,7 +22,7 @@ from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
-__all__ = ["DocumentRun", "RankedRun", "ScoredRun", "as_id"]
+__all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
 
 R = TypeVar("R", bound=Collection[Any])
 Scores = Mapping[str, float]
@@ -349,6 +349,16 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
     def texts(self) -> RankedRun:
         """The same run by document text."""
         return self._by(lambda document: document.text)
+
+    def kinds(self) -> frozenset[str]:
+        """Whether documents are known by `ids`, by `texts`, or both."""
+        ids = texts = False
+        for document in chain.from_iterable(self._rankings.values()):
+            ids = ids or document.id is not None
+            texts = texts or document.text is not None
+            if ids and texts:
+                break
+        return frozenset(compress(("ids", "texts"), (ids, texts)))
 
     def _by(self, key: Callable[[Document], str | None]) -> RankedRun:
         return RankedRun(

@@ -126,9 +126,32 @@ class Run(ABC):
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in rank order, as values; slow, to look closely."""
 
+    def kinds(self) -> frozenset[str]:
+        """Whether documents are known by `ids`, by `texts`, or both."""
+        return frozenset({"ids"})
+
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """What is to be said of the run, for matchers that do not look up ids."""
         return self.locate(labels, judged=False, policies=policies).notices
+
+
+def as_id(value: object, what: str = "document id", query: object = None) -> str:
+    """The id as text. Whole numbers are written out; anything else is refused.
+
+    Example:
+        >>> as_id(7)
+        '7'
+    """
+    if isinstance(value, str):
+        return value
+    # NumPy's integers are not ints, but index like them.
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return str(value.__index__())
+    raise DataError(
+        f"{what} must be a string or an integer, "
+        f"got {type(value).__name__} {value!r:.60}",
+        query=query,
+    )
 
 
 def run_notices(
@@ -194,22 +217,3 @@ def run_notices(
 def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:
     """The first three queries concerned."""
     return tuple(counts)[:3]
-
-
-def as_id(value: object, what: str = "document id", query: object = None) -> str:
-    """The id as text. Whole numbers are written out; anything else is refused.
-
-    Example:
-        >>> as_id(7)
-        '7'
-    """
-    if isinstance(value, str):
-        return value
-    # NumPy's integers are not ints, but index like them.
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return str(value.__index__())
-    raise DataError(
-        f"{what} must be a string or an integer, "
-        f"got {type(value).__name__} {value!r:.60}",
-        query=query,
-    )

@@ -249,9 +249,10 @@ def open_source(
         raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
     named = None if format is None else get_format(format)
-    if path != STDIN and Path(path).is_dir():
+    # Not by Path, which raises where a text is longer than a file's name may be.
+    if path != STDIN and os.path.isdir(path):  # noqa: PTH112
         return named or _folder_format(path), where
-    once = path == STDIN or not Path(path).is_file()
+    once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
     stream = open_binary(path)
     try:
         head = _read_head(stream)

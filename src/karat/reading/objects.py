@@ -20,11 +20,16 @@ import numpy as np
 from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun
-from karat.data.queries import Dataset
+from karat.data.queries import Dataset, Strings
 from karat.data.runs import Notice, as_id
 from karat.data.tables import counted
 from karat.errors import DataError, MismatchError
+from karat.reading.meaning.gold import note_repeated
+from karat.reading.meaning.order import note_ascending
+from karat.reading.meaning.shapes import holds_columns, holds_rows, note_numbered
+from karat.reading.meaning.strings import are_prose
 from karat.reading.meaning.values import COERCED, COERCED_ONE
+from karat.reading.problems import Notes
 
 __all__ = [
     "FRAMES",
@@ -59,13 +64,21 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
     rankings, scored = _by_query(source)
     if rankings is None or not _holds_numbers(rankings, scored=scored):
         return None
-    notices: tuple[Notice, ...] = ()
+    notices = _numbered(source)
+    bare = not scored
     if not _is_text(rankings, _some_ids(rankings)):
         if not _are_ids(rankings, _some_ids(rankings)):
             return None
-        rankings, notices = _coerce(rankings, scored=scored)
+        rankings, coerced = _coerce(rankings, scored=scored)
+        notices, bare = (*notices, *coerced), False
+    if bare and are_prose(rankings.values()):
+        return None
+    if scored:
+        notes = Notes()
+        note_ascending({q: row.values() for q, row in rankings.items()}, notes)
+        notices = (*notices, *notes.notices())
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
-    return Dataset(run, format=_FORMAT, notices=notices)
+    return Dataset(run, format=_FORMAT, notices=notices, bare=bare)
 
 
 def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
@@ -76,16 +89,26 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     labels, graded = _by_query(source)
     if labels is None or not _holds_numbers(labels, scored=graded):
         return None
-    notices: tuple[Notice, ...] = ()
+    notices = _numbered(source)
+    strings = None
     if not _is_text(labels, *labels.values()):
         if not _are_ids(labels, *labels.values()):
             return None
-        labels, notices = _coerce(labels, scored=graded)
+        labels, coerced = _coerce(labels, scored=graded)
+        notices = (*notices, *coerced)
+    elif not graded:
+        if are_prose(labels.values()):
+            return None
+        strings = (Gold(name=name), (Strings("passages", "", labels),))
     if not graded:
+        notes = Notes()
+        for ids in labels.values():
+            note_repeated(ids, notes)
+        notices = (*notices, *notes.notices())
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
     gold = Gold(labels, name=name)
     _check_grades(gold)
-    return Dataset(gold=gold, format=_FORMAT, notices=notices)
+    return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
 
 
 def check_places(run: tuple[Any, Dataset], gold: tuple[Any, Dataset]) -> None:
@@ -142,13 +165,23 @@ def _is_unlisted(kind: type) -> bool:
 def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
     """Rows by query, numbered from 0 if without ids; and whether they hold numbers."""
     if isinstance(source, list | tuple):
+        if holds_rows(source):
+            return None, False
         source = {str(number): row for number, row in enumerate(source)}
-    if not isinstance(source, dict):
+    if not isinstance(source, dict) or holds_columns(source):
         return None, False
     kinds = {*map(type, source.values())}
     if kinds == {dict}:
         return source, True
     return (source if kinds and kinds <= {list, tuple} else None), False
+
+
+def _numbered(source: Any) -> tuple[Notice, ...]:
+    if isinstance(source, Mapping):
+        return ()
+    notes = Notes()
+    note_numbered(len(source), notes)
+    return notes.notices()
 
 
 def _holds_numbers(rows: dict[Any, Any], *, scored: bool) -> bool:

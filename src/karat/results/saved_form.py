@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
         "undefined": column.undefined,
         "failed": {result.queries[row]: why for row, why in column.failures.items()},
         "binary": column.binary,
-        "bounds": [None if np.isinf(b) else b for b in column.bounds],
+        "bounds": [None if isinf(b) else b for b in column.bounds],
         "cutoffs": list(column.cutoffs),
         "matcher": result.matchers.get(name),
     }

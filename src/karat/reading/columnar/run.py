@@ -123,6 +123,12 @@ class ColumnarRun(Run):
 
         return any(_in_order(look, self._source.pieces("document")))
 
+    def kinds(self) -> frozenset[str]:
+        """Whether documents are known by `ids`, by `texts`, or both."""
+        batch = next(self._batches("document", "text"), None)
+        texts = batch is not None and batch.texts() is not None
+        return frozenset({"ids", "texts"} if texts else {"ids"})
+
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
         policies = self._rules(policies)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,20 @@ from karat.reading.columnar.arrow_source import (
     RunColumns,
     TableSource,
     Tabular,
+    reading as unbroken,
 )
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
+from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
 from karat.reading.streams import Source
 
 __all__ = ["load_samples", "load_table", "read_records", "split_table"]
 
+_LOOK = 5000
 _CODES = ("dictionary", "int", "uint")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 _AUTORAG = {
@@ -141,6 +146,9 @@ def _load_rows(
     format: str,
 ) -> Dataset:
     role, number = reading(source, fields)
+    if number == "distance":
+        records = ((None, record) for record in read_records(table))
+        return interpret(records, source, format)
     mapping = {ours: fields[ours] for ours in ("id", "document")}
     if number:
         mapping["grade" if role == "gold" else number] = fields[number]
@@ -152,6 +160,8 @@ def _load_rows(
         return replace(
             loaded, gold=gold, notices=(*loaded.notices, *source.notes.notices())
         )
+    if number == "score":
+        _note_order(table, fields, source)
     columns = RunColumns(
         mapping["id"],
         mapping["document"],
@@ -162,7 +172,7 @@ def _load_rows(
     return replace(
         loaded,
         run=ColumnarRun(ArrowSource(table, columns), source.name),
-        notices=(*loaded.notices, *_systems(table, fields)),
+        notices=(*loaded.notices, *source.notes.notices(), *_systems(table, fields)),
     )
 
 
@@ -172,6 +182,27 @@ def _note_unread(table: Tabular, fields: Mapping[str, str], source: Source) -> N
     for record in read_records(table) if others else ():
         for name in others:
             note_unread(name, record[name], source.notes)
+
+
+def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> None:
+    """Say so if the first rows have scores that ranks contradict, or that rise."""
+    names = [fields[ours] for ours in ("id", "score", "rank") if ours in fields]
+    piece = next(iter(table.pieces(names)), None)
+    batch = next(iter(piece()), None) if piece is not None else None
+    if batch is None:
+        return
+    scores: dict[str, list[float]] = {}
+    ranks: dict[str, list[tuple[float, float]]] = {}
+    for record in batch.rows.slice(0, _LOOK).to_pylist():
+        query, score, *rank = (record[name] for name in names)
+        if not all(isinstance(number, int | float) for number in (score, *rank)):
+            return
+        scores.setdefault(str(query), []).append(score)
+        ranks.setdefault(str(query), []).append((*rank, score)[:2])
+    if "rank" in fields:
+        note_contradictions(ranks, source.notes)
+    else:
+        note_ascending(scores, source.notes)
 
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -208,17 +239,30 @@ def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
     """One record for each row."""
     for piece in table.pieces(table.schema.names):
         for batch in piece():
-            for record in batch.rows.to_pylist():
+            with unbroken(table.path or "table"):
+                records = batch.rows.to_pylist()
+            for record in records:
                 yield {name: _present(value) for name, value in record.items()}
 
 
 def _present(value: Any) -> Any:
-    """The value; a struct without the fields that are empty in it."""
+    """The value in types that every reader knows, empty fields of structs left out.
+
+    Example:
+        >>> _present({"id": b"d1", "score": Decimal("0.5"), "note": None})
+        {'id': 'd1', 'score': 0.5}
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, dict):
         return {k: _present(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_present(entry) for entry in value]
-    return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
 
 
 def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:

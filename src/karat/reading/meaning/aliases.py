@@ -15,6 +15,7 @@ from karat.errors import UnknownNameError
 
 __all__ = [
     "ALIASES",
+    "DISTANCES",
     "ENDS",
     "FIELDS",
     "GOLD",
@@ -64,6 +65,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "metadata": "anything else about the query",
     "document": "a document's id, in a table with one row per document",
     "score": "its score",
+    "distance": "its distance: smaller is better",
     "rank": "its rank",
     "grade": "its label",
     "text": "its text",
@@ -130,9 +132,10 @@ ALIASES: Final[Mapping[str, str]] = {
     "k": "k",
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
-    "document": "doc_id document_id docno corpus_id passage_id pid chunk_id node_id "
+    "document": "docno doc_id document_id corpus_id passage_id pid chunk_id node_id "
     "uid doc document",
     "score": "score similarity relevance_score",
+    "distance": "distance dist vector_distance cosine_distance l2_distance",
     "rank": "rank position",
     "grade": "grade relevance rel label relevance_label rating judgment judgement gain "
     "is_relevant relevance_grade relevancy human_score human_rating human_label",
@@ -147,6 +150,7 @@ _OWN_IDS: Final = (a for a in ALIASES["document"].split() if a not in _OF_SOURCE
 IDS: Final = ("id", "_id", *_OWN_IDS, "id_")
 TEXTS: Final = tuple(ALIASES["text"].split())
 SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
+DISTANCES: Final = ("_distance", *ALIASES["distance"].split())
 GRADES: Final = (*ALIASES["grade"].split(), "score")
 QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")
 METADATA: Final = ("metadata", "meta", "payload")
@@ -183,8 +187,9 @@ def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-_EXACT: Final = frozenset((*IDS, *TEXTS, *SCORES, *GRADES, *METADATA, *WRAPPED))
-_ASKED: Final = {_plain(name): name for name in (*IDS, *TEXTS, *SCORES, *GRADES)[::-1]}
+_NAMES: Final = (*IDS, *TEXTS, *SCORES, *DISTANCES, *GRADES)
+_EXACT: Final = frozenset((*_NAMES, *METADATA, *WRAPPED))
+_ASKED: Final = {_plain(name): name for name in _NAMES[::-1]}
 _ROW: Final = frozenset(map(_plain, ALIASES["document"].split())) - _OF_SOURCES
 _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     _plain(alias): (ours, order)
@@ -344,7 +349,7 @@ def _settle_row(fields: dict[str, str], free: list[str]) -> None:
         fields.setdefault("grade", fields.pop("relevant"))
     elif labels:
         return
-    numbered = {"score", "rank", "grade"} & fields.keys()
+    numbered = {"score", "rank", "grade", "distance"} & fields.keys()
     own = next((name for name in free if _plain(name) == "id"), None)
     if numbered and "document" not in fields and own and fields.get("id") != own:
         fields["document"] = own

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeGuard
 from karat.data.runs import Document
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
+    DISTANCES,
     ENDS,
     IDS,
     METADATA,
@@ -49,6 +50,8 @@ __all__ = [
 
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
+_FURTHEST: Final = 2**53
+"""Offsets beyond it are not whole numbers any more once they are divided."""
 
 
 def read_document(value: object, notes: Notes) -> Document:
@@ -69,6 +72,8 @@ def read_document(value: object, notes: Notes) -> Document:
         return replace(document, score=read_number(value[1], "score"))
     if isinstance(value, str) or hasattr(value, "__index__") or value is None:
         return Document(id=read_id(value, "document id", notes))
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
     value = respell(value)
@@ -145,6 +150,8 @@ def _identity(value: object, notes: Notes) -> str | None:
 
 def _score(value: object) -> float | None:
     found = ask(value, SCORES)
+    if found is None and (distance := ask(value, DISTANCES)) is not None:
+        return -read_number(distance, "distance")
     return None if found is None else read_number(found, "score")
 
 
@@ -158,10 +165,10 @@ def read_offsets(value: object) -> tuple[int | None, int | None]:
     start, end = ask(value, STARTS), ask(value, ENDS)
     if start is None or end is None:
         return None, None
-    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end:
+    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end < _FURTHEST:
         raise FormatError(
-            f"start and end must be integers with 0 <= start < end, got {start!r} "
-            f"and {end!r}"
+            f"start and end must be integers with 0 <= start < end, got {start!r:.40} "
+            f"and {end!r:.40}"
         )
     return int(start), int(end)
 

@@ -1,30 +1,23 @@
-"""Rankings and gold gathered query by query, and what strings without a name are.
-
-A field called `retrieved` or `gold_docs` may list ids or texts. Nothing is guessed
-while reading; at the end the company decides, for the whole input at once:
-
-- retrieved strings are ids where the gold lists ids, texts where the gold is nothing
-  but texts, and without gold whatever they look like;
-- gold strings of `expected_output` are ids, unless the run is nothing but texts; those
-  of `gold_docs` and `ground_truth` are what they look like, unless the run tells.
-"""
+"""Rankings and gold gathered query by query."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 from karat.data.gold import Gold, Item, Span
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
+from karat.data.queries import Dataset, Strings
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_document, read_scored
 from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
+from karat.reading.meaning.order import note_ascending
+from karat.reading.meaning.strings import are_prose, decided, settle
 from karat.reading.meaning.values import (
     is_list,
     is_scores,
-    looks_like_text,
     note_joined,
     read_ids,
     read_number,
@@ -36,11 +29,16 @@ from karat.reading.problems import Notes
 
 __all__ = ["Gathered"]
 
-_ENOUGH = 1000
-_ORDER = "lists are ranked in the order given; their scores say otherwise"
+_ORDER = (
+    "lists are ranked in the order given; their scores say otherwise "
+    "(--order descending goes by them)"
+)
 _ALONE = "samples have one text where a list is expected: ranks mean little"
 _ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
-_ORDER_ONE = "list is ranked in the order given; its scores say otherwise"
+_ORDER_ONE = (
+    "list is ranked in the order given; its scores say otherwise "
+    "(--order descending goes by them)"
+)
 
 
 class Gathered:
@@ -65,7 +63,7 @@ class Gathered:
         self._references: dict[str, str] = {}
         self._sources: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
-        self._undecided: dict[tuple[str, str], dict[str, list[str]]] = {}
+        self._undecided: dict[str, Strings] = {}
 
     def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
         """One query's ranking, from one field or from several that run in parallel."""
@@ -167,7 +165,9 @@ class Gathered:
             labels = read_relevant(value, self._notes, bare=ours != "relevant")
             self._add(query, theirs, labels)
             if labels.bare:
-                self._undecided.setdefault((ours, theirs), {})[query] = labels.bare
+                kind = "answers" if ours == "ground_truth" else "passages"
+                strings = self._undecided.setdefault(theirs, Strings(kind, theirs, {}))
+                strings.by_query[query] = labels.bare
 
     def _add_items(self, query: str, kind: str, theirs: str, value: object) -> None:
         group = "answers" if kind == "answers" else None
@@ -195,64 +195,54 @@ class Gathered:
         if theirs:
             self.mapping.setdefault(ours, theirs)
 
-    def finish(self, name: str, order: Sequence[str]) -> tuple[Run | None, Gold | None]:
+    def finish(self, name: str, order: Sequence[str]) -> Dataset:
         """The run and the gold, where there are any.
 
         Args:
             name: how reports call them.
             order: all queries, in input order.
         """
-        self._decide_gold()
         kinds = (self._documents, self._passages, self._spans, self._answers)
         texts = (self._claims, self._references)
-        gold = None
-        if any((*kinds, *texts)):
+        strings = [*self._undecided.values()]
+        gold, kept = None, None
+        if any((*kinds, *texts, strings)):
             gold = Gold(*kinds, *texts, self._sources, tuple(order), name, self._groups)
-        return self._run(name, gold), gold
+        if gold is not None and strings:
+            kept = (gold, strings)
+            gold, found = decided(gold, strings)
+            self.mapping = {**self.mapping, **found, **self.mapping}
+        run, bare = self._run(name)
+        loaded = Dataset(run, gold, mapping=self.mapping, bare=bare, strings=kept)
+        if run is None or gold is None:
+            return loaded
+        return settle(loaded, loaded)[0]
 
-    def _decide_gold(self) -> None:
-        for (ours, theirs), strings in self._undecided.items():
-            if ours == "expected" or len(self._kinds) == 1:
-                texts = self._kinds == {"texts"}
-            else:
-                texts = _is_prose(strings)
-            kind = "answers" if ours == "ground_truth" else "passages"
-            for query, values in strings.items():
-                if texts:
-                    self._add_items(query, kind, theirs, values)
-                else:
-                    labels = read_relevant(values, self._notes)
-                    self._add(query, theirs, labels)
-
-    def _run(self, name: str, gold: Gold | None) -> Run | None:
+    def _run(self, name: str) -> tuple[Run | None, bool]:
+        """The run, and whether nothing but strings says what it holds."""
         if not self._rankings:
-            return None
+            return None, False
         if len(self._scored) == len(self._rankings):
-            return ScoredRun(self._scored, name)
+            note_ascending(
+                {q: scores.values() for q, scores in self._scored.items()}, self._notes
+            )
+            return ScoredRun(self._scored, name), False
         rankings = dict(self._rankings)
         for query, scores in self._scored.items():
             # Where some rankings are lists, all are: best score first, as ties go.
             pairs = sorted(((s, d) for d, s in scores.items()), reverse=True)
             rankings[query] = [Document(id=d, score=s) for s, d in pairs]
-        if self._bare and self._are_texts(gold):
+        bare = bool(self._bare) and not self._kinds
+        if self._bare and are_prose(rankings[query] for query in self._bare):
             for query in self._bare:
                 rankings[query] = [Document(text=str(text)) for text in rankings[query]]
         if not any(r and isinstance(r[0], Document) for r in rankings.values()):
-            return RankedRun(rankings, name)  # type: ignore[arg-type]
-        return DocumentRun(
-            {
-                query: tuple(
-                    d if isinstance(d, Document) else Document(id=d) for d in r
-                )
-                for query, r in rankings.items()
-            },
-            name,
-        )
-
-    def _are_texts(self, gold: Gold | None) -> bool:
-        if gold is not None:
-            return not any(gold.documents.values())
-        return _is_prose({query: self._rankings[query] for query in self._bare})
+            return RankedRun(rankings, name), bare  # type: ignore[arg-type]
+        listed = {
+            query: tuple(d if isinstance(d, Document) else Document(id=d) for d in r)
+            for query, r in rankings.items()
+        }
+        return DocumentRun(listed, name), bare
 
 
 @lru_cache(maxsize=256)
@@ -260,10 +250,6 @@ def _ranked_field(names: tuple[str, ...]) -> tuple[str, str] | None:
     """The field of an output that holds the ranking."""
     found = infer(map(str, names)).items()
     return next((field for field in found if field[0] in RETRIEVED), None)
-
-
-def _is_prose(strings: Mapping[str, Sequence[Any]]) -> bool:
-    return looks_like_text([*islice(chain.from_iterable(strings.values()), _ENOUGH)])
 
 
 def _merged(parts: Sequence[Document]) -> Document:

@@ -35,6 +35,7 @@ from karat.reading.problems import Notes
 __all__ = [
     "Labels",
     "note_numbers",
+    "note_repeated",
     "read_items",
     "read_relevant",
     "read_spans",
@@ -90,16 +91,21 @@ def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
     if {*map(type, value)} <= {str, int}:
         ids = read_ids(value, "relevant id", notes)
         if bare and {*map(type, value)} == {str}:
+            note_repeated(ids, notes)
             return Labels(bare=list(ids))
-        documents = dict.fromkeys(ids, 1.0)
-        if len(documents) < len(ids):
-            notes.notice(
-                "duplicates",
-                "lists of relevant ids repeat some, which count once",
-                one="list of relevant ids repeats some, which count once",
-            )
-        return Labels(documents)
+        note_repeated(ids, notes)
+        return Labels(dict.fromkeys(ids, 1.0))
     return _read_objects(value, notes)
+
+
+def note_repeated(ids: Sequence[str], notes: Notes) -> None:
+    """Say so if a list of relevant documents has some of them twice."""
+    if len({*ids}) < len(ids):
+        notes.notice(
+            "duplicates",
+            "lists of relevant ids repeat some, which count once",
+            one="list of relevant ids repeats some, which count once",
+        )
 
 
 def with_grades(value: Any, grades: Any) -> Any:

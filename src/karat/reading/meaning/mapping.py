@@ -24,10 +24,16 @@ __all__ = [
     "value_at",
 ]
 
-INSIDE: Final = {"document": "id", "score": "score", "text": "text", "grade": "grade"}
+INSIDE: Final = {
+    "document": "id",
+    "score": "score",
+    "distance": "distance",
+    "text": "text",
+    "grade": "grade",
+}
 """Our field of a document -> what readers of single documents call it."""
 
-_OF_RUNS: Final = RETRIEVED | {"retrieved_scores", "score", "rank"}
+_OF_RUNS: Final = RETRIEVED | {"retrieved_scores", "score", "rank", "distance"}
 _OF_GOLD: Final = GOLD | {"grade", "relevant_grades"}
 _PLAIN: Final = (str, bytes, int, float, type(None))
 

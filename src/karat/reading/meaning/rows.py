@@ -13,6 +13,7 @@ from karat.data.runs import Document, Labels, Located, Run, run_notices
 from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import closest
+from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.values import (
     note_unread,
     read_grade,
@@ -34,7 +35,7 @@ __all__ = [
     "unread",
 ]
 
-COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query")
+COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
 """The columns a row is read from, in the order `Table.take` wants their values."""
 
 _SPLIT = "several systems in one table are split with --by COLUMN"
@@ -112,6 +113,11 @@ class Table:
         self._rows: dict[str, list[tuple[str, float, int | None, str | None]]] = {}
         self._judged: dict[tuple[str, str], int | None] = {}
         self._has_texts = False
+        self._scored = self._number in {"score", "distance"}
+        # Where there are ranks beside the scores, both of each document.
+        self._ranks: dict[str, list[tuple[float, float]]] | None = None
+        if self._role == "run" and self._number == "score" and "rank" in fields:
+            self._ranks = {}
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
         self._system = system
@@ -134,6 +140,9 @@ class Table:
                 text = read_text(row[5], self._fields["text"])
                 self._has_texts = True
             self._rows.setdefault(query, []).append((document, number, line, text))
+            if self._ranks is not None and row[3] is not None:
+                rank = read_number(row[3], self._fields["rank"])
+                self._ranks.setdefault(query, []).append((rank, number))
             if self._system is not None:
                 self._systems.add(str(row[len(COLUMNS)]))
             for name, value in zip(self._others, row[len(COLUMNS) + 1 :], strict=False):
@@ -155,6 +164,8 @@ class Table:
         if self._role == "gold":
             return read_grade(value, column)
         number = read_number(value, column)
+        if self._number == "distance":
+            return -number
         if self._number == "rank" and (number < 0 or number != int(number)):
             raise FormatError(
                 f"{column} must be a whole number >= 0, got {show(value)}"
@@ -170,6 +181,11 @@ class Table:
             for system in sorted(self._systems):
                 source.notes.notice("systems", read_as_one(self._system), system)
             self._refuse_mixture()
+        if self._ranks is not None:
+            note_contradictions(self._ranks, source.notes)
+        elif self._role == "run" and self._number == "score":
+            rows = self._rows.items()
+            note_ascending({q: [r[1] for r in row] for q, row in rows}, source.notes)
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
             mapping["grade" if self._role == "gold" else self._number] = self._fields[
@@ -186,14 +202,14 @@ class Table:
 
     def _run(self) -> Run:
         name = self._source.name
-        if self._number == "score" and not self._has_texts:
+        if self._scored and not self._has_texts:
             numbers = self._numbers()
             if all(len(numbers[query]) == len(r) for query, r in self._rows.items()):
                 return ScoredRun(numbers, name)
-        listed = _ListedRun(self._named(), self._number, self._source)
+        listed = _ListedRun(self._named(), self._source, scored=self._scored)
         rows = self._rows.values()
         tied = self._number and any(len({r[1] for r in row}) < len(row) for row in rows)
-        if tied or (self._number == "score" and not self._has_texts):
+        if tied or (self._scored and not self._has_texts):
             return listed
         rankings = dict(listed.rankings(Policies()))
         if self._has_texts:
@@ -226,12 +242,11 @@ class _ListedRun(DocumentRun):
     """
 
     def __init__(
-        self, rows: Mapping[str, Sequence[_Row]], number: str | None, source: Source
+        self, rows: Mapping[str, Sequence[_Row]], source: Source, *, scored: bool
     ) -> None:
         self._rows = rows
-        self._scored = number == "score"
+        self._scored = scored
         self._path = source.path
-        scored = self._scored
         super().__init__(
             {
                 query: [Document(d, text, n if scored else None) for d, n, _, text in r]
@@ -317,7 +332,10 @@ def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]
             "a table with one row per document holds a run or gold, not both",
             hint="give the gold apart",
         )
-    ranked = next((f for f in ("score", "rank") if f in fields), None)
+    # Whoever names the ranks, and no scores, wants them.
+    told = source.mapping.keys() & {"score", "rank", "distance"} == {"rank"}
+    numbers = ("rank",) if told else ("score", "rank", "distance")
+    ranked = next((f for f in numbers if f in fields), None)
     role = source.role or _role(source, fields, ranked)
     if role == "gold":
         if "rank" in fields and "grade" not in fields:

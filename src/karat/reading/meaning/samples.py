@@ -1,7 +1,7 @@
 """Samples: records that carry a query with its ranking, its gold, or both."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from karat.data.queries import Dataset, Query
@@ -143,7 +143,8 @@ class Samples:
     def finish(self, format: str, name: str | None = None) -> Dataset:
         """Everything that was read, as one."""
         source = self._source
-        run, gold = self._gathered.finish(name or source.name, list(self._places))
+        loaded = self._gathered.finish(name or source.name, list(self._places))
+        run, gold = loaded.run, loaded.gold
         if self._count and (lacking := self._lacking(source.mapping)):
             source.notes.problem(lacking)
         if source.role == "queries":
@@ -153,12 +154,12 @@ class Samples:
                 self._miss("retrieved documents", RETRIEVED, _RETRIEVED)
         elif gold is None and source.role in {"gold", "samples"}:
             self._miss("gold", GOLD, _GOLD)
-        return Dataset(
+        return replace(
+            loaded,
             run=run,
             gold=gold,
             queries=self._queries,
             format=format,
-            mapping=self._gathered.mapping,
             notices=source.notes.notices(),
         )
 

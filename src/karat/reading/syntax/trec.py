@@ -13,11 +13,13 @@ from karat.reading.columnar.trec_source import TrecRun
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.meaning.layouts import scores_say_the_order
-from karat.reading.streams import Source
+from karat.reading.meaning.order import note_contradictions
+from karat.reading.streams import Source, open_binary
 
 __all__ = ["QRELS", "RUNS", "write_qrels", "write_run"]
 
 _LOOK = 5
+_HEAD = 1 << 16
 _RUN_WORDS = 6
 _QRELS_WORDS = 4
 
@@ -40,7 +42,9 @@ class TrecRuns(Format):
             raise source.mistaken("is a TREC run")
         data = source.path if source.replay is None else source.read()
         run = TrecRun(data, source.name, path=source.path)
-        return Dataset(run=run, format=self.name)
+        with open_binary(data) as stream:
+            _note_ranks(stream.read(_HEAD), source)
+        return Dataset(run=run, format=self.name, notices=source.notes.notices())
 
     def write_run(self, run: Run, stream: BinaryIO) -> None:
         """The rankings."""
@@ -109,6 +113,18 @@ def write_qrels(
             ids = _word(query, query), _word(document, query)
             who = _word((sources or {}).get(query, {}).get(document, "0"), query)
             stream.write(b"%b %b %b %a\n" % (ids[0], who, ids[1], value))
+
+
+def _note_ranks(head: bytes, source: Source) -> None:
+    """Say so if the ranks on the first lines contradict the scores."""
+    ranks: dict[str, list[tuple[float, float]]] = {}
+    lines = head.splitlines()
+    for line in lines[:-1] if len(head) == _HEAD else lines:
+        words = line.split()
+        if len(words) == _RUN_WORDS and all(map(_is_number, words[3:5])):
+            query = words[0].decode("utf-8", "replace")
+            ranks.setdefault(query, []).append((float(words[3]), float(words[4])))
+    note_contradictions(ranks, source.notes)
 
 
 def _word(name: str | None, query: str) -> bytes:

@@ -1,0 +1,116 @@
+"""The order of documents: where ranks, scores and the order given disagree.
+
+Lists are ranked as given; mappings and tables by score, larger first; distances smaller
+first. What may have been meant otherwise is said, with the switch that does it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from karat.data.memory_runs import DocumentRun, ScoredRun
+from karat.data.policies import Policies
+from karat.data.runs import Document, Run
+from karat.errors import ParameterError, UsageError
+from karat.reading.problems import Notes
+
+__all__ = ["ORDERS", "note_ascending", "note_contradictions", "reorder"]
+
+ORDERS = ("descending", "ascending")
+"""Which scores come first, where the caller says: large ones, or small ones."""
+
+_RISING = (
+    "in the order given: are they distances? larger was taken as better; "
+    "order='ascending' (--order ascending) takes smaller as better"
+)
+_AGAINST = (
+    "scores say; ordered by score, larger first; order='ascending' "
+    "(--order ascending) takes smaller as better, --map rank=RANK goes by rank"
+)
+
+
+def note_ascending(rankings: Mapping[str, Iterable[float]], notes: Notes) -> None:
+    """Say so if the scores of every query rise, as distances do.
+
+    Args:
+        rankings: the scores of each query, in the order given.
+        notes: where it is said.
+    """
+    several = False
+    try:
+        for scores in rankings.values():
+            for first, second in pairwise(scores):
+                if second <= first:
+                    return
+                several = True
+    except TypeError:
+        # What is no number is named by whoever looks at all of them.
+        return
+    if several:
+        for query in rankings:
+            notes.notice(
+                "order",
+                f"queries have scores that rise {_RISING}",
+                query,
+                one=f"query has scores that rise {_RISING}",
+            )
+
+
+def note_contradictions(
+    rankings: Mapping[str, Sequence[tuple[float, float]]], notes: Notes
+) -> None:
+    """Say so if ranks contradict scores.
+
+    Args:
+        rankings: rank and score of each query's documents.
+        notes: where it is said.
+    """
+    for query, pairs in rankings.items():
+        by_rank = [score for _, score in sorted(pairs, key=lambda pair: pair[0])]
+        if any(first < second for first, second in pairwise(by_rank)):
+            notes.notice(
+                "order",
+                f"queries have ranks that are not what their {_AGAINST}",
+                query,
+                one=f"query has ranks that are not what its {_AGAINST}",
+            )
+
+
+def reorder(run: Run, order: str) -> Run:
+    """The run with the documents of each query ordered by their scores.
+
+    Args:
+        run: what was retrieved, with scores.
+        order: `descending`, larger scores first, or `ascending`.
+
+    Example:
+        >>> run = reorder(ScoredRun({"q": {"near": 0.1, "far": 0.9}}), "ascending")
+        >>> [d.id for _, ranking in run.rankings(Policies()) for d in ranking]
+        ['near', 'far']
+    """
+    if order not in ORDERS:
+        raise ParameterError("evaluate", "order", f"one of {', '.join(ORDERS)}", order)
+    sign = 1 if order == "descending" else -1
+    rankings = dict(run.rankings(Policies()))
+    scores: dict[str, dict[str, float]] = {}
+    for query, documents in rankings.items():
+        scores[query] = {
+            d.id or str(d.text): sign * _score(d, query) for d in documents
+        }
+    if "texts" in run.kinds() or any(len(scores[q]) < len(rankings[q]) for q in scores):
+        return DocumentRun(
+            {
+                q: sorted(r, key=lambda d: -sign * _score(d, q))
+                for q, r in rankings.items()
+            },
+            run.name,
+        )
+    return ScoredRun(scores, run.name)
+
+
+def _score(document: Document, query: str) -> float:
+    if document.score is None:
+        raise UsageError(
+            f"order needs scores, and a document of query {query!r} has none: "
+            "a list of ids is ranked as given"
+        )
+    return document.score
