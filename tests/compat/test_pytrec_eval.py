@@ -75,7 +75,7 @@ def test_every_measure_is_equal(seed: int, level: int, judged_only: bool) -> Non
         {"set", "ndcg"},
         {"map"},
     ],
-    ids=",".join,
+    ids=lambda measures: ",".join(sorted(measures)),
 )
 def test_parameters_and_nicknames_are_read_alike(measures: set[str]) -> None:
     assert_same(measures, random_data(9))
