@@ -8,6 +8,7 @@ import io
 import os
 from abc import ABC
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -249,10 +250,14 @@ def open_source(
         raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
     named = None if format is None else get_format(format)
-    if path != STDIN and Path(path).is_dir():
+    folder = False
+    with suppress(OSError):
+        # A text in place of a path is too long to look for; opening it says so.
+        folder = path != STDIN and Path(path).is_dir()
+    if folder:
         return named or _folder_format(path), where
-    once = path == STDIN or not Path(path).is_file()
     stream = open_binary(path)
+    once = path == STDIN or not Path(path).is_file()
     try:
         head = _read_head(stream)
         found = named or choose_format(head, path)

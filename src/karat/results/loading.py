@@ -57,11 +57,11 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
 
 def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
     """That the file is a run, gold or samples, if it is, and what reads it."""
-    if not Path(path).is_file():
-        return None
     try:
+        if not Path(path).is_file():
+            return None
         found = read_input(path)
-    except DataError:
+    except (DataError, OSError):
         return None
     what, reader = "a run", "read_run"
     if found.run is None:

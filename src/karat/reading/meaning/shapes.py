@@ -132,7 +132,12 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         if is_row(fields) and fields["document"] in first[1]:
             return _load_rows(everything, names, fields, source, format)
     elif is_list(first[1]):
-        return _load_lists([value for _, value in everything], source, format)
+        values = [value for _, value in everything]
+        (line, *more), head = values, first[1][:1]
+        if not more and head and isinstance(head[0], Mapping) and _is_record(head[0]):
+            # All records in one line, as an array.
+            return interpret(line, source, format)
+        return _load_lists(values, source, format)
     return _load_samples(everything, source, format)
 
 
