@@ -23,9 +23,9 @@ from karat.reading.doors import (
     take_gold,
     take_run,
     texts_for,
-    unknown_documents,
     with_texts,
 )
+from karat.reading.meaning.corpus import unknown_documents
 from karat.reading.meaning.mapping import renamed
 from karat.reading.meaning.order import reorder
 from karat.reading.meaning.strings import settle

@@ -10,7 +10,7 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Corpus, Dataset
-from karat.data.runs import Document, Notice, Run
+from karat.data.runs import Document, Run
 from karat.errors import DataError
 from karat.reading.decoding import gc_paused
 from karat.reading.format import open_source
@@ -31,7 +31,6 @@ __all__ = [
     "take_gold",
     "take_run",
     "texts_for",
-    "unknown_documents",
     "with_texts",
 ]
 
@@ -187,27 +186,6 @@ def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
     names = {*map(bare_id, retrieved)} - {None}
     wanted = {name for row in gold.documents.values() for name in row}
     return read_corpus(corpus, ids={*map(str, names), *wanted})
-
-
-def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
-    """That relevant documents are in no corpus, if any are not.
-
-    Args:
-        gold: what should have been retrieved.
-        corpus: texts by id.
-
-    Example:
-        >>> print(*unknown_documents(Gold({"q": {"d1": 1, "d2": 1}}), {"d1": "Rye."}))
-        1 relevant document is not in the corpus (for example d2)
-    """
-    rows = gold.documents.values()
-    wanted = {name: None for row in rows for name, grade in row.items() if grade > 0}
-    lost = [name for name in wanted if name not in corpus]
-    if not lost:
-        return ()
-    what, one = "documents are not in the corpus", "document is not in the corpus"
-    some = tuple(name[:80] for name in lost[:3])
-    return (Notice("corpus", len(lost), f"relevant {what}", some, f"relevant {one}"),)
 
 
 def with_texts(run: Run, corpus: Any) -> DocumentRun:
