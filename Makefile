@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics model soak clean
+.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics model soak fuzz clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -70,6 +70,9 @@ model: $(VENV)/llm ## install a small real model, and judge with it
 
 soak: $(VENV)/dev ## kill a judged run a hundred times; nothing may be lost
 	KARAT_KILLS=100 $(BIN)/python -m pytest -q tests/llm/test_kills.py
+
+fuzz: $(VENV)/dev ## read 200,000 damaged and odd inputs; none may end or blame karat
+	$(BIN)/python -m tests.fuzz.pool --count 200000
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench

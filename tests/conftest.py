@@ -15,6 +15,9 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+# numba would compile ranx, an oracle, for a minute; its numbers are the same without.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from karat.errors import UnknownNameError
+from karat.errors import UnknownNameError, UsageError
 
 __all__ = ["Catalogue", "plain"]
 
@@ -63,12 +63,21 @@ class Catalogue(Mapping[str, T], Generic[T]):
             if key not in plugins:
                 known = [self._written.get(key, key) for key in self]
                 raise UnknownNameError(self.kind, name, known)
-            thing = self._things[key] = cast("T", plugins[key].load())
+            thing = self._things[key] = self._load(plugins[key])
         elif isinstance(thing, str):
             module, _, attribute = thing.partition(":")
             thing = getattr(import_module(module), attribute)
             self._things[key] = cast("T", thing)
         return cast("T", thing)
+
+    def _load(self, point: "EntryPoint") -> T:
+        try:
+            return cast("T", point.load())
+        except (ImportError, AttributeError, SyntaxError) as error:
+            raise UsageError(
+                f"the {self.kind} {point.name!r} of a plug-in cannot be loaded from "
+                f"{point.value}: {error}"
+            ) from None
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -44,6 +45,8 @@ def evaluate(  # noqa: PLR0913
     ties: str | None = None,
     order: str | None = None,
     threshold: float | None = None,
+    depth: int | None = None,
+    judged_only: bool | None = None,
     engine: str | Engine = "local",
     force: bool | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -78,6 +81,9 @@ def evaluate(  # noqa: PLR0913
             large ones, also in lists; natively lists are ranked as given and scores
             descending.
         threshold: the smallest grade that counts as relevant; natively any positive.
+        depth: read only so many documents of each ranking; natively all.
+        judged_only: remove documents without any label before ranking, which gives
+            the condensed lists of incomplete judgements.
         engine: where to compute.
         force: score even when no gold id occurs anywhere in the run.
         mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
@@ -113,6 +119,8 @@ def evaluate(  # noqa: PLR0913
         ties=ties,
         order=order,
         threshold=threshold,
+        depth=depth,
+        judged_only=judged_only,
         force=force,
         mapping=mapping,
         queries=queries,
@@ -195,7 +203,8 @@ def _plain(fact: Query) -> Query:
     simple = {
         name: value
         for name, value in fact.metadata.items()
-        if isinstance(value, str | int | float | bool)
+        if isinstance(value, str | int)
+        or (isinstance(value, float) and isfinite(value))
     }
     return replace(fact, metadata=simple)
 

@@ -93,8 +93,9 @@ if TYPE_CHECKING:
     from karat.matching.pairwise import TextMatcher
     from karat.matching.shipped import read_matcher
     from karat.metrics import make_metric, read_metric
+    from karat.metrics.gains import NDCG
     from karat.metrics.metric import BinaryMetric, CutoffMetric, Metric
-    from karat.metrics.ranking import NDCG, NDCGAny
+    from karat.metrics.ranking import NDCGAny
     from karat.metrics.recall_points import InterpolatedAverage, InterpolatedPrecision
     from karat.reading.decoding import decode_text
     from karat.reading.format import Format
@@ -213,8 +214,9 @@ _HOMES = {
     "karat.matching.pairwise": "TextMatcher",
     "karat.matching.shipped": "read_matcher",
     "karat.metrics": "make_metric read_metric",
+    "karat.metrics.gains": "NDCG",
     "karat.metrics.metric": "BinaryMetric CutoffMetric Metric",
-    "karat.metrics.ranking": "NDCG NDCGAny",
+    "karat.metrics.ranking": "NDCGAny",
     "karat.metrics.recall_points": "InterpolatedAverage InterpolatedPrecision",
     "karat.reading.decoding": "decode_text",
     "karat.reading.format": "Format",

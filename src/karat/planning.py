@@ -226,7 +226,7 @@ def _plan(
     measures: dict[str, Measure] = {}
     matchers: dict[str, Matcher] = {}
     for asked in metrics:
-        measure = read_measure(asked, default)
+        measure = read_measure(asked, default, policies.profile)
         name = measure.matcher
         if name not in matchers:
             matchers[name] = given[name] if name in given else read_matcher(name)

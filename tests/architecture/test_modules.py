@@ -53,6 +53,7 @@ def imported(path: Path) -> Iterator[str]:
             yield lazy[1]
 
 
+@pytest.mark.slow
 def test_few_modules_serve_one_other() -> None:
     importers: dict[str, set[str]] = {module: set() for module in MODULES}
     for module, path in MODULES.items():

@@ -120,6 +120,7 @@ def test_a_table_of_ranks_is_no_gold(
     assert f"run.{extension}: ranks documents (rank) and has no grades" in done.err
 
 
+@pytest.mark.slow
 def test_settings_nested_too_deep_are_no_bug(karat: Karat, folder: Path) -> None:
     (folder / "karat.yaml").write_text("[" * 3000)
     done = karat("evaluate", "dense.run", "--gold", "gold.qrels")

@@ -211,6 +211,7 @@ def test_texts_that_serve_as_ids_are_not_written_where_texts_must_stay_out(
     assert karat(*asked).code == 0
 
 
+@pytest.mark.slow
 def test_votes_and_retests_tell_how_steady_a_judge_is(
     karat: Karat, server: FaultServer
 ) -> None:
@@ -232,6 +233,7 @@ def test_votes_and_retests_tell_how_steady_a_judge_is(
     assert "uncalibrated" in voted.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 100])
 def test_no_number_is_cut_off_on_a_narrow_page(
     karat: Karat, server: FaultServer, monkeypatch: pytest.MonkeyPatch, width: int
@@ -245,6 +247,7 @@ def test_no_number_is_cut_off_on_a_narrow_page(
     assert all(len(line) <= width for line in numbers)
 
 
+@pytest.mark.slow
 def test_grades_are_compared_on_the_scale_of_people(
     karat: Karat, folder: Path, server: FaultServer
 ) -> None:

@@ -68,6 +68,7 @@ def complaining(status: int, message: str) -> FaultServer:
     return FaultServer(answer=lambda _: (status, {"error": {"message": message}}))
 
 
+@pytest.mark.slow
 def test_a_judged_command_says_what_it_paid_and_pays_once(tmp_path: Path) -> None:
     words = ("evaluate", written(tmp_path, SAMPLES), *JUDGED, "--prices", "1,2")
     with answering(KNOWS) as server:
@@ -302,6 +303,7 @@ def sleeper() -> Iterator[tuple[FaultServer, threading.Event, threading.Event]]:
         awake.set()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]

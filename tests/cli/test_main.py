@@ -52,6 +52,7 @@ def terminal(*arguments: str, cwd: Path, **environment: str) -> str:
 SCORE = ("evaluate", "dense.run", "-g", "gold.qrels")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -102,6 +103,7 @@ def test_a_mistyped_command_gets_a_suggestion(karat: Karat) -> None:
     assert "No such command 'fly'" in karat("fly").err
 
 
+@pytest.mark.slow
 def test_colour_is_for_terminals(folder: Path) -> None:
     assert "\x1b[" not in process(*SCORE, cwd=folder).stdout
     coloured = terminal(*SCORE, cwd=folder)
@@ -112,6 +114,7 @@ def test_colour_is_for_terminals(folder: Path) -> None:
     ).stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_no_color_is_honoured(folder: Path) -> None:
     assert not re.search(
         r"\x1b\[[0-9;]*3[0-7]", terminal(*SCORE, cwd=folder, NO_COLOR="1")

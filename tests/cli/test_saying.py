@@ -69,6 +69,7 @@ def test_a_failed_gate_is_red_where_colour_is_welcome(
     assert ("\x1b[31m" in done.err) == colour
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["--json"], ["--explain", "q02"]])
 def test_a_reader_who_leaves_is_no_failed_gate(more: list[str], folder: Path) -> None:
     read, write = os.pipe()
@@ -85,6 +86,7 @@ def test_a_reader_who_leaves_is_no_failed_gate(more: list[str], folder: Path) ->
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_a_closed_stream_is_no_traceback(folder: Path) -> None:
     code = "import os, sys; os.close({}); os.execv(sys.executable, sys.argv[1:])"
     karat = [sys.executable, "-m", "karat", "evaluate", "-g", "gold.qrels", "-m", "rr"]

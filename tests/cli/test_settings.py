@@ -143,3 +143,24 @@ def test_the_drop_in_listens_to_its_arguments_only(
     monkeypatch.setenv("KARAT_PROFILE", "trec_eval-9")
     assert before.code == 0
     assert karat("trec-eval", "gold.qrels", "dense.run") == before
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "evaluate: {strict: 0.5}",
+        "evaluate: {keep: .inf}",
+        "evaluate: {corpus: 5}",
+        "evaluate: {parameter: {a: &a [*a]}}",
+        "evaluate: {match: !!int ''}",
+        "evaluate: {match: !!timestamp x}",
+        "evaluate: {match: 2024-13-45}",
+    ],
+)
+def test_an_odd_value_is_no_bug_in_karat(
+    settings: str, karat: Karat, folder: Path
+) -> None:
+    (folder / "karat.yaml").write_text(settings)
+    done = karat(*RUN)
+    assert done.code in {0, 2}
+    assert "bug in karat" not in done.err

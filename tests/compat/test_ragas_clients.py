@@ -81,6 +81,7 @@ def plain_calls(library: Any, server: FaultServer) -> None:
     asyncio.run(notebook())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("library", [openai.AsyncOpenAI, openai.OpenAI])
 def test_a_real_client_serves_one_plain_call_after_another(library: Any) -> None:

@@ -71,6 +71,7 @@ def remotely(
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [ContextRecall, ContextPrecision])
 def test_a_server_that_fails_a_third_of_the_time_changes_nothing(metric: Any) -> None:
     with FaultServer(rate=0.3, faults=TRANSPORT, right=answer) as server:
@@ -120,6 +121,7 @@ def test_a_run_that_was_stopped_goes_on_and_pays_nothing_twice() -> None:
         ContextRecall(offline).score(**ROWS[0])
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_pays_only_for_what_was_under_way() -> None:
     work = (
         "import sys, openai\n"

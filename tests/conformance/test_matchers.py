@@ -80,6 +80,7 @@ def all_matchers() -> list[Matcher]:
     return [MATCHERS[name]() for name in NAMES]
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs(), duplicates=st.sampled_from(["first", "collapse", "keep"]))
 def test_hits_are_laid_out_as_metrics_read_them(
@@ -98,6 +99,7 @@ def test_hits_are_laid_out_as_metrics_read_them(
             assert (hits.gold_query[hits.item] == hits.query).all(), matcher
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs(), duplicates=st.sampled_from(["first", "collapse", "keep"]))
 def test_an_item_is_credited_once_at_its_first_rank(
@@ -115,6 +117,7 @@ def test_an_item_is_credited_once_at_its_first_rank(
             assert len(items) == len(credits.query), matcher
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs())
 def test_no_metric_leaves_its_bounds_over_any_matcher(
@@ -134,6 +137,7 @@ def test_no_metric_leaves_its_bounds_over_any_matcher(
             assert within.all(), (str(metric), str(matcher), defined)
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs())
 def test_first_ranks_are_those_of_the_hits(found: tuple[DocumentRun, Gold]) -> None:
@@ -149,6 +153,7 @@ def test_first_ranks_are_those_of_the_hits(found: tuple[DocumentRun, Gold]) -> N
             assert len(row) == hits.gold_count[query], matcher
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs())
 def test_the_same_input_gives_the_same_hits(found: tuple[DocumentRun, Gold]) -> None:
@@ -159,6 +164,7 @@ def test_the_same_input_gives_the_same_hits(found: tuple[DocumentRun, Gold]) -> 
             np.testing.assert_array_equal(left, right, err_msg=str(matcher))
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs())
 def test_the_order_of_queries_changes_nothing(found: tuple[DocumentRun, Gold]) -> None:
@@ -171,6 +177,7 @@ def test_the_order_of_queries_changes_nothing(found: tuple[DocumentRun, Gold]) -
         np.testing.assert_array_equal(forth, back[::-1], err_msg=str(matcher))
 
 
+@pytest.mark.slow
 @laws
 @given(found=textual_runs(), tail=texts)
 def test_what_comes_later_changes_nothing_before(

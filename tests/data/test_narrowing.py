@@ -5,7 +5,7 @@ import pytest
 
 from karat.data.policies import Policies
 from karat.data.runs import Located
-from karat.matching.layout import narrow
+from karat.matching.to_hits import narrow
 
 
 def located() -> Located:

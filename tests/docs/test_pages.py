@@ -14,6 +14,7 @@ def name(path: Path) -> str:
 
 
 # Pages show what is printed; a warning goes elsewhere.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*the mean is of the others:UserWarning")
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_page_shows_what_its_blocks_print(page: Path, tmp_path: Path) -> None:

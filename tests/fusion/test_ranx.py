@@ -7,7 +7,7 @@ import ranx
 from karat.data.policies import Policies
 from karat.fusion import fuse
 
-# numba compiles ranx when it is first called, and warns of its own casts.
+# numba warns of its own casts in ranx.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unsafe cast")]
 
 Scores = dict[str, dict[str, float]]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import karat
 from karat.data.judgements import Prompt, Reply
 from karat.judging import Claims, JudgeSession
@@ -89,6 +91,7 @@ def without_usage(evaluation: Evaluation) -> dict[str, Any]:
     return everything
 
 
+@pytest.mark.slow
 def test_two_thousand_claims_through_a_faulty_model_score_the_same(
     tmp_path: Path,
 ) -> None:
@@ -104,6 +107,7 @@ def test_two_thousand_claims_through_a_faulty_model_score_the_same(
     assert spoilt.usage.replies == len({*faulty.tries}) > clean.usage.replies == QUERIES
 
 
+@pytest.mark.slow
 def test_running_it_again_asks_nothing_and_changes_no_byte(tmp_path: Path) -> None:
     journal = tmp_path / "journal.sqlite"
     first = judged(Faulty(), journal)

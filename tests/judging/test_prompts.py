@@ -49,6 +49,7 @@ def test_equal_texts_get_equal_prompts_and_other_texts_other_codes() -> None:
     assert code_of(one) != code_of(prompts.grade("q", "text."))
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_a_text_never_holds_the_code_of_its_own_prompt(
     question: str, text: str
@@ -72,6 +73,7 @@ def test_texts_are_declared_to_be_data(name: str) -> None:
     assert "data to be judged and nothing else" in example(name).system
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "value"),
     [

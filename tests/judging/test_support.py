@@ -51,6 +51,7 @@ def by_truth(truth: Mapping[int, Mapping[str, Sequence[int]]]) -> Model:
 TEXTS = [(rank, f"{rank} " * 20) for rank in range(1, 9)]
 
 
+@pytest.mark.slow
 @given(
     alone=st.sets(st.integers(1, 8)),
     parts=st.sets(st.integers(1, 8), min_size=2, max_size=3),

@@ -49,6 +49,7 @@ def test_two_thousand_items_survive_a_server_that_fails_a_third_of_the_time(
     assert last.prompt_tokens >= 20 * ITEMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_alone_loses_nothing(fault: str, tmp_path: Path) -> None:
     with FaultServer(rate=0.5, faults=(fault,)) as server:

@@ -82,6 +82,7 @@ def test_a_call_that_nobody_took_is_not_paid_for() -> None:
     assert not caught.value.paid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 400, 500])
 def test_a_reply_without_end_is_not_read_to_its_end(status: int) -> None:
     packed = gzip.compress(bytes(40 * 2**20))

@@ -57,6 +57,7 @@ def slow_case(
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(grouped(), grouped())
 def test_every_metric_counts_a_group_once(first: Any, second: Any) -> None:

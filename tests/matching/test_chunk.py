@@ -171,6 +171,7 @@ def test_what_the_original_counts_rightly_is_counted() -> None:
     assert checked > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gold", "document"),
     [

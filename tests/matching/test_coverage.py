@@ -31,6 +31,7 @@ def characters(stretches: Sequence[Place]) -> set[tuple[str, int]]:
     return {(doc, at) for doc, start, end in stretches for at in range(start, end)}
 
 
+@pytest.mark.slow
 @laws
 @given(
     gold=st.lists(places, min_size=1, max_size=4, unique=True),
@@ -84,6 +85,7 @@ WORDS = [*_PLAIN.split(), "14", "3.5", "2019", "%"]
 prose = st.lists(st.sampled_from(WORDS), min_size=4, max_size=40).map(" ".join)
 
 
+@pytest.mark.slow
 @laws
 @given(gold=prose, documents=st.lists(prose, max_size=4), data=st.data())
 def test_texts_agree_with_the_plain_way(
@@ -96,6 +98,7 @@ def test_texts_agree_with_the_plain_way(
     assert share(gold, *documents) >= covered(gold, documents) - 1e-9
 
 
+@pytest.mark.slow
 @laws
 @given(
     queries=st.lists(
@@ -220,6 +223,7 @@ def test_pathological_texts_come_to_an_end(gold: str, documents: list[str]) -> N
     assert coverage.gold.sum() <= coverage.size[0]
 
 
+@pytest.mark.slow
 def test_a_passage_of_ten_megabytes() -> None:
     source = random.Random(0)
     vocabulary = ["".join(source.choices("etaoinshrdlu", k=6)) for _ in range(5000)]
@@ -228,6 +232,7 @@ def test_a_passage_of_ten_megabytes() -> None:
     assert coverage.gold.sum() / coverage.size[0] == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_coverage_is_right_on_real_corpora(shared_data: Path) -> None:
     folder = shared_data / "chunking_eval"

@@ -137,6 +137,7 @@ def test_too_many_values_are_an_error() -> None:
         read_matcher("fuzzy(jaro, 0.5, true, 1)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", PLAIN)
 def test_pathological_texts_come_to_an_end(similarity: str) -> None:
     letter, words = "a" * 1_000_000, "word " * 100_000

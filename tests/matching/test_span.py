@@ -316,6 +316,7 @@ def test_how_a_text_is_dressed_makes_no_difference(text: str) -> None:
     assert share(text, FOX) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

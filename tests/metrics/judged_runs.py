@@ -11,7 +11,7 @@ from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
-from karat.matching.layout import match_labels
+from karat.matching.to_hits import match_labels
 
 Rankings = Mapping[str, Sequence[str]]
 Grades = Mapping[str, Mapping[str, float]]

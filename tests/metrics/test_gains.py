@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from karat.metrics.gains import NDCG
 from karat.metrics.metric import Metric
-from karat.metrics.ranking import NDCG
 from karat.metrics.recall_points import RNDCG, BinaryG, G, NDCGRel
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 
@@ -61,6 +61,7 @@ def slow_g(ranking: list[str], grades: Row) -> float | None:
     return paid / sum(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "slow"),
     [(RNDCG(), slow_rndcg), (NDCGRel(), slow_ndcg_rel), (G(), slow_g)],

@@ -9,7 +9,7 @@ from karat.errors import (
 )
 from karat.metrics import METRICS, read_metric, read_spelling
 from karat.metrics.aliases import NAMES, canonical
-from karat.metrics.ranking import NDCG
+from karat.metrics.gains import NDCG
 
 TREC_EVAL = {
     "ndcg_cut_10": "ndcg@10",

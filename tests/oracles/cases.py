@@ -11,7 +11,7 @@ from karat.data.arrays import Floats
 from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
-from tests.oracles import exact, exact_trec
+from tests.oracles import exact, exact_gains, exact_trec
 from tests.oracles.exact import Case, Score
 
 Oracle = Callable[[Case], Score]
@@ -97,6 +97,27 @@ ITEM_METRICS: dict[str, Oracle] = {
     **_cut("ndcg", exact.ndcg),
     "ndcg(gain=exp)": partial(exact.ndcg, gain="exp"),
     **_cut("ndcg(gain=exp)", partial(exact.ndcg, gain="exp")),
+    "dcg": exact_gains.dcg,
+    **_cut("dcg", exact_gains.dcg),
+    "ideal_dcg": exact_gains.ideal_dcg,
+    **_cut("ideal_dcg", exact_gains.ideal_dcg),
+    "ncg": exact_gains.ncg,
+    **_cut("ncg", exact_gains.ncg),
+    **_cut("ncg(gain=exp)", partial(exact_gains.ncg, gain="exp")),
+    "hits": exact_gains.hits,
+    **_cut("hits", exact_gains.hits),
+    "hits(threshold=2)@3": partial(exact_gains.hits, k=3, threshold=2),
+    "ndcg(gains=1:1;2:7;3:2)": partial(
+        exact_gains.ndcg_with_gains, gains={1: 1, 2: 7, 3: 2}
+    ),
+    "ndcg(gains=1:0;2:3)@3": partial(
+        exact_gains.ndcg_with_gains, gains={1: 0, 2: 3}, k=3
+    ),
+    "q_measure": exact_gains.q_measure,
+    "q_measure(beta=0)": exact.ap,
+    "q_measure(beta=10)": partial(exact_gains.q_measure, beta=10),
+    "gm_ap": exact.ap,
+    "yaap": exact_gains.yaap,
     **_cut("ndcg_any", exact.ndcg_any),
     "context_precision": exact.context_precision,
     **_cut("context_precision", exact.context_precision),
@@ -120,6 +141,13 @@ DOCUMENT_METRICS: dict[str, Oracle] = {
     "r_precision(threshold=2)": partial(exact_trec.r_precision, threshold=2),
     "bpref": exact_trec.bpref,
     "bpref(threshold=2)": partial(exact_trec.bpref, threshold=2),
+    "gm_bpref": exact_trec.bpref,
+    "accuracy": exact_gains.accuracy,
+    "accuracy(threshold=2)@3": partial(exact_gains.accuracy, k=3, threshold=2),
+    "compat": partial(exact_gains.compat, p=Fraction(19, 20)),
+    "compat(p=0.5, normalize=false)": partial(
+        exact_gains.compat, p=Fraction(1, 2), normalize=False
+    ),
     "infap": exact_trec.infap,
     "infap(threshold=2)": partial(exact_trec.infap, threshold=2),
     **{f"iprec({n / 10})": partial(exact_trec.iprec, level=n / 10) for n in range(11)},

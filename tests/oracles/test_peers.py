@@ -125,6 +125,7 @@ def assert_agrees(
         np.testing.assert_allclose(ours_of, wanted, rtol=0, atol=1e-12, err_msg=ours)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(found, labelled), min_size=1, max_size=5))
 def test_pytrec_eval_agrees_on_every_measure_ties_and_negative_grades_included(

@@ -9,7 +9,7 @@ import pytest
 
 import karat
 from karat.data.hits import Hits
-from karat.metrics.ranking import NDCG
+from karat.metrics.gains import NDCG
 from tests.oracles import exact
 
 RANKING = ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]

@@ -205,6 +205,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Row], Any, Labels]:
     return rows, table, labels
 
 
+@pytest.mark.slow
 @given(
     case=tables(),
     batch=st.integers(1, 12),
@@ -232,6 +233,7 @@ def test_labels_are_found_in_a_table_of_any_order_and_type_as_the_rule_says(
     assert as_facts(located) == expected(rows, labels, policies, judged=judged)
 
 
+@pytest.mark.slow
 @given(case=tables(), group=st.integers(1, 20), batch=st.integers(1, 12))
 @settings(
     max_examples=100,

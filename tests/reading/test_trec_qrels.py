@@ -83,6 +83,7 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
         read_qrels(tmp_path / "qrels.txt")
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(_QUERIES, st.dictionaries(_IDS, _GRADES, min_size=1), min_size=1)
 )
@@ -92,6 +93,7 @@ def test_judgements_survive_writing(labels: dict[str, dict[str, float]]) -> None
     assert read_qrels(stream.getvalue()) == labels
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         _QUERIES,
@@ -111,6 +113,7 @@ def test_a_scored_run_survives_writing(rankings: dict[str, dict[str, float]]) ->
     assert run.tag == "my_system"
 
 
+@pytest.mark.slow
 @given(st.dictionaries(_QUERIES, st.lists(_IDS, min_size=1, unique=True), min_size=1))
 def test_a_ranked_run_keeps_its_order(rankings: dict[str, list[str]]) -> None:
     stream = io.BytesIO()

@@ -1,6 +1,7 @@
 """Random TREC files, read in blocks of any size, against a line-by-line reference."""
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.policies import Policies
@@ -67,6 +68,7 @@ def labelled_runs(draw: st.DrawFn) -> tuple[bytes, dict[str, dict[str, float]]]:
     return text, labels
 
 
+@pytest.mark.slow
 @given(labelled_runs(), st.booleans(), _POLICIES, st.integers(1, 400))
 def test_any_run_is_located_as_the_reference_does(
     case: tuple[bytes, dict[str, dict[str, float]]],
@@ -95,6 +97,7 @@ def test_any_run_is_located_as_the_reference_does(
     assert set(notices["extra"].examples if found.extra else ()) <= expected.extra
 
 
+@pytest.mark.slow
 @given(labelled_runs(), st.integers(1, 400))
 def test_kept_duplicates_share_the_item_of_their_label(
     case: tuple[bytes, dict[str, dict[str, float]]], block: int

@@ -63,6 +63,7 @@ def rankings(loaded: Dataset) -> dict[str, list[Document]]:
     return dict(loaded.run.rankings(Policies()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", [*NESTED, "parquet"])
 @settings(deadline=None, max_examples=40)
 @given(SCORED)
@@ -80,6 +81,7 @@ def test_ranked_runs_come_back(format: str, run: Any) -> None:
     assert rankings(through(loaded, format, "run")) == rankings(loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", NESTED)
 @settings(deadline=None, max_examples=40)
 @given(DOCUMENTS)
@@ -88,6 +90,7 @@ def test_runs_with_texts_come_back(format: str, run: Any) -> None:
     assert rankings(through(loaded, format, "run")) == rankings(loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", [*NESTED, "parquet"])
 @settings(deadline=None, max_examples=40)
 @given(LABELS)

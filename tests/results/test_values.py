@@ -193,6 +193,7 @@ def samples(draw: st.DrawFn) -> list[dict[str, Any]]:
 MATCHERS = ("id", "exact", "normalized", "chunk", "fuzzy", "span")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(data=samples(), cut=st.integers(1, 4))
 def test_merged_parts_are_the_whole(data: list[dict[str, Any]], cut: int) -> None:

@@ -53,6 +53,7 @@ def drawn(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [0.05, 0.3])
 @pytest.mark.parametrize("grades", GRADES)
 @pytest.mark.parametrize("queries", [3, 5, 10, 30])

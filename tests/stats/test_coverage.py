@@ -34,6 +34,7 @@ POPULATIONS: dict[str, tuple[Floats, Floats]] = {
 SIZES = (5, 20, 30, 120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("n", SIZES)
 def test_intervals_of_skewed_scores_cover_the_mean(population: str, n: int) -> None:

@@ -12,6 +12,7 @@ from karat.stats.multiple import benjamini_hochberg, holm, max_t
 from karat.stats.sign_flip import sign_flip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tests", [1, 2, 5, 40])
 def test_corrections_equal_statsmodels(tests: int) -> None:
     # Rounded, so that some are equal; squared, so that some are small.

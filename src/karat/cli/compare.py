@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karat.cli.ending import conclude, gate_results, read_gates
+from karat.cli.gates import conclude, gate_results, read_gates
 from karat.cli.options import (
     existing,
     gate_options,

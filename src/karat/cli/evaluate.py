@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.ending import admit, conclude, gate_results, read_gates
+from karat.cli.gates import admit, conclude, gate_results, read_gates
 from karat.cli.options import (
     existing,
     gate_options,
@@ -133,7 +133,8 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
 
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "order", "threshold", "force", "queries", "corpus"),
+    *("ties", "order", "threshold", "depth", "judged_only"),
+    *("force", "queries", "corpus"),
 )
 
 

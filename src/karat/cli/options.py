@@ -46,6 +46,18 @@ def policy_options(command: F) -> F:
     text = "Rank small scores first, such as distances, or large ones, also in lists."
     command = click.option("--order", type=click.Choice(ORDERS), help=text)(command)
     command = click.option(
+        "--judged-only",
+        is_flag=True,
+        default=None,
+        help="Remove documents without any label from the rankings.",
+    )(command)
+    command = click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read only so many documents of each ranking.",
+    )(command)
+    command = click.option(
         "--threshold", type=float, help="Smallest grade that counts as relevant."
     )(command)
     return click.option(

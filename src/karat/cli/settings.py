@@ -31,6 +31,11 @@ ORIGINS = {
     ParameterSource.DEFAULT: "default",
 }
 log = logging.getLogger("karat")
+# What PyYAML raises of a value that is not what its tag or its look promises.
+_UNREADABLE = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+    RecursionError,
+)
 _UNSET: tuple[Any, ...] = (None, (), {}, False)
 
 
@@ -177,7 +182,7 @@ def _read_file() -> Mapping[str, Mapping[str, Any]]:
 
     try:
         settings = yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, *_UNREADABLE) as error:
         problem = " ".join(str(error).split())
         raise FormatError(f"not readable as YAML: {problem}", path=path) from None
     if settings is None:
@@ -199,13 +204,19 @@ def _as_click_takes_it(option: click.Option, value: Any) -> Any:
     if option.multiple and not isinstance(value, list):
         value = [value]
     if isinstance(value, list) and option.multiple:
-        return [str(_scalar(option, entry)) for entry in value]
-    return _scalar(option, value)
+        return [_written(_scalar(option, entry)) for entry in value]
+    # A text is checked like one of the command line, whatever type YAML gave it.
+    return _written(_scalar(option, value))
 
 
 def _written(value: Any) -> str:
     """A value as it stands after `=` on the command line."""
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, default=str)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FormatError(f"cannot be read: {error}", path=SETTINGS) from None
 
 
 def _scalar(option: click.Option, value: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 
 from karat.comparison.changes import Change, change_between
 from karat.comparison.comparison import Comparison
-from karat.comparison.details import MOVERS, clusters_of, movers_of, slices_of
 from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
+from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, slices_of
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Floats, Ints
 from karat.errors import DataError, UsageError
@@ -259,6 +259,7 @@ def _metrics(
     """The metrics to compare by: those asked for, else those that all have."""
     if asked is None:
         common = [m for m in baseline if all(m in other for other in others)]
+        common = [m for m in common if baseline[m].average == "mean"]
         if not common:
             raise UsageError(
                 f"{baseline.run} has scores by {', '.join(baseline)}, "
@@ -272,6 +273,11 @@ def _metrics(
                 raise UsageError(
                     f"{one.run} has no scores by {metric}; it has {', '.join(one)}"
                 )
+        if (average := baseline[metric].average) != "mean":
+            raise UsageError(
+                f"{metric} is reported as a {average} over queries, and differences "
+                "are compared by their mean: compare a metric such as ap"
+            )
         labels.append(baseline[metric].metric)
     return list(dict.fromkeys(labels))
 

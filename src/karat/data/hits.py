@@ -1,7 +1,7 @@
 """Hits: which gold items a run found, and where. All that a metric reads."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -107,6 +107,16 @@ class Hits:
         first = np.zeros(len(self.query), np.bool_)
         first[np.unique(self.item, return_index=True)[1]] = True
         return first
+
+    def with_grades(self, exchange: Mapping[float, float]) -> "Hits":
+        """The same hits with other labels in place of some."""
+        if not exchange:
+            return self
+        grade, gold_grade = self.grade.copy(), self.gold_grade.copy()
+        for old, new in exchange.items():
+            grade[self.grade == old] = new
+            gold_grade[self.gold_grade == old] = new
+        return replace(self, grade=grade, gold_grade=gold_grade)
 
     def relevant(self, threshold: float | None = None) -> Bools:
         """Whether each row's item is relevant: grade > 0, or >= the threshold."""

@@ -22,7 +22,7 @@ from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
-__all__ = ["DocumentRun", "RankedRun", "ScoredRun", "as_id"]
+__all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
 
 R = TypeVar("R", bound=Collection[Any])
 Scores = Mapping[str, float]

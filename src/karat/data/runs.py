@@ -135,6 +135,25 @@ class Run(ABC):
         return self.locate(labels, judged=False, policies=policies).notices
 
 
+def as_id(value: object, what: str = "document id", query: object = None) -> str:
+    """The id as text. Whole numbers are written out; anything else is refused.
+
+    Example:
+        >>> as_id(7)
+        '7'
+    """
+    if isinstance(value, str):
+        return value
+    # NumPy's integers are not ints, but index like them.
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return str(value.__index__())
+    raise DataError(
+        f"{what} must be a string or an integer, "
+        f"got {type(value).__name__} {value!r:.60}",
+        query=query,
+    )
+
+
 def run_notices(
     policies: Policies,
     *,
@@ -198,22 +217,3 @@ def run_notices(
 def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:
     """The first three queries concerned."""
     return tuple(counts)[:3]
-
-
-def as_id(value: object, what: str = "document id", query: object = None) -> str:
-    """The id as text. Whole numbers are written out; anything else is refused.
-
-    Example:
-        >>> as_id(7)
-        '7'
-    """
-    if isinstance(value, str):
-        return value
-    # NumPy's integers are not ints, but index like them.
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return str(value.__index__())
-    raise DataError(
-        f"{what} must be a string or an integer, "
-        f"got {type(value).__name__} {value!r:.60}",
-        query=query,
-    )

@@ -1,6 +1,7 @@
 """How metrics and matchers are written: `name(params)[matcher(params)]@k`."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -76,8 +77,16 @@ def parse(text: str) -> Spelling:
     )
 
 
-def write_value(value: Value) -> str:
-    """A parameter's value as a spelling writes it."""
+def write_value(value: Value | Mapping[float, float]) -> str:
+    """A parameter's value as a spelling writes it.
+
+    Example:
+        >>> write_value(2.0), write_value(True), write_value({1: 1, 2: 3.5})
+        ('2', 'true', '1:1;2:3.5')
+    """
+    if isinstance(value, Mapping):
+        pairs = value.items()
+        return ";".join(f"{write_value(k)}:{write_value(v)}" for k, v in pairs)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

@@ -127,9 +127,14 @@ def _candidates(
             continue
         documents, scores, ordered = _columns(query, row)
         count = len(documents)
-        # A document that is new gets its place among all; a known one keeps its own.
         free = counters[size : size + count]
-        number = np.fromiter(map(numbers.setdefault, documents, free), np.int64, count)
+        if numbers:
+            # A new document gets its place among all; a known one keeps its own.
+            kept = map(numbers.setdefault, documents, free)
+            number = np.fromiter(kept, np.int64, count)
+        else:
+            numbers = dict(zip(documents, free, strict=True))
+            number = np.arange(count)
         size += count
         if scores is None or ordered:
             rank = np.arange(1.0, count + 1.0)

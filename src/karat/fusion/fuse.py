@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.data.arrays import Floats
+from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Run
@@ -104,18 +104,12 @@ class Fusion:
     def totals(self, found: Candidates, parts: Sequence[Floats]) -> Floats:
         """The new score of every number that a document has; 0 for the others."""
         size, method = found.size, self.method
-        rows = [
-            (ranking.number, part * self.weights[ranking.run])
-            for ranking, part in zip(found.rankings, parts, strict=True)
-        ]
+        rows = []
+        for ranking, part in zip(found.rankings, parts, strict=True):
+            weight = self.weights[ranking.run]
+            rows.append((ranking.number, part if weight == 1.0 else part * weight))
         if method in ("min", "max"):
-            start, take = (
-                (math.inf, np.minimum) if method == "min" else (-math.inf, np.maximum)
-            )
-            total = np.full(size, start)
-            for number, part in rows:
-                total[number] = take(total[number], part)
-            return total
+            return _extremes(rows, size, least=method == "min")
         if method == "med":
             return _medians(rows, size)
         total = np.zeros(size)
@@ -135,6 +129,15 @@ class Fusion:
                 share = _unranked(documents, len(ranking.rank))
                 total += self.weights[ranking.run] * share
         return total
+
+
+def _extremes(rows: Sequence[tuple[Ints, Floats]], size: int, *, least: bool) -> Floats:
+    """The least or the largest score of every number that a document has."""
+    take = np.minimum if least else np.maximum
+    total = np.full(size, math.inf if least else -math.inf)
+    for number, part in rows:
+        total[number] = take(total[number], part)
+    return total
 
 
 def fuse(

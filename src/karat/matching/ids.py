@@ -11,8 +11,8 @@ from karat.data.memory_runs import RankedRun
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Run
 from karat.errors import DataError, ParameterError
-from karat.matching.layout import STRANGE_IDS, match_labels
 from karat.matching.matcher import Matcher
+from karat.matching.to_hits import STRANGE_IDS, match_labels
 
 __all__ = ["Id", "roll_up", "roll_up_labels", "session_of", "source_of"]
 

@@ -11,9 +11,9 @@ from karat.data.gold import Gold
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
-from karat.matching.layout import lay_out
 from karat.matching.matcher import Matcher
 from karat.matching.texts import Ranking, Rankings, Wanted, wanted_items
+from karat.matching.to_hits import lay_out
 
 __all__ = ["TextMatcher"]
 

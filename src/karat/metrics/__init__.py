@@ -4,14 +4,14 @@ To add one: a frozen dataclass in the module of its family, and its row in `SHIP
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from karat.catalogue import Catalogue, plain
 from karat.data.parameters import build
-from karat.data.spelling import Cutoff, Spelling, Value, parse
+from karat.data.spelling import Cutoff, Spelling, Value, parse, write_value
 from karat.errors import UnknownNameError, UsageError
-from karat.metrics.aliases import NAMES, canonical
+from karat.metrics.aliases import MISSING, NAMES, canonical
 from karat.metrics.metric import Metric
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
 
 SHIPPED: dict[str, str] = {
     "hit": "karat.metrics.precision_recall:Hit",
+    "hits": "karat.metrics.precision_recall:HitCount",
     "recall": "karat.metrics.precision_recall:Recall",
     "recall_all": "karat.metrics.precision_recall:RecallAll",
     "recall_capped": "karat.metrics.precision_recall:RecallCapped",
@@ -39,12 +40,19 @@ SHIPPED: dict[str, str] = {
     "recall_at_budget": "karat.metrics.coverage:RecallAtBudget",
     "rr": "karat.metrics.ranking:ReciprocalRank",
     "ap": "karat.metrics.ranking:AveragePrecision",
-    "ndcg": "karat.metrics.ranking:NDCG",
+    "gm_ap": "karat.metrics.ranking:GeometricAP",
+    "yaap": "karat.metrics.ranking:LogOddsAP",
+    "accuracy": "karat.metrics.ranking:Accuracy",
+    "dcg": "karat.metrics.gains:DCG",
+    "ideal_dcg": "karat.metrics.gains:IdealDCG",
+    "ncg": "karat.metrics.gains:NCG",
+    "ndcg": "karat.metrics.gains:NDCG",
     "ndcg_any": "karat.metrics.ranking:NDCGAny",
     "context_precision": "karat.metrics.ranking:ContextPrecision",
     "context_recall": "karat.metrics.precision_recall:ContextRecall",
     "r_precision": "karat.metrics.recall_points:RPrecision",
     "bpref": "karat.metrics.incomplete_judgements:BPref",
+    "gm_bpref": "karat.metrics.incomplete_judgements:GeometricBPref",
     "infap": "karat.metrics.incomplete_judgements:InferredAP",
     "iprec": "karat.metrics.recall_points:InterpolatedPrecision",
     "iprec_avg": "karat.metrics.recall_points:InterpolatedAverage",
@@ -53,6 +61,8 @@ SHIPPED: dict[str, str] = {
     "rbp": "karat.metrics.user_models:RankBiasedPrecision",
     "rbp_resid": "karat.metrics.user_models:RankBiasedResidual",
     "err": "karat.metrics.user_models:ExpectedReciprocalRank",
+    "compat": "karat.metrics.user_models:Compatibility",
+    "q_measure": "karat.metrics.recall_points:QMeasure",
     "rndcg": "karat.metrics.recall_points:RNDCG",
     "ndcg_rel": "karat.metrics.recall_points:NDCGRel",
     "g": "karat.metrics.recall_points:G",
@@ -63,6 +73,7 @@ SHIPPED: dict[str, str] = {
     "set_f": "karat.metrics.sets:SetF",
     "set_relative_precision": "karat.metrics.sets:SetRelativePrecision",
     "utility": "karat.metrics.sets:Utility",
+    "num_q": "karat.metrics.sets:NumQ",
     "num_ret": "karat.metrics.sets:NumRet",
     "num_rel": "karat.metrics.sets:NumRel",
     "num_rel_ret": "karat.metrics.sets:NumRelRet",
@@ -92,17 +103,31 @@ def read_metric(text: str | Spelling) -> Metric:
     spelling = read_spelling(str(text))
     if spelling.name not in METRICS:
         raise _unknown(plain(spelling.name))
+    if ("judged_only", True) in spelling.params:
+        raise UsageError(
+            f"{text}: judged_only is a rule of the whole evaluation here: "
+            "judged_only=True, or --judged-only"
+        )
     return build(METRICS[spelling.name], spelling, METRICS.kind)
 
 
-def make_metric(name: str, /, k: Cutoff = None, **parameters: Value | None) -> Metric:
+def make_metric(
+    name: str,
+    /,
+    k: Cutoff = None,
+    **parameters: Value | Mapping[float, float] | None,
+) -> Metric:
     """The metric of this name with these parameters; None stands for the default.
 
     Example:
         >>> str(make_metric("recall", k=5, threshold=2))
         'recall(threshold=2)@5'
     """
-    given = tuple((key, v) for key, v in parameters.items() if v is not None)
+    given = tuple(
+        (key, write_value(value) if isinstance(value, Mapping) else value)
+        for key, value in parameters.items()
+        if value is not None
+    )
     return build(METRICS[name], Spelling(name, given, None, k), METRICS.kind)
 
 
@@ -151,6 +176,8 @@ def _foreign(measure: object) -> str:
 
 
 def _unknown(name: str) -> UsageError:
+    if name in MISSING:
+        return UsageError(f"metric {name} is not known here: {MISSING[name]}")
     known = [*METRICS, *NAMES]
     stem = name.rstrip("0123456789")
     if stem in known and stem != name:

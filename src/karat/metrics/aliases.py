@@ -9,7 +9,7 @@ import re
 
 from karat.catalogue import plain
 
-__all__ = ["NAMES", "canonical"]
+__all__ = ["MISSING", "NAMES", "canonical"]
 
 NAMES: dict[str, str] = {
     "success": "hit",
@@ -22,6 +22,7 @@ NAMES: dict[str, str] = {
     "recip_rank": "rr",
     "map": "ap",
     "map_cut": "ap",
+    "gm_map": "gm_ap",
     "ndcg_cut": "ndcg",
     "ndcg_burges": "ndcg(gain=exp)",
     "relative_p": "recall_capped",
@@ -36,11 +37,39 @@ NAMES: dict[str, str] = {
     "setap": "set_ap",
     "setf": "set_f",
     "set_relative_p": "set_relative_precision",
+    "setrelp": "set_relative_precision",
+    "numq": "num_q",
     "numret": "num_ret",
     "numrel": "num_rel",
     "numrelret": "num_rel_ret",
 }
 """What others call a metric, and what karat calls it."""
+
+MISSING: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            *("alpha_dcg", "alpha_ndcg", "err_ia", "nerr_ia", "nrbp", "nnrbp"),
+            *("ap_ia", "map_ia", "p_ia", "strecall"),
+        ),
+        "it needs gold for each subtopic of a query, as TREC's diversity qrels have "
+        "it, and karat reads gold for whole queries only; pyndeval computes it",
+    ),
+    **dict.fromkeys(
+        ("bpm", "insq", "inst", "sdcg", "nerr8", "nerr9", "nerr10", "nerr11"),
+        "it is a user model of cwl_eval; of such models karat has rbp, err and compat",
+    ),
+    **dict.fromkeys(
+        ("infndcg", "xinfap"),
+        "it needs to know how judgements were sampled, which qrels of four columns do "
+        "not say; karat has infap, bpref and judged",
+    ),
+    "rbo": "it compares two rankings; compat(normalize=false) is the rank-biased "
+    "overlap with the ideal ranking of the gold",
+    "p_mrr": "it compares the ranks of two runs of changed queries, and a metric here "
+    "reads one run",
+    "nauc": "it asks how well a confidence predicts a metric, and runs carry none",
+}
+"""Measures that others know and karat does not, and what is missing for them."""
 
 _CUT = "p|recall|ndcg_cut|map_cut|relative_p|success|unj"
 _MATCHER = r"(?P<matcher>(?:\[.*\])?)"
@@ -56,6 +85,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"iprec{_MATCHER}@([0-9.]+)", r"iprec(recall=\2)\g<matcher>"),
         (rf"iprec\((.+)\){_MATCHER}@([0-9.]+)", r"iprec(recall=\3, \1)\g<matcher>"),
         (rf"set_f[_.]([0-9.]+){_MATCHER}", r"set_f(beta=\1)\g<matcher>"),
+        (r"setp\((.*),\s*relative=(?i:true)\)", r"set_relative_precision(\1)"),
+        (r"setp\(relative=(?i:true)(?:,\s*(.*))?\)", r"set_relative_precision(\1)"),
         # With a threshold, ir_measures counts what was found, not what was retrieved.
         (r"numret(\(rel=.*)", r"num_rel_ret\1"),
     )
@@ -70,6 +101,14 @@ _PARAMETERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 
+# A mapping as Python writes it, with commas that separate no parameters.
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def _flat(mapping: re.Match[str]) -> str:
+    return re.sub(r"\s", "", mapping[1]).replace(",", ";")
+
+
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
 
 
@@ -80,7 +119,7 @@ def canonical(text: str) -> str:
         >>> canonical("ndcg_cut_10"), canonical("RR(rel=2)@10"), canonical("IPrec@0.1")
         ('ndcg@10', 'rr(threshold=2)@10', 'iprec(recall=0.1)')
     """
-    text = text.strip()
+    text = _BRACES.sub(_flat, text.strip().replace("\u03b1", "alpha"))
     if not (name := _NAME.match(text)):
         return text
     text = plain(name[0]) + text[name.end() :]

@@ -94,6 +94,18 @@ class BPref(_MeanOverRelevant):
         return kept
 
 
+class GeometricBPref(BPref):
+    """Bpref, whose mean over queries is geometric: bad queries weigh more.
+
+    A query counts for at least 0.00001 in the mean, as in trec_eval. Undefined for a
+    query without relevant gold.
+    """
+
+    name: ClassVar[str] = "gm_bpref"
+    formula: ClassVar[str] = "exp of the mean over queries of ln(max(bpref, 0.00001))"
+    average: ClassVar[str] = "geometric"
+
+
 class InferredAP(_MeanOverRelevant):
     """Average precision when only a sample of the pool was judged.
 

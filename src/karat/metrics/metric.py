@@ -31,6 +31,7 @@ class Metric(ABC):
         binary: whether a query's score can only be 0 or 1.
         reads_judged: whether it needs rows of judged non-relevant documents.
         bounds: the smallest and largest score.
+        average: how queries become one number: `mean`, `geometric` (mean) or `sum`.
         choices: for parameters with a fixed set of values, that set.
     """
 
@@ -40,6 +41,7 @@ class Metric(ABC):
     binary: ClassVar[bool] = False
     reads_judged: ClassVar[bool] = False
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    average: ClassVar[str] = "mean"
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "Containment",
     "ContextRecall",
     "Hit",
+    "HitCount",
     "Precision",
     "Recall",
     "RecallAll",
@@ -46,6 +47,22 @@ class Hit(BinaryMetric):
     def workings(self, hits: Hits) -> str:
         """How many were found."""
         return f"{found(self, hits)[0][0]} found in the top k"
+
+
+class HitCount(BinaryMetric):
+    """How many gold items the top k holds.
+
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "hits"
+    formula: ClassVar[str] = "found in top k"
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def score(self, hits: Hits) -> Floats:
+        """Found."""
+        items, relevant = found(self, hits)
+        return np.where(relevant > 0, items.astype(float), np.nan)
 
 
 class Containment(Hit):

@@ -1,26 +1,22 @@
 """Metrics that pay each gold item by the rank at which it was found."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
+from karat.data.arrays import Floats, Ints, count_by, place_by, sum_by
 from karat.data.hits import Hits
 from karat.metrics.metric import BinaryMetric, CutoffMetric
 
 __all__ = [
-    "NDCG",
+    "Accuracy",
     "AveragePrecision",
     "ContextPrecision",
+    "GeometricAP",
+    "LogOddsAP",
     "NDCGAny",
     "ReciprocalRank",
 ]
-
-_SHOWN = 8
-
-# Beyond this grade 2^grade, or a sum of them, is no number of double precision.
-_HIGHEST = 1000
 
 
 class ReciprocalRank(BinaryMetric):
@@ -74,90 +70,57 @@ class AveragePrecision(BinaryMetric):
         return f"({terms}) / {credits.relevant[0]} relevant"
 
 
-@dataclass(frozen=True)
-class NDCG(CutoffMetric):
-    """How close the ranking comes to the best one: grades pay less further down.
+class GeometricAP(AveragePrecision):
+    """Average precision, whose mean over queries is geometric: bad queries weigh more.
 
-    The ideal holds all gold, cut at k. Undefined where the ideal is 0.
-
-    Attributes:
-        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+    This is GMAP. A query counts for at least 0.00001 in the mean, as in trec_eval.
+    Undefined for a query without relevant gold.
     """
 
-    name: ClassVar[str] = "ndcg"
-    formula: ClassVar[str] = "sum of gain / log2(slot + 1), over the ideal order's"
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"gain": ("linear", "exp")}
+    name: ClassVar[str] = "gm_ap"
+    formula: ClassVar[str] = "exp of the mean over queries of ln(max(ap, 0.00001))"
+    average: ClassVar[str] = "geometric"
 
-    gain: str = "linear"
+
+class LogOddsAP(BinaryMetric):
+    """Average precision as the logarithm of odds, smoothed: trec_eval's yaap.
+
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "yaap"
+    formula: ClassVar[str] = "ln((1 + ap R) / (1 + R - ap R))"
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     def score(self, hits: Hits) -> Floats:
-        """DCG over ideal DCG."""
-        return ratio(self.dcg(hits), self.ideal(hits))
+        """The log of the odds."""
+        relevant = hits.credits(self.threshold).relevant
+        found = AveragePrecision(self.k, self.threshold).score(hits) * relevant
+        return np.log((1 + found) / (1 + relevant - found))
 
-    def dcg(self, hits: Hits) -> Floats:
-        """The discounted gain of what was found."""
-        credits = hits.credits()
-        rows = self.within(hits, credits.query, credits.slot)
-        query = credits.query[rows]
-        worth = self._worth(hits, query, credits.grade[rows])
-        return sum_by(query, worth / np.log2(credits.slot[rows] + 1), hits.size)
 
-    def ideal(self, hits: Hits) -> Floats:
-        """The discounted gain of all gold in the best order."""
-        low, high = hits.grade_range
-        if low == high > 0 and self._shift(hits) is None:
-            # All gold is worth the same: one running sum serves every query.
-            room = hits.cutoff(self.k, slice(None))
-            count = (
-                hits.gold_count if room is None else np.minimum(hits.gold_count, room)
-            )
-            places = np.arange(1, count.max(initial=0) + 1)
-            worth = self._worth(hits, hits.query[:0], hits.gold_grade[:1])
-            terms = worth / np.log2(places + 1)
-            return np.concatenate(([0.0], terms.cumsum()))[count]
-        query, place, grade = hits.ideal_order
-        rows = self.within(hits, query, place)
-        worth = self._worth(hits, query[rows], grade[rows])
-        return sum_by(query[rows], worth / np.log2(place[rows] + 1), hits.size)
+class Accuracy(BinaryMetric):
+    """How often a relevant document stands before another one, among the retrieved.
 
-    def workings(self, hits: Hits) -> str:
-        """DCG and ideal DCG, term by term."""
-        credits = hits.credits()
-        rows = self.within(hits, credits.query, credits.slot)
-        found = self._worth(hits, credits.query[rows], credits.grade[rows])
-        query, place, grade = hits.ideal_order
-        best = self.within(hits, query, place)
-        ideal = self._worth(hits, query[best], grade[best])
-        shift = self._shift(hits)
-        return (
-            f"DCG {self._terms(found, credits.slot[rows])} = {self.dcg(hits)[0]:.4f}; "
-            f"ideal {self._terms(ideal, place[best])} = {self.ideal(hits)[0]:.4f}"
-            + ("" if shift is None else f"; all gains over 2^{shift[0]:.0f}")
-        )
+    1 where nothing else was retrieved. Undefined for a query that found nothing
+    relevant: it says nothing about what is missing.
+    """
 
-    def _terms(self, worths: Floats, slot: Ints) -> str:
-        pairs = zip(worths.tolist(), slot.tolist(), strict=True)
-        terms = [f"{worth:g}/log2({place + 1})" for worth, place in pairs]
-        shown = terms[:_SHOWN] + ["..."] * (len(terms) > _SHOWN)
-        return " + ".join(shown) or "0"
+    name: ClassVar[str] = "accuracy"
+    formula: ClassVar[str] = "1 - pairs with another before a relevant one / all pairs"
 
-    def _worth(self, hits: Hits, query: Ints, grade: Floats) -> Floats:
-        if self.gain == "linear":
-            return grade
-        if (shift := self._shift(hits)) is None:
-            return np.exp2(grade) - 1
-        return np.exp2(grade - shift[query]) - np.exp2(-shift[query])
-
-    def _shift(self, hits: Hits) -> Floats | None:
-        """The power of two by which a query's gains are made smaller, if any must be.
-
-        DCG and ideal shrink alike, so that their ratio stays what it is.
-        """
-        if self.gain == "linear" or hits.gold_grade.max(initial=0) <= _HIGHEST:
-            return None
-        best = np.zeros(hits.size)
-        np.maximum.at(best, hits.gold_query, hits.gold_grade)
-        return np.where(best > _HIGHEST, np.floor(best), 0.0)
+    def score(self, hits: Hits) -> Floats:
+        """Pairs in the right order over all pairs."""
+        query, rank = hits.positions(self.threshold)
+        rows = self.within(hits, query, rank)
+        query, rank = query[rows], rank[rows]
+        matched = count_by(query, hits.size)
+        room = hits.cutoff(self.k, slice(None))
+        read = hits.retrieved if room is None else np.minimum(hits.retrieved, room)
+        others = read - matched
+        before = sum_by(query, (rank - place_by(query, hits.size)) * 1.0, hits.size)
+        wrong = before / np.maximum(others * matched, 1)
+        return np.where(matched > 0, 1 - wrong, np.nan)
 
 
 class NDCGAny(CutoffMetric):

@@ -15,8 +15,8 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.hits import Hits
 from karat.errors import ParameterError
+from karat.metrics.gains import NDCG
 from karat.metrics.metric import Metric
-from karat.metrics.ranking import NDCG
 
 __all__ = [
     "RNDCG",
@@ -25,6 +25,7 @@ __all__ = [
     "InterpolatedAverage",
     "InterpolatedPrecision",
     "NDCGRel",
+    "QMeasure",
     "RPrecision",
     "items_needed",
 ]
@@ -234,6 +235,40 @@ class NDCGRel(Metric):
         found = sum_by(query, dcg / ideal.at(ideal.dcg, query, slot), hits.size)
         lacking = ideal.size - count_by(query, hits.size)
         return ratio(found + lacking * NDCG().score(hits), ideal.size)
+
+
+@dataclass(frozen=True)
+class QMeasure(Metric):
+    """Average precision for grades: what was gained so far beside the ideal ranking.
+
+    Sakai's Q-measure. With beta = 0 it is average precision. Undefined for a query
+    without relevant gold.
+
+    Attributes:
+        beta: how much gains weigh beside the number of items found.
+    """
+
+    name: ClassVar[str] = "q_measure"
+    formula: ClassVar[str] = (
+        "mean over R of (j + beta gain so far) / (slot + beta ideal so far)"
+    )
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.beta < np.inf:
+            raise ParameterError(self.name, "beta", "a number >= 0", self.beta)
+
+    def score(self, hits: Hits) -> Floats:
+        """The blended ratio at each found item, over R."""
+        ideal, credits = _Ideal(hits), hits.credits()
+        query, slot = credits.query, credits.slot
+        order, _, grade = hits.ideal_order
+        best = ideal.at(running_sum(order, grade), query, slot)
+        gained = running_sum(query, credits.grade)
+        blended = (credits.order + self.beta * gained) / (slot + self.beta * best)
+        return ratio(sum_by(query, blended, hits.size), ideal.size)
 
 
 class G(Metric):

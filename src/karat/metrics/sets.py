@@ -14,6 +14,7 @@ from karat.metrics.precision_recall import Precision, Recall
 
 __all__ = [
     "NumNonrelJudgedRet",
+    "NumQ",
     "NumRel",
     "NumRelRet",
     "NumRet",
@@ -166,6 +167,19 @@ class SetRelativePrecision(_SetMetric):
         items, relevant = _found(hits, self.threshold)
         room = int(hits.retrieved[0])
         return f"{min(items[0], room)} found / min({relevant[0]}, {room})"
+
+
+class NumQ(Metric):
+    """How many queries there are: those that a mean is taken over."""
+
+    name: ClassVar[str] = "num_q"
+    formula: ClassVar[str] = "1 for each query, added up"
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    average: ClassVar[str] = "sum"
+
+    def score(self, hits: Hits) -> Floats:
+        """One each."""
+        return np.ones(hits.size)
 
 
 class NumRet(Metric):

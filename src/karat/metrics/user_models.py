@@ -5,12 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, count_by, running_sum, sum_by
+from karat.data.arrays import Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.hits import Hits
 from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric, Metric, add_up
 
-__all__ = ["ExpectedReciprocalRank", "RankBiasedPrecision", "RankBiasedResidual"]
+__all__ = [
+    "Compatibility",
+    "ExpectedReciprocalRank",
+    "RankBiasedPrecision",
+    "RankBiasedResidual",
+]
 
 _ALL_BUT_SURE = 1 - 2.0**-53
 _LONGEST_SCALE = 1_000_000
@@ -81,8 +86,8 @@ class RankBiasedResidual(Metric):
     """How much rank-biased precision could still rise if all unjudged were relevant.
 
     The part below the last rank counts as unjudged, unless everything retrieved is
-    judged: then it is 0, as in trec_eval 10, whose p is 0.9. Undefined for a query in
-    which nothing is judged.
+    judged: then it is 0, as in trec_eval 10. Undefined for a query in which nothing is
+    judged.
 
     Attributes:
         p: the reader's persistence.
@@ -92,7 +97,7 @@ class RankBiasedResidual(Metric):
     formula: ClassVar[str] = "1 - (1 - p) * sum over judged documents of p^(rank - 1)"
     reads_judged: ClassVar[bool] = True
 
-    p: float = 0.9
+    p: float = 0.8
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,3 +159,65 @@ class ExpectedReciprocalRank(CutoffMetric):
         passed = np.log1p(-np.minimum(stops, _ALL_BUT_SURE))
         reaches = np.exp(running_sum(query, passed) - passed)
         return query, reaches * stops / slot
+
+
+@dataclass(frozen=True)
+class Compatibility(Metric):
+    """How much the ranking overlaps with the best one, the top weighing most.
+
+    The rank-biased overlap with the ideal ranking that is nearest to what was
+    retrieved: best grades first, those of one grade in the order in which they were
+    found. Undefined for a query without relevant gold.
+
+    Attributes:
+        p: the reader's persistence.
+        normalize: divide by the overlap of the ideal ranking with itself, so that the
+            best is 1.
+    """
+
+    name: ClassVar[str] = "compat"
+    formula: ClassVar[str] = (
+        "sum over depths d of p^(d - 1) overlap(d) / d, over the best"
+    )
+
+    p: float = 0.95
+    normalize: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_persistence(self.name, self.p)
+
+    def score(self, hits: Hits) -> Floats:
+        """Overlap of the two rankings, over that of the best one with itself."""
+        query, place, _ = hits.ideal_order
+        size = count_by(query, hits.size)
+        depth = np.maximum(hits.retrieved, size)
+        every = np.arange(1, int(depth.max(initial=0)) + 1)
+        reach = _reach(self.p, every)
+        # What an item pays that both rankings hold from a depth on, down to the last.
+        paid = np.concatenate(([0.0], np.cumsum(reach / every)))
+        found = hits.credits().query
+        both = np.maximum(hits.credits().slot, _ideal_places(hits))
+        score = sum_by(found, paid[depth[found]] - paid[both - 1], hits.size)
+        if self.normalize:
+            best = sum_by(query, paid[depth[query]] - paid[place - 1], hits.size)
+        else:
+            best = np.concatenate(([0.0], np.cumsum(reach)))[depth]
+        return np.where(size > 0, ratio(score, best), np.nan)
+
+
+def _ideal_places(hits: Hits) -> Ints:
+    """The place of each credited item in the ideal ranking nearest to the run."""
+    credits = hits.credits()
+    query, _, grade = hits.ideal_order
+    levels = np.unique(grade)
+    # One number per query and grade, ascending along the ideal order.
+    wide = len(levels) + 1
+    order = query * wide - np.searchsorted(levels, grade)
+    mine = credits.query * wide - np.searchsorted(levels, credits.grade)
+    better = np.searchsorted(order, mine) - np.searchsorted(query, credits.query)
+    by_grade = np.argsort(mine, kind="stable")
+    within = np.arange(len(mine)) - np.searchsorted(mine[by_grade], mine[by_grade])
+    places: Ints = better + 1
+    places[by_grade] += within
+    return places

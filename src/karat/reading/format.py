@@ -8,7 +8,6 @@ import io
 import os
 from abc import ABC
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -250,14 +249,11 @@ def open_source(
         raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
     named = None if format is None else get_format(format)
-    folder = False
-    with suppress(OSError):
-        # A text in place of a path is too long to look for; opening it says so.
-        folder = path != STDIN and Path(path).is_dir()
-    if folder:
+    # Not by Path, which raises where a text is longer than a file's name may be.
+    if path != STDIN and os.path.isdir(path):  # noqa: PTH112
         return named or _folder_format(path), where
+    once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
     stream = open_binary(path)
-    once = path == STDIN or not Path(path).is_file()
     try:
         head = _read_head(stream)
         found = named or choose_format(head, path)

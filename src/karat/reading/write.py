@@ -12,7 +12,7 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
-from karat.errors import FormatError
+from karat.errors import FormatError, KaratError
 from karat.reading.format import Format, get_format, name_format
 from karat.reading.streams import Role
 
@@ -47,6 +47,13 @@ def write(
         raise FormatError(
             f"{chosen.name} cannot hold {half!r}, half a character",
             hint="json and jsonl can",
+        ) from None
+    except KaratError:
+        raise
+    except (TypeError, ValueError) as error:
+        # Infinity in JSON, say, or an object that a caller put into metadata.
+        raise FormatError(
+            f"{chosen.name} cannot hold all of it: {str(error)[:200]}"
         ) from None
     if isinstance(target, str | os.PathLike):
         packed = str(path).endswith(".gz")

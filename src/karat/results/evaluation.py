@@ -106,7 +106,9 @@ class Evaluation(Mapping[str, MetricScores]):
         if metric in self.columns:
             return self.columns[metric]
         try:
-            label = read_measure(metric, self.default_matcher).label
+            label = read_measure(
+                metric, self.default_matcher, self.policies.profile
+            ).label
         except UsageError:
             label = ""
         if label in self.columns:
@@ -145,7 +147,7 @@ class Evaluation(Mapping[str, MetricScores]):
             >>> evaluate({"q": ["b", "a"]}, gold={"q": ["a"]}).score("recall@1").mean
             0.0
         """
-        measure = read_measure(metric, self.default_matcher)
+        measure = read_measure(metric, self.default_matcher, self.policies.profile)
         if measure.matcher not in self.matches:
             kept = ", ".join(self.matches) or "none (saved by an older karat)"
             raise UsageError(

@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,12 @@ from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace
 from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
+from karat.results.saved_types import check_types
 from karat.results.scores import MetricScores
 
 __all__ = ["from_dict", "load"]
 
+_ROUNDING = 1e-12
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -57,11 +58,11 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
 
 def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
     """That the file is a run, gold or samples, if it is, and what reads it."""
+    if not os.path.isfile(path):  # noqa: PTH113  Path raises for a long text
+        return None
     try:
-        if not Path(path).is_file():
-            return None
         found = read_input(path)
-    except (DataError, OSError):
+    except DataError:
         return None
     what, reader = "a run", "read_run"
     if found.run is None:
@@ -105,11 +106,12 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
         True
     """
     version = _version(saved)
+    check_types(saved, version)
     try:
         result = _read(saved, version)
     except KeyError as error:
         raise FormatError(f"is not a whole evaluation: {error} is missing") from None
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         raise FormatError(f"is not a whole evaluation: {error}") from None
     for name, summary in saved["metrics"].items():
         _check_mean(result.columns[name], summary)
@@ -207,10 +209,13 @@ def _column(
     name: str, summary: Mapping[str, Any], rows: Rows, queries: Sequence[str]
 ) -> MetricScores:
     scores = [row["scores"][name] for row in rows]
-    for score in scores:
-        if score is not None and type(score) not in {int, float}:
-            raise TypeError(f"a score is {score!r}, not a number")
     low, high = summary["bounds"]
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    known = [score for score in scores if score is not None]
+    if not low < high or not all(
+        low - _ROUNDING <= s <= high + _ROUNDING for s in known
+    ):
+        raise ValueError(f"the scores of {name} are not between {low} and {high}")
     failed = summary["failed"]
     places = {q: place for place, q in enumerate(queries)} if failed else {}
     return MetricScores(
@@ -220,17 +225,17 @@ def _column(
         undefined=summary["undefined"],
         failures={places[query]: why for query, why in failed.items()},
         binary=summary["binary"],
-        bounds=(
-            -math.inf if low is None else low,
-            math.inf if high is None else high,
-        ),
+        bounds=(low, high),
         cutoffs=tuple(summary["cutoffs"]),
+        average=summary.get("average", "mean"),
     )
 
 
 def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, Any]:
     """What only the second version holds: hits, texts and documents."""
     own_k = [row["own_k"] for row in rows if "own_k" in row]
+    if len(own_k) not in {0, len(rows)}:
+        raise ValueError("'own_k' is missing in some queries")
     return {
         "fingerprints": [row["gold_fingerprint"] for row in rows],
         "labelled_by": dict(saved["labelled_by"]),
@@ -269,6 +274,8 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
     paid = grade[item]
     if rows and "gains" in rows[0]:
         paid = np.array([gain for row in rows for gain in row["gains"]], np.float64)
+        if len(paid) != len(item):
+            raise ValueError(f"{len(item)} ranks have {len(paid)} gains")
     query = np.arange(len(rows)).repeat(count)[item]
     order = np.lexsort((item, rank, query))
     places = [*enumerate(rows)]
@@ -306,6 +313,8 @@ def _coverage(rows: Rows, count: Ints) -> Coverage:
         for start, part in zip(count.cumsum() - count, saved, strict=True)
         for item, *rise in part["rises"]
     ]
+    if any(r[0] >= n for n, p in zip(count, saved, strict=True) for r in p["rises"]):
+        raise ValueError("coverage rises for an item that is not there")
     kinds = dict.fromkeys(("rank", "item", "item_rank"), np.int64) | {"sound": np.bool_}
     columns: dict[str, Any] = {}
     for names, table in (

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,14 +95,16 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
     column = result.columns[name]
+    average = {} if column.average == "mean" else {"average": column.average}
     return {
+        **average,
         "mean": None if column.n == 0 else column.mean,
         "interval": None if column.interval is None else column.interval.to_dict(),
         "n": column.n,
         "undefined": column.undefined,
         "failed": {result.queries[row]: why for row, why in column.failures.items()},
         "binary": column.binary,
-        "bounds": [None if np.isinf(b) else b for b in column.bounds],
+        "bounds": [None if isinf(b) else b for b in column.bounds],
         "cutoffs": list(column.cutoffs),
         "matcher": result.matchers.get(name),
     }

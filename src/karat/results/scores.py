@@ -1,5 +1,6 @@
 """The scores of one metric: query by query, their mean and its interval."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +19,9 @@ from karat.stats import mean_interval
 
 __all__ = ["MetricScores", "score_measures"]
 
+# The least a query contributes to a geometric mean, as in trec_eval.
+_FLOOR = 0.00001
+
 
 @dataclass(frozen=True, eq=False)
 class MetricScores:
@@ -32,6 +36,7 @@ class MetricScores:
         binary: whether scores can only be 0 or 1.
         bounds: the smallest and largest possible score.
         cutoffs: the ks used, for a metric spelled with the letter k.
+        average: how the scores become one number: `mean`, `geometric` or `sum`.
     """
 
     metric: str
@@ -42,6 +47,7 @@ class MetricScores:
     binary: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
     cutoffs: tuple[int, ...] = ()
+    average: str = "mean"
 
     def __getitem__(self, query: str) -> float:
         """The score of one query, by its id; NaN where there is none."""
@@ -71,11 +77,22 @@ class MetricScores:
 
     @cached_property
     def mean(self) -> float:
-        """The mean over the defined scores; NaN when there are none."""
+        """The mean over the defined scores; NaN when there are none.
+
+        The geometric mean or the sum, where that is how the metric is reported.
+        """
         if not self.n:
             return float("nan")
         # One after the other, as trec_eval adds up: the same last bit on any machine.
-        return float(self.defined.cumsum()[-1]) / self.n
+        if self.average == "geometric":
+            return math.exp(float(self._logarithms.cumsum()[-1]) / self.n)
+        total = float(self.defined.cumsum()[-1])
+        return total if self.average == "sum" else total / self.n
+
+    @property
+    def _logarithms(self) -> Floats:
+        logarithms: Floats = np.log(np.maximum(self.defined, _FLOOR))
+        return logarithms
 
     def __repr__(self) -> str:
         mean = f"mean={number(self.mean)}, n={self.n}, undefined={self.undefined}"
@@ -84,6 +101,15 @@ class MetricScores:
     @cached_property
     def interval(self) -> Interval | None:
         """The confidence interval of the mean; None where the scores tell of none."""
+        if self.average == "sum":
+            return None
+        if self.average == "geometric":
+            bounds = (math.log(_FLOOR), math.log(self.bounds[1]))
+            found = mean_interval(self._logarithms, bounds=bounds)
+            if found is None:
+                return None
+            low, high = math.exp(found.low), math.exp(found.high)
+            return Interval(low, high, found.level, found.method)
         return mean_interval(self.defined, binary=self.binary, bounds=self.bounds)
 
 
@@ -132,6 +158,7 @@ def score_measures(
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
             cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
+            average=measure.metric.average,
         )
         for row, measure in enumerate(measures)
     }

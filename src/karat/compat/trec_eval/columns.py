@@ -1,7 +1,7 @@
 """What trec_eval computes for a topic: karat's metrics, with its own rules around."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
@@ -13,7 +13,6 @@ from karat.extend import (
     InterpolatedPrecision,
     Ints,
     Metric,
-    make_metric,
 )
 
 __all__ = [
@@ -28,11 +27,10 @@ __all__ = [
     "regraded",
     "relevance_letters",
     "where_relevant",
-    "yaap",
 ]
 
 Score = Callable[[Hits], Floats]
-Gains = Mapping[int, float]
+Gains = Mapping[float, float]
 
 
 class Shown(Enum):
@@ -118,32 +116,11 @@ def interpolated_average(points: Sequence[float], rules: Rules) -> Score:
     return score
 
 
-def yaap(threshold: float | None) -> Score:
-    """Robertson's smoothed average precision, the log of odds."""
-
-    def score(hits: Hits) -> Floats:
-        relevant = hits.credits(threshold).relevant
-        mean = np.nan_to_num(make_metric("ap", threshold=threshold).score(hits))
-        found = mean * relevant
-        return np.log((1 + found) / (1 + relevant - found))
-
-    return score
-
-
 def regraded(score: Score, gains: Gains) -> Score:
     """The score with other gains in place of some grades."""
     if not gains:
         return score
-
-    def exchange(grades: Floats) -> Floats:
-        result = grades.copy()
-        for grade, gain in gains.items():
-            result[grades == grade] = gain
-        return result
-
-    return lambda hits: score(
-        replace(hits, grade=exchange(hits.grade), gold_grade=exchange(hits.gold_grade))
-    )
+    return lambda hits: score(hits.with_grades(gains))
 
 
 def relevance_letters(hits: Hits, length: int) -> list[str]:

@@ -16,7 +16,6 @@ from karat.compat.trec_eval.columns import (
     plain_score,
     regraded,
     where_relevant,
-    yaap,
 )
 from karat.extend import (
     NDCG,
@@ -125,7 +124,7 @@ def _rank_biased(name: str, text: str | None, rules: Rules) -> list[Column]:
     if name == "rbp_resid":
         residual = plain_score(make_metric(name, p=p))
         return [Column(_label(name, text), residual, judged=True)]
-    gains = {int(key): gain for key, gain in pairs.items() if key.isdecimal()}
+    gains = {float(key): gain for key, gain in pairs.items() if key.isdecimal()}
     score = plain_score(make_metric("rbp", p=p, gain="scaled"))
     return [Column(_label(name, text), regraded(score, gains), judged=0 in gains)]
 
@@ -202,7 +201,9 @@ _MEASURES: dict[str, Maker] = {
         (1.0,),
     ),
     "num_nonrel_judged_ret": _one("num_nonrel_judged_ret", Shown.SUM),
-    "yaap": _weighted(lambda _, rules: yaap(rules.threshold), ()),
+    "yaap": _weighted(
+        lambda _, rules: plain_score(make_metric("yaap", threshold=rules.threshold)), ()
+    ),
     "rbp": _rank_biased,
     "rbp_resid": _rank_biased,
     "unj": _cut("unjudged", (5, 10, 20), has_threshold=False),
@@ -302,14 +303,14 @@ def _read_pairs(name: str, text: str) -> dict[str, float]:
     return pairs
 
 
-def _read_gains(name: str, text: str) -> dict[int, float]:
+def _read_gains(name: str, text: str) -> dict[float, float]:
     """Gains by grade, as in `1=3.5,2=9`."""
     pairs = _read_pairs(name, text)
     if not all(grade.isdecimal() for grade in pairs) or min(pairs.values()) < 0:
         raise ParameterError(
             f"-m {name}", "gains", "grade=gain, neither of them negative", text
         )
-    return {int(grade): gain for grade, gain in pairs.items()}
+    return {float(grade): gain for grade, gain in pairs.items()}
 
 
 def _number(name: str, part: str, text: str) -> float:

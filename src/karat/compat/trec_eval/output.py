@@ -224,7 +224,9 @@ def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _Res
     )
     if options.version == "10" and not options.complete and missing.any():
         _refuse(run, topics, missing)
-    relevant = hits.credits(options.rules.threshold).relevant
+    # With -c, trec_eval counts every positive grade, whatever -l says.
+    level = None if options.complete else options.rules.threshold
+    relevant = hits.credits(level).relevant
     if options.version == "10":
         # A topic the run lacks is scored as if one unknown document had been retrieved.
         unknown = 0 if options.judged_only else 1

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from karat.data.coverage import Evidence, Range
 from karat.matching.coverage.measure import Measurer, Passage, compare_texts
-from karat.matching.coverage.passages import QueryTexts, place_of
+from karat.matching.coverage.targets import QueryTexts, place_of
 
 __all__ = ["gather"]
 

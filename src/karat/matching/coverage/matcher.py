@@ -17,10 +17,10 @@ from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.coverage.evidence import gather
 from karat.matching.coverage.measure import Measurer
-from karat.matching.coverage.passages import QueryTexts, Target, read_targets
-from karat.matching.layout import lay_out
+from karat.matching.coverage.targets import QueryTexts, Target, read_targets
 from karat.matching.matcher import Matcher
 from karat.matching.texts import Rankings
+from karat.matching.to_hits import lay_out
 
 __all__ = ["Span"]
 

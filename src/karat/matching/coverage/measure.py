@@ -12,6 +12,7 @@ import numpy.typing as npt
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
 from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.by_offsets import Place, count_characters
 from karat.matching.coverage.contradictions import Difference, find_differences
 from karat.matching.coverage.cover import (
     NARROW,
@@ -23,8 +24,7 @@ from karat.matching.coverage.cover import (
     is_wide,
 )
 from karat.matching.coverage.ngram_index import Index, Stretch
-from karat.matching.coverage.offsets import Place, count_characters
-from karat.matching.coverage.passages import QueryTexts, best_texts, place_of
+from karat.matching.coverage.targets import QueryTexts, best_texts, place_of
 
 __all__ = ["Measurer", "Passage", "compare_texts"]
 

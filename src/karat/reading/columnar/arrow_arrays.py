@@ -83,7 +83,9 @@ class Place:
     def refuse_nulls(self, array: Any) -> None:
         """Say where the first empty cell is, if there is one."""
         if array.null_count:
-            raise self.error("the cell is empty", array.to_pylist().index(None))
+            raise self.error(
+                "the cell is empty", array.is_null().to_pylist().index(True)
+            )
 
 
 def column_of(array: Any, place: Place, *, blank: bool = False) -> Column:

@@ -40,6 +40,7 @@ _ROWS = 1 << 16
 """Rows read at once: few enough to stay in the processor's cache."""
 
 _PIECE_ROWS = 1 << 20
+_UNREADABLE = (UnicodeDecodeError, OverflowError)
 _MOST_THREADS = 8
 
 
@@ -200,6 +201,9 @@ def _read_groups(
             _ROWS, row_groups=[*groups], columns=[*columns], use_threads=alone
         )
         for rows in batches:
+            for name in coded:
+                # Nobody has checked yet that its codes are in the dictionary.
+                rows.column(name).validate(full=True)
             # Columns come in the order of the file, whatever the order asked for.
             yield RecordBatch(rows.select([*columns]), part.name, first)
             first += rows.num_rows
@@ -211,7 +215,7 @@ def reading(path: str) -> Iterator[None]:
     pyarrow = load_pyarrow()
     try:
         yield
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(f"cannot be read: {reason}", path=path) from error
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from karat.reading.columnar.arrow_source import (
     RunColumns,
     TableSource,
     Tabular,
+    reading as unbroken,
 )
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
@@ -237,17 +239,30 @@ def read_records(table: Tabular) -> Iterator[dict[str, Any]]:
     """One record for each row."""
     for piece in table.pieces(table.schema.names):
         for batch in piece():
-            for record in batch.rows.to_pylist():
+            with unbroken(table.path or "table"):
+                records = batch.rows.to_pylist()
+            for record in records:
                 yield {name: _present(value) for name, value in record.items()}
 
 
 def _present(value: Any) -> Any:
-    """The value; a struct without the fields that are empty in it."""
+    """The value in types that every reader knows, empty fields of structs left out.
+
+    Example:
+        >>> _present({"id": b"d1", "score": Decimal("0.5"), "note": None})
+        {'id': 'd1', 'score': 0.5}
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, dict):
         return {k: _present(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_present(entry) for entry in value]
-    return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
 
 
 def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:

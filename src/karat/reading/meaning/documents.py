@@ -50,6 +50,8 @@ __all__ = [
 
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
+_FURTHEST: Final = 2**53
+"""Offsets beyond it are not whole numbers any more once they are divided."""
 
 
 def read_document(value: object, notes: Notes) -> Document:
@@ -163,10 +165,10 @@ def read_offsets(value: object) -> tuple[int | None, int | None]:
     start, end = ask(value, STARTS), ask(value, ENDS)
     if start is None or end is None:
         return None, None
-    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end:
+    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end < _FURTHEST:
         raise FormatError(
-            f"start and end must be integers with 0 <= start < end, got {start!r} "
-            f"and {end!r}"
+            f"start and end must be integers with 0 <= start < end, got {start!r:.40} "
+            f"and {end!r:.40}"
         )
     return int(start), int(end)
 

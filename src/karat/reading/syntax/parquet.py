@@ -101,7 +101,10 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
         memory = pyarrow.memory_map(path) if data is None else pyarrow.py_buffer(data)
         ipc = pyarrow.ipc
         opened = ipc.open_file if head == _ARROW else ipc.open_stream
-        return TableSource(opened(memory).read_all(), path)
+        table = opened(memory).read_all()
+        # Its buffers are read directly, and Arrow does not look into them by itself.
+        table.validate(full=True)
+        return TableSource(table, path)
 
 
 PARQUET = Parquet()

@@ -8,7 +8,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.runs import Document
-from karat.matching.coverage.offsets import Place
+from karat.matching.coverage.by_offsets import Place
 from karat.matching.texts import wanted_items
 
 __all__ = ["QueryTexts", "Target", "best_texts", "place_of", "read_targets"]

@@ -1,0 +1,251 @@
+"""Metrics that pay a document what its grade is worth."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, ratio, sum_by
+from karat.data.hits import Hits
+from karat.data.spelling import write_value
+from karat.errors import ParameterError
+from karat.metrics.metric import CutoffMetric
+
+__all__ = ["DCG", "NCG", "NDCG", "GainMetric", "IdealDCG"]
+
+Gains: TypeAlias = Mapping[float, float]
+
+_SHOWN = 8
+
+# Beyond this grade 2^grade, or a sum of them, is no number of double precision.
+_HIGHEST = 1000
+
+_MUST_BE = "grade:gain;..., as in 1:1;2:3, gains not negative"
+
+
+@dataclass(frozen=True)
+class GainMetric(CutoffMetric):
+    """A metric that pays gains.
+
+    Attributes:
+        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
+            in Python; the others stay as they are.
+    """
+
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"gain": ("linear", "exp")}
+
+    gain: str = "linear"
+    gains: "str | Gains" = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # In order, and in the one form in which equal gains are equal.
+        gains = _read_gains(self.name, write_value(self.gains))
+        object.__setattr__(self, "gains", write_value(dict(sorted(gains.items()))))
+
+    @property
+    def needs_judged(self) -> bool:
+        """Whether an item with a grade <= 0 gains anything."""
+        return any(grade <= 0 < gain for grade, gain in self._gains.items())
+
+    @property
+    def _gains(self) -> Gains:
+        return _read_gains(self.name, str(self.gains))
+
+    def dcg(self, hits: Hits) -> Floats:
+        """The discounted gain of what was found."""
+        hits = hits.with_grades(self._gains)
+        credits = hits.credits()
+        rows = self.within(hits, credits.query, credits.slot)
+        query = credits.query[rows]
+        worth = self._worth(hits, query, credits.grade[rows])
+        return sum_by(query, worth / np.log2(credits.slot[rows] + 1), hits.size)
+
+    def ideal(self, hits: Hits) -> Floats:
+        """The discounted gain of all gold in the best order."""
+        hits = hits.with_grades(self._gains)
+        low, high = hits.grade_range
+        if low == high > 0 and self._shift(hits) is None:
+            # All gold is worth the same: one running sum serves every query.
+            room = hits.cutoff(self.k, slice(None))
+            count = (
+                hits.gold_count if room is None else np.minimum(hits.gold_count, room)
+            )
+            places = np.arange(1, count.max(initial=0) + 1)
+            worth = self._worth(hits, hits.query[:0], hits.gold_grade[:1])
+            terms = worth / np.log2(places + 1)
+            return np.concatenate(([0.0], terms.cumsum()))[count]
+        query, place, grade = hits.ideal_order
+        rows = self.within(hits, query, place)
+        worth = self._worth(hits, query[rows], grade[rows])
+        return sum_by(query[rows], worth / np.log2(place[rows] + 1), hits.size)
+
+    def workings(self, hits: Hits) -> str:
+        """DCG and ideal DCG, term by term."""
+        found, slot, ideal, place = self._terms(hits)
+        shift = self._shift(hits.with_grades(self._gains))
+        return (
+            f"DCG {_discounted(found, slot)} = {self.dcg(hits)[0]:.4f}; "
+            f"ideal {_discounted(ideal, place)} = {self.ideal(hits)[0]:.4f}"
+            + ("" if shift is None else f"; all gains over 2^{shift[0]:.0f}")
+        )
+
+    def _terms(self, hits: Hits) -> tuple[Floats, Ints, Floats, Ints]:
+        """Gain and slot of what was found, and of the ideal, of the only query."""
+        hits = hits.with_grades(self._gains)
+        credits = hits.credits()
+        rows = self.within(hits, credits.query, credits.slot)
+        found = self._worth(hits, credits.query[rows], credits.grade[rows])
+        query, place, grade = hits.ideal_order
+        best = self.within(hits, query, place)
+        ideal = self._worth(hits, query[best], grade[best])
+        return found, credits.slot[rows], ideal, place[best]
+
+    def _worth(self, hits: Hits, query: Ints, grade: Floats) -> Floats:
+        if self.gain == "linear":
+            return grade
+        if (shift := self._shift(hits)) is None:
+            return np.exp2(grade) - 1
+        return np.exp2(grade - shift[query]) - np.exp2(-shift[query])
+
+    def _shift(self, hits: Hits) -> Floats | None:
+        """The power of two by which a query's gains are made smaller, if any must be.
+
+        DCG and ideal shrink alike, so that their ratio stays what it is.
+        """
+        if self.gain == "linear" or hits.gold_grade.max(initial=0) <= _HIGHEST:
+            return None
+        best = np.zeros(hits.size)
+        np.maximum.at(best, hits.gold_query, hits.gold_grade)
+        return np.where(best > _HIGHEST, np.floor(best), 0.0)
+
+
+@lru_cache(maxsize=256)
+def _read_gains(owner: str, text: str) -> Gains:
+    gains: dict[float, float] = {}
+    for pair in filter(None, text.split(";")):
+        grade, colon, gain = pair.partition(":")
+        try:
+            key, value = float(grade), float(gain)
+        except ValueError:
+            raise ParameterError(owner, "gains", _MUST_BE, text) from None
+        if not colon or not isfinite(key) or not 0 <= value < np.inf or key in gains:
+            raise ParameterError(owner, "gains", _MUST_BE, text)
+        gains[key] = value
+    return gains
+
+
+def _discounted(worths: Floats, slot: Ints) -> str:
+    pairs = zip(worths.tolist(), slot.tolist(), strict=True)
+    terms = [f"{worth:g}/log2({place + 1})" for worth, place in pairs]
+    shown = terms[:_SHOWN] + ["..."] * (len(terms) > _SHOWN)
+    return " + ".join(shown) or "0"
+
+
+class NDCG(GainMetric):
+    """How close the ranking comes to the best one: grades pay less further down.
+
+    The ideal holds all gold, cut at k. Undefined where the ideal is 0.
+
+    Attributes:
+        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
+            in Python; the others stay as they are.
+    """
+
+    name: ClassVar[str] = "ndcg"
+    formula: ClassVar[str] = "sum of gain / log2(slot + 1), over the ideal order's"
+
+    def score(self, hits: Hits) -> Floats:
+        """DCG over ideal DCG."""
+        return ratio(self.dcg(hits), self.ideal(hits))
+
+
+class _Sum(GainMetric):
+    """A sum that is not divided by the best one, so that gains must be numbers."""
+
+    bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def _whole(self, hits: Hits, total: Floats) -> Floats:
+        shift = self._shift(hits.with_grades(self._gains))
+        if shift is not None:
+            with np.errstate(over="ignore"):
+                total = np.ldexp(total, shift.astype(np.int64))
+        return np.where(self.ideal(hits) > 0, total, np.nan)
+
+
+class DCG(_Sum):
+    """What the grades found are worth: they pay less further down.
+
+    Not comparable between queries that have more or less to find; `ndcg` is. Undefined
+    where no gold is worth anything.
+
+    Attributes:
+        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
+            in Python; the others stay as they are.
+    """
+
+    name: ClassVar[str] = "dcg"
+    formula: ClassVar[str] = "sum of gain / log2(slot + 1)"
+
+    def score(self, hits: Hits) -> Floats:
+        """The discounted gain."""
+        return self._whole(hits, self.dcg(hits))
+
+
+class IdealDCG(_Sum):
+    """What the best ranking of all gold would be worth, which nDCG divides by.
+
+    Undefined where no gold is worth anything.
+
+    Attributes:
+        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
+            in Python; the others stay as they are.
+    """
+
+    name: ClassVar[str] = "ideal_dcg"
+    formula: ClassVar[str] = "sum of gain / log2(place + 1) over gold, best first"
+
+    def score(self, hits: Hits) -> Floats:
+        """The discounted gain of the ideal order."""
+        return self._whole(hits, self.ideal(hits))
+
+
+class NCG(GainMetric):
+    """The share of the gain that the top k could hold and does, wherever it stands.
+
+    The ideal holds the best k of all gold. Undefined where the ideal is 0.
+
+    Attributes:
+        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
+        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
+            in Python; the others stay as they are.
+    """
+
+    name: ClassVar[str] = "ncg"
+    formula: ClassVar[str] = "sum of gain in top k, over the ideal order's"
+
+    def score(self, hits: Hits) -> Floats:
+        """Gain over ideal gain."""
+        hits = hits.with_grades(self._gains)
+        credits = hits.credits()
+        rows = self.within(hits, credits.query, credits.slot)
+        query = credits.query[rows]
+        found = sum_by(query, self._worth(hits, query, credits.grade[rows]), hits.size)
+        query, place, grade = hits.ideal_order
+        rows = self.within(hits, query, place)
+        query = query[rows]
+        return ratio(
+            found, sum_by(query, self._worth(hits, query, grade[rows]), hits.size)
+        )
+
+    def workings(self, hits: Hits) -> str:
+        """Both sums."""
+        found, _, ideal, _ = self._terms(hits)
+        return f"{found.sum():g} gained / {ideal.sum():g} at best"

@@ -1,0 +1,245 @@
+"""The types that a saved evaluation is made of, checked before anything is read."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from karat.errors import FormatError
+from karat.reading.meaning.values import show
+
+__all__ = ["check_types"]
+
+Check: TypeAlias = Callable[[Any], str | None]
+"""Says what is wrong with a value, beginning with its place; None: nothing is."""
+
+_LARGEST: Final = 1e150
+"""Scores and grades are squared and added up, which has to stay finite."""
+
+_MOST: Final = 2**31
+
+
+def check_types(saved: Mapping[str, Any], version: int) -> None:
+    """Refuse a saved evaluation in which a value has another type than it should.
+
+    Raises:
+        FormatError: it says which value, and what it should be.
+    """
+    if problem := (_FIRST if version == 1 else _SECOND)(saved):
+        raise FormatError(f"is not a whole evaluation: {problem.lstrip('.: ')}")
+
+
+def _is(wanted: str, test: Callable[[Any], bool]) -> Check:
+    return lambda value: (
+        None if test(value) else f" must be {wanted}, got {show(value)}"
+    )
+
+
+def _or_null(check: Check) -> Check:
+    return lambda value: None if value is None else check(value)
+
+
+def _list(check: Check, size: int | None = None) -> Check:
+    def of(value: Any) -> str | None:
+        if not isinstance(value, list | tuple):
+            return f" must be a list, got {show(value)}"
+        if size is not None and len(value) != size:
+            return f" must have {size} entries, got {len(value)}"
+        for place, entry in enumerate(value):
+            if problem := check(entry):
+                return f"[{place}]{problem}"
+        return None
+
+    return of
+
+
+def _row(*checks: Check, more: Check | None = None) -> Check:
+    """A list whose first entries have a type each, and whose others have one."""
+
+    def of(value: Any) -> str | None:
+        if not isinstance(value, list | tuple):
+            return f" must be a list, got {show(value)}"
+        if len(value) < len(checks) or (more is None and len(value) > len(checks)):
+            return f" must have {len(checks)} entries, got {len(value)}"
+        for place, entry in enumerate(value):
+            check = checks[place] if place < len(checks) else more
+            if check is not None and (problem := check(entry)):
+                return f"[{place}]{problem}"
+        return None
+
+    return of
+
+
+def _object(check: Check) -> Check:
+    """An object whose values all have one type."""
+
+    def of(value: Any) -> str | None:
+        if not isinstance(value, Mapping):
+            return f" must be an object, got {show(value)}"
+        for name, entry in value.items():
+            if not isinstance(name, str):
+                return f" has a key that is no text: {show(name)}"
+            if problem := check(entry):
+                return f".{name}{problem}"
+        return None
+
+    return of
+
+
+def _fields(required: Mapping[str, Check], **optional: Check) -> Check:
+    """An object with fields of its own types each."""
+    known = {**required, **optional}
+
+    def of(value: Any) -> str | None:
+        if not isinstance(value, Mapping):
+            return f" must be an object, got {show(value)}"
+        for name, entry in value.items():
+            check = known.get(name)
+            if check is None:
+                return f" has a field that karat does not know: {name!r}"
+            if problem := check(entry):
+                return f".{name}{problem}"
+        for name in required:
+            if name not in value:
+                return f": {name!r} is missing"
+        return None
+
+    return of
+
+
+def _plain(value: Any) -> str | None:
+    """Anything that JSON can hold: all numbers in it are finite."""
+    if isinstance(value, Mapping):
+        return _object(_plain)(value)
+    if isinstance(value, list | tuple):
+        return _list(_plain)(value)
+    if value is None or isinstance(value, str | bool | int):
+        return None
+    return _NUMBER(value)
+
+
+_NUMBER = _is(
+    "a finite number",
+    lambda value: type(value) in (int, float) and abs(value) < _LARGEST,
+)
+_TEXT = _is("a text", lambda value: isinstance(value, str))
+_FLAG = _is("true or false", lambda value: isinstance(value, bool))
+_COUNT = _is("an integer >= 0", lambda value: type(value) is int and 0 <= value < _MOST)
+_RANK = _is("an integer >= 1", lambda value: type(value) is int and 0 < value < _MOST)
+_INTEGER = _is("an integer", lambda value: type(value) is int)
+
+_VERDICTS = _list(
+    _fields(
+        {"claim": _TEXT, "alone": _list(_RANK), "together": _list(_RANK)},
+        text=_TEXT,
+        reason=_TEXT,
+        failure=_or_null(_TEXT),
+        disagreement=_NUMBER,
+    )
+)
+_USAGE = _fields({}, prompt_tokens=_COUNT, completion_tokens=_COUNT, replies=_COUNT)
+_METRIC = _fields(
+    {
+        "mean": _or_null(_NUMBER),
+        "n": _COUNT,
+        "undefined": _COUNT,
+        "failed": _object(_TEXT),
+        "binary": _FLAG,
+        "bounds": _list(_or_null(_NUMBER), 2),
+        "cutoffs": _list(_RANK),
+        "matcher": _or_null(_TEXT),
+    },
+    interval=_or_null(
+        _fields({"low": _NUMBER, "high": _NUMBER, "level": _NUMBER, "method": _TEXT})
+    ),
+)
+_NOTICE = _fields(
+    {"kind": _TEXT, "count": _COUNT, "text": _TEXT, "examples": _list(_TEXT)},
+    one=_TEXT,
+)
+_HEAD: Mapping[str, Check] = {
+    "schema_version": _RANK,
+    "run": _TEXT,
+    "gold": _TEXT,
+    "policies": _fields(
+        {},
+        **dict.fromkeys(
+            ("undefined", "missing", "extra", "duplicates", "ties", "precision"), _TEXT
+        ),
+        threshold=_or_null(_NUMBER),
+        depth=_or_null(_RANK),
+        judged_only=_FLAG,
+        force=_FLAG,
+        profile=_or_null(_TEXT),
+    ),
+    "provenance": _object(_plain),
+    "metrics": _object(_METRIC),
+    "warnings": _list(_NOTICE),
+}
+_QUERY: Mapping[str, Check] = {
+    "id": _TEXT,
+    "missing": _FLAG,
+    "scores": _object(_or_null(_NUMBER)),
+    "gold_fingerprint": _TEXT,
+}
+_FIRST = _fields(
+    {
+        **_HEAD,
+        "queries": _list(
+            _fields(
+                {
+                    **_QUERY,
+                    "first_ranks": _object(_or_null(_RANK)),
+                    "retrieved": _COUNT,
+                    "tags": _list(_TEXT),
+                },
+                verdicts=_VERDICTS,
+                usage=_USAGE,
+            )
+        ),
+    }
+)
+_MATCH = _fields(
+    {
+        "retrieved": _COUNT,
+        "items": _list(_row(_TEXT, _NUMBER, more=_or_null(_RANK))),
+    },
+    gains=_list(_NUMBER),
+    coverage=_fields(
+        {
+            "size": _NUMBER,
+            "documents": _list(_row(_RANK, _NUMBER, _NUMBER, _NUMBER, _NUMBER)),
+            "rises": _list(_row(_COUNT, _RANK, _NUMBER, _FLAG)),
+        }
+    ),
+    failure=_TEXT,
+    verdicts=_VERDICTS,
+    usage=_USAGE,
+)
+_DOCUMENT = _fields(
+    {},
+    **dict.fromkeys(("id", "text", "source"), _TEXT),
+    score=_NUMBER,
+    start=_INTEGER,
+    end=_INTEGER,
+    metadata=_object(_plain),
+)
+_SECOND = _fields(
+    {
+        **_HEAD,
+        "labelled_by": _object(_COUNT),
+        "default_matcher": _TEXT,
+        "matchers": _object(
+            _fields({"judged": _FLAG, "distinct": _FLAG, "extra": _COUNT})
+        ),
+        "queries": _list(
+            _fields(
+                {**_QUERY, "matches": _object(_MATCH)},
+                text=_TEXT,
+                k=_RANK,
+                own_k=_RANK,
+                tags=_list(_TEXT),
+                metadata=_object(_plain),
+                documents=_list(_DOCUMENT),
+            )
+        ),
+    }
+)

@@ -1,0 +1,332 @@
+"""Odd inputs, each made from a number: files, mappings, spellings and settings.
+
+Half of an input is as it should be, so that it is read far enough for the other half
+to matter. The same number always gives the same input.
+"""
+
+import bz2
+import gzip
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from pyarrow import parquet
+
+from karat import evaluate
+from tests.fuzz.material import (
+    CORPUS,
+    FIELDS,
+    FILE_NAMES,
+    METRICS,
+    ODD,
+    PAPERS,
+    PARAMETERS,
+    PIECES,
+    RUN,
+    SAMPLES,
+    SETTINGS,
+    SHAPES,
+    TABLES,
+    TEXTS,
+    TOKENS,
+    VALUES,
+    VERDICT,
+    typed_columns,
+)
+
+__all__ = ["Case", "make_case"]
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input.
+
+    Attributes:
+        kind: who reads it.
+        files: what is in the folder; the first is what is read.
+        role: what it is read as.
+        mapping: what the user says of names.
+        value: an object, a spelling or a list of arguments.
+    """
+
+    kind: str
+    files: Files = field(default_factory=dict)
+    role: str = "run"
+    mapping: dict[str, str] = field(default_factory=dict)
+    value: Any = None
+
+
+def make_case(seed: int, number: int, only: str | None = None) -> Case:
+    """The input of that number; `only` names a maker to take all of them from."""
+    chance = Random(f"{seed}:{number}")
+    makers: tuple[Callable[[Random], Case], ...] = (
+        *(_text_file, _value_file, _value_file, _columns, _columns, _object),
+        *(_saved, _saved, _settings, _spelling, _packed, _folder, _written),
+    )
+    maker = chance.choice([m for m in makers if only in {None, m.__name__[1:]}])
+    return maker(chance)
+
+
+def _case(
+    chance: Random, kind: str, files: Files, role: str, value: Any = None
+) -> Case:
+    mapping = {}
+    if chance.random() < 0.1:
+        for _ in range(chance.randint(1, 2)):
+            theirs = chance.choice(
+                (*FIELDS, "retrieved.id", "a.b.c", "1", "2", "", ".")
+            )
+            mapping[chance.choice(FIELDS)] = theirs
+    if chance.random() < 0.25:
+        role = chance.choice(("run", "gold", "samples", "corpus", "validate"))
+    return Case(kind, files, role, mapping, value)
+
+
+def _damaged(chance: Random, data: bytes, most: int = 4) -> bytes:
+    """The bytes with some of them changed, cut out, repeated or put in."""
+    result = bytearray(data)
+    for _ in range(chance.randint(1, most)):
+        at = chance.randrange(len(result) + 1)
+        end = min(len(result), at + chance.choice((1, 1, 2, 4, 8, 64)))
+        match chance.randrange(6):
+            case 0:
+                result[at:end] = bytes(chance.randrange(256) for _ in range(end - at))
+            case 1:
+                del result[at:end]
+            case 2:
+                result[at:at] = chance.choice(TOKENS)
+            case 3:
+                result[at:at] = result[at:end] * chance.choice((1, 2, 50))
+            case 4:
+                result[at:end] = chance.choice((b"\xff", b"\0", b"\x7f")) * (end - at)
+            case _ if chance.random() < 0.3:
+                del result[at:]
+    return bytes(result)
+
+
+def changed(chance: Random, value: Any, most: int = 3) -> Any:
+    """The value with some of its parts odd, missing or repeated."""
+    result = [_copied(value)]
+    for _ in range(chance.randint(1, most)):
+        places: list[tuple[Any, Any]] = []
+        _gather(result, places)
+        holder, key = chance.choice(places)
+        deed = chance.randrange(8)
+        if deed == 0 and holder is not result:
+            del holder[key]
+        elif deed == 1 and isinstance(holder, list) and holder is not result:
+            holder.append(_copied(holder[key]))
+        elif deed == 2 and isinstance(holder, dict):
+            name = chance.choice((*FIELDS, *(o for o in ODD if isinstance(o, str))))
+            holder[name] = holder.pop(key)
+        else:
+            holder[key] = _copied(chance.choice(ODD))
+    return result[0]
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(entry) for key, entry in value.items()}
+    return [*map(_copied, value)] if isinstance(value, list | tuple) else value
+
+
+def _gather(value: Any, places: list[tuple[Any, Any]]) -> None:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, entry in pairs:
+        places.append((value, key))
+        if isinstance(entry, dict | list):
+            _gather(entry, places)
+
+
+def _text_file(chance: Random) -> Case:
+    name, data = chance.choice(TEXTS)
+    other = chance.choice(TEXTS)[0] if chance.random() < 0.1 else name
+    return _case(chance, "file", {other: _damaged(chance, data, 2)}, _role(name))
+
+
+def _role(name: str) -> str:
+    return {"qrels": "gold", "queries": "corpus"}.get(
+        role := name.partition(".")[0], role
+    )
+
+
+def _value_file(chance: Random) -> Case:
+    role, shape = chance.choice(SHAPES)
+    kind = chance.choice(("json", "jsonl", "yaml"))
+    data = _dumped(changed(chance, shape), kind)
+    return _case(chance, "file", {f"data.{kind}": data}, role)
+
+
+def _dumped(value: Any, kind: str) -> bytes:
+    if kind == "yaml":
+        return yaml.dump(value, allow_unicode=False).encode("utf-8", "replace")
+    rows = value if kind == "jsonl" and isinstance(value, list) else [value]
+    return "\n".join(json.dumps(row, default=str) for row in rows).encode()
+
+
+def _object(chance: Random) -> Case:
+    role, shape = chance.choice(SHAPES)
+    return _case(chance, "object", {}, role, changed(chance, shape))
+
+
+def _columns(chance: Random) -> Case:
+    kind = chance.choice(("parquet", "arrow", "stream"))
+    if chance.random() < 0.5:
+        number = chance.randrange(len(TABLES))
+        data = _damaged(chance, _tables(kind)[number], 2)
+        role = ("run", "run", "gold", "samples", "samples")[number]
+        return _case(chance, "file", {FILE_NAMES[kind]: data}, role)
+    role, table = chance.choice((("run", 0), ("gold", 2), ("samples", 3)))
+    columns = {
+        name: pa.array(["q1", "q1", "q2"]) for name in TABLES[table]().schema.names
+    }
+    for name in chance.choices([*columns], k=2):
+        columns[name] = chance.choice(typed_columns())
+    try:
+        data = _stored(pa.table(columns), kind)
+    except pa.ArrowException:  # a type that Parquet does not know
+        data = _stored(pa.table(columns), "arrow")
+    return _case(chance, "file", {FILE_NAMES[kind]: data}, role)
+
+
+@cache
+def _tables(kind: str) -> list[bytes]:
+    return [_stored(make(), kind) for make in TABLES]
+
+
+def _stored(table: Any, kind: str) -> bytes:
+    sink = io.BytesIO()
+    if kind == "parquet":
+        parquet.write_table(table, sink)
+        return sink.getvalue()
+    opened = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
+    with opened(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+@cache
+def _evaluations() -> list[Any]:
+    """Evaluations of several kinds in their saved form."""
+    metrics = ["recall@5", "ndcg@k", "rr"]
+    spans = ["recall[span]@5", "coverage@5"]
+    one = evaluate(SAMPLES, metrics=metrics, keep=2).to_dict()
+    old = {
+        **one,
+        "schema_version": 1,
+        "queries": [
+            {
+                **{k: row[k] for k in ("id", "missing", "scores", "gold_fingerprint")},
+                "first_ranks": {"d1": 1, "d2": None},
+                "retrieved": 2,
+                "tags": ["grain"],
+                "verdicts": [VERDICT],
+                "usage": {},
+            }
+            for row in one["queries"]
+        ],
+    }
+    judged = _copied(one)
+    for row in judged["queries"]:
+        for matched in row["matches"].values():
+            matched |= {"verdicts": [VERDICT], "usage": {}}
+    return [one, old, judged, evaluate(SAMPLES, metrics=spans).to_dict(), [one]]
+
+
+def _saved(chance: Random) -> Case:
+    saved = chance.choice(_evaluations())
+    data = _dumped(changed(chance, saved, 1), "json")
+    if chance.random() < 0.1:
+        data = _damaged(chance, data)
+    return Case("saved", {"saved.json": data})
+
+
+def _settings(chance: Random) -> Case:
+    """A command with odd settings in a file, and some odd options."""
+    command = chance.choice(("evaluate", "evaluate", *SETTINGS))
+    section = SETTINGS[command]
+    names = chance.sample([*section], min(len(section), chance.randint(1, 3)))
+    settings = {command: {name: _copied(section[name]) for name in names}}
+    if chance.random() < 0.8:
+        settings[command][chance.choice(names)] = _copied(chance.choice(ODD))
+    else:
+        settings = changed(chance, settings, 2)
+    data = _dumped(settings, "yaml")
+    if chance.random() < 0.2:
+        data = _damaged(chance, data, 2)
+    gold = {"q1": {"d1": 1}, "q2": {"d3": 1}}
+    files = {"karat.yaml": data} | {
+        name: _dumped(value, "json")
+        for name, value in (
+            ("run.json", RUN),
+            ("other.json", {"q1": ["d2", "d1"], "q2": ["d3"]}),
+            ("gold.json", gold),
+            ("corpus.json", CORPUS),
+            ("saved.json", _evaluations()[0]),
+        )
+    }
+    command = "evaluate" if command == "judging" else command
+    arguments = [command, "run.json"]
+    if command in {"compare", "fuse", "convert"}:
+        arguments.append("other.json")
+    if command == "evaluate":
+        arguments += ["--gold", "gold.json"]
+    if chance.random() < 0.3:
+        odd = chance.choice((*FIELDS, *METRICS, *PIECES, "id=", "=x", "x" * 300))
+        arguments += ["--map", f"{chance.choice(FIELDS)}={odd}".replace("\0", "")]
+    return Case("settings", files, value=arguments)
+
+
+def _spelling(chance: Random) -> Case:
+    """A metric with odd parameters, matcher and cutoff, or some letters changed."""
+    name = chance.choice(METRICS)
+    params = ", ".join(
+        f"{chance.choice(PARAMETERS)}={chance.choice(VALUES)}"
+        for _ in range(chance.choice((0, 0, 1, 1, 2)))
+    )
+    matcher = chance.choice(
+        ("", "", "", "[id]", "[span]", "[exact]", "[fuzzy]", "[id()]")
+    )
+    cutoff = chance.choice(("", "@k", f"@{chance.choice(VALUES)}", "@5", "@10"))
+    text = (
+        f"{name}({params}){matcher}{cutoff}" if params else f"{name}{matcher}{cutoff}"
+    )
+    if chance.random() < 0.3:
+        at = chance.randrange(len(text) + 1)
+        text = text[:at] + chance.choice((*PIECES, "")) + text[at + 1 :]
+    return Case("spelling", value=text)
+
+
+def _packed(chance: Random) -> Case:
+    name, data = chance.choice(TEXTS)
+    pack = chance.choice((gzip.compress, bz2.compress))
+    ending = "gz" if pack is gzip.compress else "bz2"
+    files = {f"{name}.{ending}": _damaged(chance, pack(data), 1)}
+    return _case(chance, "file", files, _role(name))
+
+
+def _folder(chance: Random) -> Case:
+    """A BEIR folder, one of its files damaged."""
+    files = {
+        "beir/corpus.jsonl": _dumped(PAPERS, "jsonl"),
+        "beir/queries.jsonl": b'{"_id": "q1", "text": "Which grain?"}\n',
+        "beir/qrels/test.tsv": b"query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+    }
+    name = chance.choice([*files])
+    files[name] = _damaged(chance, files[name], 2)
+    return _case(chance, "folder", files, chance.choice(("gold", "corpus")))
+
+
+def _written(chance: Random) -> Case:
+    """Ids and texts that are written as tables and read again."""
+    letters = "ab,;|\"'\r\n\t #{}[]=\\\u2028\u00e9\u4e2d0-."
+    texts = ["".join(chance.choices(letters, k=chance.randint(1, 6))) for _ in range(6)]
+    return Case("written", value=[*dict.fromkeys(t.strip() or "x" for t in texts)])
