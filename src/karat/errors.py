@@ -47,6 +47,7 @@ __all__ = [
 # What a sentence has room for: names that are listed, and characters of an id.
 _MOST = 100
 _LONG = 100
+_LONGEST_PATH = 1000
 
 # Zeros that only fill a number up.
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
@@ -125,6 +126,12 @@ def _closest(name: str, known: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.5)), None)
 
 
+def _short(path: str) -> str:
+    """A path; of a text that was handed over in its place only the beginning."""
+    line = path.partition("\n")[0]
+    return path if len(path) <= _LONGEST_PATH and line == path else f"{line[:40]}..."
+
+
 class DataError(KaratError, ValueError):
     """Input that cannot be scored, with the place where it lies.
 
@@ -146,7 +153,7 @@ class DataError(KaratError, ValueError):
         hint: str | None = None,
     ) -> None:
         self.problem = problem
-        self.path = None if path is None else str(path)
+        self.path = None if path is None else _short(str(path))
         self.line = line
         self.query = query
         self.hint = hint

@@ -18,7 +18,14 @@ from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.doors import load, take_gold, take_run, with_texts
+from karat.reading.doors import (
+    load,
+    take_gold,
+    take_run,
+    texts_for,
+    with_texts,
+)
+from karat.reading.meaning.corpus import unknown_documents
 from karat.reading.meaning.mapping import renamed
 from karat.reading.meaning.order import reorder
 from karat.reading.meaning.strings import settle
@@ -100,7 +107,9 @@ def prepare(  # noqa: PLR0913
         check_places((run, retrieved), (gold, truth))
     ranked, notices = _ordered(retrieved.run, notices, order)
     if corpus is not None:
-        ranked = with_texts(ranked, corpus)
+        texts = texts_for(ranked, truth.gold, corpus)
+        ranked = with_texts(ranked, texts)
+        notices = (*notices, *unknown_documents(truth.gold, texts))
     if judged:
         spellings += _judged(truth.gold, spellings)
     facts = truth.queries or retrieved.queries

@@ -275,7 +275,7 @@ def test_a_matcher_is_a_value_that_can_be_written_and_sent(name: str) -> None:
         "id(level=session)",
         "id(level=session, sep=:, gold=session)",
         "chunk(least=20)",
-        "contains(boundary=token)",
+        "contains(boundary=none)",
         "fuzzy(similarity=partial, threshold=0.75, strict=true)",
     ],
 )

@@ -46,7 +46,8 @@ def test_token_boundaries_refuse_parts_of_words(case: str) -> None:
 
 
 def test_plain_containment_asks_for_no_boundaries() -> None:
-    assert satisfies("contains", "5", "since 2015")
+    assert satisfies("contains(none)", "5", "since 2015")
+    assert not satisfies("contains", "5", "since 2015")
 
 
 def test_a_later_whole_word_is_found() -> None:
@@ -66,7 +67,7 @@ def test_an_answer_never_spans_two_documents() -> None:
 
 
 def test_other_boundaries_are_an_error() -> None:
-    with pytest.raises(ParameterError, match="one of 'none', 'token'"):
+    with pytest.raises(ParameterError, match="one of 'token', 'none'"):
         read_matcher("contains(boundary=word)")
 
 
@@ -150,8 +151,8 @@ def test_containment_is_undefined_without_answers_and_that_is_counted() -> None:
 
 def test_boundaries_can_be_asked_of_containment() -> None:
     sample = {"id": "q", "answers": ["5"], "retrieved_texts": ["since 2015"]}
-    metrics = ["containment@5", "containment[contains(boundary=token)]@5"]
+    metrics = ["containment@5", "containment[contains(boundary=none)]@5"]
     assert karat.evaluate([sample], metrics=metrics).means == {
-        "containment@5": 1.0,
-        "containment[contains(boundary=token)]@5": 0.0,
+        "containment@5": 0.0,
+        "containment[contains(boundary=none)]@5": 1.0,
     }

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import karat
-from karat.errors import DataError, FormatError, MismatchError, UsageError
+from karat.errors import (
+    DataError,
+    FormatError,
+    MismatchError,
+    MissingFieldError,
+    UsageError,
+)
 from karat.reading.meaning.values import unpack
 from karat.results.evaluation import Evaluation
 from tests.reading.conftest import Save
@@ -236,3 +242,112 @@ def test_titles_are_ids_where_the_run_has_ids() -> None:
     run = [{"id": "q", "retrieved_ids": ["Rye", title]}]
     result = karat.evaluate(run, gold={"q": [title]}, metrics=["rr"])
     assert (result.means, result.matchers) == ({"rr": 0.5}, {"rr": "id"})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "retrieved"),
+    [
+        ("A.md", "a.md"),
+        ("d 1 ", "d 1"),
+        ("007", "7"),
+        ("1.0", "1"),
+        ("./docs/a.md", "docs/a.md"),
+        ("docs/a.md", "a.md"),
+        ("a.md", "docs/a.md"),
+        ("a.md", "a.md#3"),
+        ("a.md_chunk_3", "a.md"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("https://karat.example/a/", "https://karat.example/a"),
+    ],
+)
+def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
+    run, gold = {"q": [retrieved], "r": ["b"]}, {"q": [wanted], "r": ["b"]}
+    result = karat.evaluate(run, gold=gold, metrics=["rr"])
+    notice = said(result, "near misses")
+    assert notice.startswith("1 gold id is not in the run as it is written, but ")
+    assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})")
+    with pytest.raises(MismatchError, match="is there as"):
+        karat.evaluate({"q": [retrieved]}, gold={"q": [wanted]})
+
+
+def test_other_ids_are_no_near_misses() -> None:
+    run, gold = {"q": ["doc-5", "b"]}, {"q": ["doc-3", "b"]}
+    assert not karat.evaluate(run, gold=gold).warnings
+
+
+def test_ids_in_another_field_name_the_option() -> None:
+    document = {"id": "u1", "text": "Rye.", "metadata": {"source": "a.md"}}
+    gold = {"q": ["a.md"], "r": ["b"]}
+    run = {"q": [document], "r": [{"id": "b", "text": "Oats."}]}
+    result = karat.evaluate(run, gold=gold, metrics=["rr"])
+    assert "--map document=metadata.source" in said(result, "near misses")
+    with pytest.raises(MismatchError, match=r"--map document=metadata\.source"):
+        karat.evaluate({"q": [document]}, gold={"q": ["a.md"]})
+    mapping = {"document": "metadata.source"}
+    for one in (document, Retrieved()):
+        result = karat.evaluate(
+            {"q": [one]}, gold={"q": ["a.md"]}, metrics=["rr"], mapping=mapping
+        )
+        assert result.means == {"rr": 1.0}
+        with pytest.raises(MissingFieldError, match=r"metadata\.nonsense"):
+            karat.evaluate(
+                {"q": [one]},
+                gold={"q": ["a.md"]},
+                mapping={"document": "metadata.nonsense"},
+            )
+
+
+class Retrieved:
+    """A document as LangChain has it."""
+
+    page_content = "Rye."
+
+    def __init__(self) -> None:
+        self.metadata = {"source": "a.md"}
+
+
+def test_all_samples_in_one_line_of_json_lines(save: Save) -> None:
+    samples = [
+        {"id": "q", "retrieved": ["b", "a"], "relevant": ["a"]},
+        {"id": "r", "retrieved": ["a"], "relevant": ["a"]},
+    ]
+    path = save("samples.jsonl", json.dumps(samples))
+    assert karat.evaluate(path, metrics=["rr"]).means == {"rr": 0.75}
+
+
+def test_retrieved_ids_have_the_texts_of_a_corpus() -> None:
+    corpus = {"a": "Oats.", "b": "Rye is a grain of the north."}
+    sample = {"id": "q", "retrieved": ["a", "b"], "passages": [corpus["b"]]}
+    result = karat.evaluate([sample], corpus=corpus, metrics=["coverage", "rr"])
+    assert result.means == {"coverage": 1.0, "rr": 0.5}
+
+
+def test_gold_that_is_in_no_corpus_is_reported() -> None:
+    corpus = iter([{"id": "a", "text": "Rye."}])
+    result = karat.evaluate({"q": ["a"]}, gold={"q": ["a", "z"]}, corpus=corpus)
+    text = "1 relevant document is not in the corpus (for example z)"
+    assert said(result, "corpus") == text
+
+
+def test_answers_are_whole_words() -> None:
+    sample = {"id": "q", "contexts": ["I know it."], "answers": ["no"]}
+    assert karat.evaluate([sample], metrics=["containment@5"]).means == {
+        "containment@5": 0.0
+    }
+    asked = "hit[contains(boundary=none)]@5"
+    assert karat.evaluate([sample], metrics=[asked]).means == {asked: 1.0}
+
+
+def test_a_text_in_place_of_a_path_is_not_printed_back() -> None:
+    text = '{"schema_version": 2}\n' * 400
+    for read in (karat.load, karat.read_run):
+        with pytest.raises(FormatError, match="is a text of 8800 characters") as caught:
+            read(text)
+        assert len(str(caught.value)) < 200
+
+
+def test_a_board_says_how_many_queries_each_mean_holds() -> None:
+    gold = {"q": {"a": 1}, "r": {"b": 0}}
+    runs = {"x": {"q": ["a"], "r": ["b"]}, "y": {"q": ["b"], "r": ["a"]}}
+    board = karat.leaderboard(runs, gold=gold, metrics=["rr", "ndcg_any@5"])
+    assert "1-2/2" in {cell for row in board.summary().rows for cell in row}

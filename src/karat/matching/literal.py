@@ -79,19 +79,19 @@ class Contains(TextMatcher):
     """A document satisfies the gold answer when its text holds one of the answers.
 
     Both texts are normalised first. All acceptable answers of a query are one gold
-    item. Plain containment finds `5` in `2015`; `boundary=token` wants the answer to
-    begin and end where words and numbers do. It asks nothing more of Chinese, Japanese,
-    Korean, Thai and the other scripts whose words do not stand apart.
+    item. An answer begins and ends where words and numbers do; of Chinese, Japanese,
+    Korean, Thai and the other scripts whose words do not stand apart nothing more is
+    asked. `boundary=none` is plain containment, which finds `5` in `2015`.
 
     Attributes:
-        boundary: `none`, or `token` for whole words only.
+        boundary: `token` for whole words only, or `none`.
     """
 
     name: ClassVar[str] = "contains"
     reads: ClassVar[tuple[str, ...]] = ("answers",)
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"boundary": ("none", "token")}
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"boundary": ("token", "none")}
 
-    boundary: str = "none"
+    boundary: str = "token"
 
     def read_document(self, text: str) -> str:
         """The text in normal form."""

@@ -11,8 +11,9 @@ from karat.data.gold import Gold
 from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Labels, Located, Run
+from karat.data.runs import Labels, Located, Notice, Run
 from karat.errors import MismatchError
+from karat.matching.near_misses import near_miss_hint, near_miss_notices
 
 __all__ = [
     "STRANGE_IDS",
@@ -217,12 +218,33 @@ def match_labels(
     else:
         names = [*chain.from_iterable(labels.values())]
         located = run.locate(labels, judged=judged, policies=policies)
+    if policies.identical == "ignore":
+        located = _ignore_identical(run, labels, located, policies)
     matches = lay_out(
         run, labels, located, names, (count, grade), judged=judged, policies=policies
     )
     if not len(matches.hits.query) and not policies.force:
         _refuse_no_common_id(run, labels, hint)
-    return replace(matches, notices=(), run_notices=matches.notices)
+    near: tuple[Notice, ...] = ()
+    if not groups and located.item is not None:
+        missed = grade > 0
+        missed[located.item] = False
+        near = near_miss_notices(run, [*labels], names, count, missed)
+    return replace(matches, notices=(), run_notices=(*matches.notices, *near))
+
+
+def _ignore_identical(
+    run: Run, labels: Labels, located: Located, policies: Policies
+) -> Located:
+    """What is left without documents that have their query's id; others move up."""
+    own = run.locate({q: {q: 1.0} for q in labels}, judged=True, policies=policies)
+    place = np.full(len(labels), np.iinfo(np.int64).max)
+    # Written from the end, the first of several stays.
+    place[own.query[::-1]] = own.rank[::-1]
+    mine = place[located.query]
+    rank = located.rank - (located.rank > mine)
+    left = located.retrieved - np.isin(np.arange(len(labels)), own.query)
+    return _keep(located, located.rank != mine, rank, left)
 
 
 def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
@@ -230,6 +252,8 @@ def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
     sample = run.sample_ids()
     if not wanted or not sample or run.holds_any(wanted):
         return
+    near = near_miss_hint(run, labels)
+    hint = hint if near is None else near
     raise MismatchError(
         "no gold id occurs anywhere in the run: "
         f"the run has {examples(sample)}, the gold {examples(wanted)}",

@@ -30,6 +30,7 @@ __all__ = [
     "read_samples",
     "take_gold",
     "take_run",
+    "texts_for",
     "with_texts",
 ]
 
@@ -169,6 +170,22 @@ def read_corpus(
     where = Source("corpus", "corpus", told)
     value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return gather_texts(value, where, ids)
+
+
+def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
+    """The texts of a corpus that a run and its gold need, read once.
+
+    Args:
+        run: what was retrieved.
+        gold: what should have been.
+        corpus: texts by id, or what `read_corpus` reads.
+    """
+    if isinstance(corpus, Mapping):
+        return corpus
+    retrieved = (d for _, ranking in run.rankings(Policies()) for d in ranking)
+    names = {*map(bare_id, retrieved)} - {None}
+    wanted = {name for row in gold.documents.values() for name in row}
+    return read_corpus(corpus, ids={*map(str, names), *wanted})
 
 
 def with_texts(run: Run, corpus: Any) -> DocumentRun:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
+from karat.data.tables import counted
 from karat.errors import FormatError, MissingExtraError, MissingFieldError
 from karat.reading.problems import Notes
 
@@ -20,6 +21,7 @@ __all__ = ["BLOCK", "STDIN", "Role", "Source", "blocks", "open_binary", "path_of
 STDIN = "-"
 BLOCK = 1 << 20
 _PIECE = 1 << 18
+_LONGEST = 1000
 
 Role: TypeAlias = Literal["run", "gold", "samples", "queries", "corpus"]
 """What a file is taken for, where its contents could be either."""
@@ -115,6 +117,9 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
     if isinstance(source, bytes):
         return _unpacked(io.BytesIO(source), path_of(source))
     name = os.fspath(source)
+    if len(name) > _LONGEST or "\n" in name:
+        problem = f"is a text of {counted(len(name), 'character')}, not a path"
+        raise FormatError(problem, path=name)
     if name == STDIN:
         return _unpacked(_standard_input(), name)
     if not name:

@@ -185,17 +185,17 @@ def _limit(value: float) -> str:
 
 
 def _counts(evaluation: Evaluation) -> list[str]:
-    """The fewest queries that any mean holds, the most undefined, and the missing.
+    """How many queries the means hold, the most undefined, and the missing.
 
     How much is judged is defined for other queries than how good it is, and stands
     beside the metrics asked for; it counts where nothing else was asked for.
     """
     names = [name for name in evaluation if not name.startswith("judged@")]
     columns = [evaluation[name] for name in names or evaluation]
-    fewest = min((column.n for column in columns), default=0)
+    ns = sorted({column.n for column in columns}) or [0]
     undefined = max((column.undefined for column in columns), default=0)
     return [
-        f"{fewest}/{len(evaluation.queries)}",
+        f"{'-'.join(map(str, ns[:1] + ns[1:][-1:]))}/{len(evaluation.queries)}",
         str(undefined),
         str(int(evaluation.missing.sum())),
     ]

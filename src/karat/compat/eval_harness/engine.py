@@ -147,6 +147,10 @@ class EvalEngine:
 
     def _default_k(self) -> object:
         value: Any = self._config
+        # Settings files may write the path as one key.
+        dotted = "metrics.retrieval.default_k"
+        if isinstance(value, Mapping) and dotted in value:
+            return value[dotted]
         for key in ("metrics", "retrieval", "default_k"):
             value = value.get(key) if isinstance(value, Mapping) else None
         return value

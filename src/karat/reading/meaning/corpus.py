@@ -4,8 +4,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
+from karat.data.gold import Gold
 from karat.data.queries import Corpus
-from karat.data.runs import Document
+from karat.data.runs import Document, Notice
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
@@ -16,7 +17,7 @@ from karat.reading.meaning.values import is_list, read_id, show
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = ["bare_id", "gather_texts", "looks_like_id"]
+__all__ = ["bare_id", "gather_texts", "looks_like_id", "unknown_documents"]
 
 _ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NAMES: Final = (*IDS, "corpus_id", "doc", "document")
@@ -114,3 +115,24 @@ def looks_like_id(text: str) -> bool:
         (True, False)
     """
     return _ID.fullmatch(text) is not None
+
+
+def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
+    """That relevant documents are in no corpus, if any are not.
+
+    Args:
+        gold: what should have been retrieved.
+        corpus: texts by id.
+
+    Example:
+        >>> print(*unknown_documents(Gold({"q": {"d1": 1, "d2": 1}}), {"d1": "Rye."}))
+        1 relevant document is not in the corpus (for example d2)
+    """
+    rows = gold.documents.values()
+    wanted = {name: None for row in rows for name, grade in row.items() if grade > 0}
+    lost = [name for name in wanted if name not in corpus]
+    if not lost:
+        return ()
+    what, one = "documents are not in the corpus", "document is not in the corpus"
+    some = tuple(name[:80] for name in lost[:3])
+    return (Notice("corpus", len(lost), f"relevant {what}", some, f"relevant {one}"),)

@@ -7,10 +7,9 @@ Understood are
 - `{query: {document: number}}`, `{query: [document, ...]}` and lists of lists.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from itertools import chain
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from karat.data.queries import Dataset
@@ -19,14 +18,13 @@ from karat.reading.meaning.aliases import GOLD, RETRIEVED, WRAPPERS, infer, is_r
 from karat.reading.meaning.gathering import Gathered
 from karat.reading.meaning.rows import COLUMNS, Rows, Table, system_column, unread
 from karat.reading.meaning.samples import Samples
+from karat.reading.meaning.tuples import holds_rows, named_rows
 from karat.reading.meaning.values import is_list, is_scores, show, unpack
 from karat.reading.problems import Notes
 from karat.reading.streams import Source
 
 __all__ = [
     "Records",
-    "holds_columns",
-    "holds_rows",
     "interpret",
     "interpret_by",
     "note_numbered",
@@ -36,9 +34,6 @@ __all__ = [
 Records: TypeAlias = Iterator[tuple[int | None, Any]]
 """Records with the line each stands on, where lines are known."""
 
-_ROW = 3
-_FEW = 40
-_ENOUGH = 100
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
@@ -69,7 +64,7 @@ def interpret(value: object, source: Source, format: str) -> Dataset:
     if isinstance(value[0], Mapping) and not is_scores(value[0]):
         return _load_stream(_unnumbered(value), source, format)
     if holds_rows(value):
-        return _load_stream(_unnumbered(_named_rows(value, source)), source, format)
+        return _load_stream(_unnumbered(named_rows(value, source.role)), source, format)
     return _load_lists(value, source, format)
 
 
@@ -132,7 +127,12 @@ def _load_stream(records: Records, source: Source, format: str) -> Dataset:
         if is_row(fields) and fields["document"] in first[1]:
             return _load_rows(everything, names, fields, source, format)
     elif is_list(first[1]):
-        return _load_lists([value for _, value in everything], source, format)
+        values = [value for _, value in everything]
+        (line, *more), head = values, first[1][:1]
+        if not more and head and isinstance(head[0], Mapping) and _is_record(head[0]):
+            # All records in one line, as an array.
+            return interpret(line, source, format)
+        return _load_lists(values, source, format)
     return _load_samples(everything, source, format)
 
 
@@ -286,55 +286,6 @@ def note_numbered(count: int, notes: Notes) -> None:
             number,
             one="query without an id, numbered from 0",
         )
-
-
-def holds_rows(values: Sequence[Any]) -> bool:
-    """Whether a list holds rows of query, document and number, as tuples or the like.
-
-    Example:
-        >>> holds_rows([("q1", "d7", 0.5)]), holds_rows([["d7", "d3", "d1"]])
-        (True, False)
-    """
-    first: Any = values[0] if values else None
-    if hasattr(first, "_asdict"):
-        return is_row(infer(first._fields))
-    if dataclasses.is_dataclass(first) and not isinstance(first, type):
-        return is_row(infer(vars(first)))
-    return all(
-        isinstance(row, list | tuple)
-        and len(row) == _ROW
-        and all(isinstance(name, str | int) for name in row[:2])
-        and any(isinstance(name, str) for name in row[:2])
-        and isinstance(row[2], Real)
-        for row in values[:_ENOUGH]
-    ) and bool(values)
-
-
-def _named_rows(values: Sequence[Any], source: Source) -> Iterator[Any]:
-    """Tuples of query, document and number as records."""
-    number = "grade" if source.role == "gold" else "score"
-    for row in values:
-        if hasattr(row, "_asdict"):
-            yield row._asdict()
-        elif is_list(row):
-            yield dict(zip(("query_id", "doc_id", number), row, strict=False))
-        else:
-            yield vars(row)
-
-
-def holds_columns(value: Mapping[Any, Any]) -> bool:
-    """Whether the keys of a mapping are names of fields, not ids of queries.
-
-    Example:
-        >>> holds_columns({"qid": ["q1"], "docno": ["d7"], "score": [0.5]})
-        True
-    """
-    if len(value) > _FEW:
-        return False
-    fields = infer(map(str, value))
-    return is_row(fields) or bool(
-        fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1
-    )
 
 
 def _load_by_query(

@@ -1,0 +1,144 @@
+"""Gold ids that the run has in another form: other case, a path, a chunk's number."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints
+from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
+from karat.data.runs import Document, Labels, Notice, Run
+
+__all__ = ["near_miss_hint", "near_miss_notices"]
+
+# So many ids are looked at to see whether there is anything to count.
+_PROBE = 2000
+_FEW = 100
+_MOST = 200_000
+_CHUNK = re.compile(r"(?:[#:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$")
+_ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
+
+
+class _Miss(NamedTuple):
+    wanted: str
+    found: str
+    how: str
+
+
+def near_miss_notices(
+    run: Run, queries: Sequence[str], names: Sequence[str], count: Ints, missed: Bools
+) -> tuple[Notice, ...]:
+    """What is to be said of gold ids that only another form of id would find.
+
+    Args:
+        run: what was retrieved.
+        queries: the queries with labels.
+        names: all labels, in the order of the queries.
+        count: the number of labels of each query.
+        missed: which of the labels are relevant and were not found.
+    """
+    rows = np.flatnonzero(missed)
+    query_of = np.repeat(np.arange(len(count)), count)[rows]
+
+    def wanted(most: int) -> dict[str, set[str]]:
+        ids: dict[str, set[str]] = {}
+        pairs = zip(query_of[:most].tolist(), rows[:most].tolist(), strict=True)
+        for query, row in pairs:
+            ids.setdefault(queries[query], set()).add(names[row])
+        return ids
+
+    if next(_misses(run, wanted(_FEW), _PROBE), None) is None:
+        return ()
+    by_form: dict[str, list[_Miss]] = {}
+    for miss in _misses(run, wanted(_MOST), _MOST):
+        by_form.setdefault(miss.how, []).append(miss)
+    return tuple(
+        Notice(
+            "near misses",
+            len(misses),
+            f"gold ids are not in the run as they are written, but {how}",
+            tuple(f"{m.wanted!r:.40} and {m.found!r:.40}" for m in misses[:3]),
+            f"gold id is not in the run as it is written, but {how}",
+        )
+        for how, misses in by_form.items()
+    )
+
+
+def near_miss_hint(run: Run, labels: Labels) -> str | None:
+    """How run and gold name documents differently, if that can be seen."""
+    wanted = {query: {*row} for query, row in labels.items()}
+    miss = next(_misses(run, wanted, _MOST), None)
+    if miss is None:
+        return None
+    return f"{miss.wanted!r:.60} is there as {miss.found!r:.60}, {miss.how}"
+
+
+def _misses(run: Run, wanted: Mapping[str, set[str]], most: int) -> Iterator[_Miss]:
+    if not isinstance(run, DocumentRun | RankedRun | ScoredRun):
+        return
+    rankings: Mapping[str, Any] = run.by_query
+    for query, ids in wanted.items():
+        if not ids or most <= 0:
+            continue
+        ranking = rankings.get(query, ())
+        yield from _in_ranking(ids, [*islice(iter(ranking), most)])
+        most -= len(ranking)
+
+
+def _in_ranking(wanted: set[str], ranking: Sequence[Any]) -> Iterator[_Miss]:
+    plain = {_plain(name): name for name in wanted}
+    last = {_last(name): name for name in wanted if _last(name) != name}
+    whole = {_whole(name): name for name in wanted if _whole(name) != name}
+    rest = {*wanted}
+    for entry in ranking:
+        name = entry.id if isinstance(entry, Document) else entry
+        if isinstance(name, str):
+            found = (
+                (plain.get(_plain(name)), "in another case, spacing or number form"),
+                (last.get(name), "without its folder"),
+                (whole.get(name), "without its chunk's number"),
+                (_among(_last(name), wanted, name), "with a folder before it"),
+                (_among(_whole(name), wanted, name), "with a chunk's number behind it"),
+            )
+            for gold, how in found:
+                if gold in rest:
+                    rest.discard(gold)
+                    yield _Miss(gold, name, how)
+        if isinstance(entry, Document):
+            for field, value in _fields(entry):
+                if value in rest:
+                    rest.discard(value)
+                    how = f"in another field (--map document={field})"
+                    yield _Miss(value, name or str(entry.text), how)
+
+
+def _fields(document: Document) -> Iterator[tuple[str, str]]:
+    for name, value in document.metadata.items():
+        if isinstance(value, str):
+            yield f"metadata.{name}", value
+    if document.source is not None and document.source not in (
+        document.metadata.values()
+    ):
+        yield "source", document.source
+
+
+def _among(form: str, wanted: set[str], name: str) -> str | None:
+    return form if form != name and form in wanted else None
+
+
+def _plain(name: str) -> str:
+    name = unicodedata.normalize("NFKC", name).casefold().strip()
+    name = " ".join(name.split()).removeprefix("./").strip("/")
+    number = _ZEROS.fullmatch(name)
+    return number[1] if number else name
+
+
+def _last(name: str) -> str:
+    return name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def _whole(name: str) -> str:
+    return _CHUNK.sub("", name)
