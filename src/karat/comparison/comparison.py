@@ -10,6 +10,7 @@ from typing import Any
 
 from karat.comparison.changes import Change
 from karat.comparison.differences import FEWEST, Difference
+from karat.comparison.movers_and_slices import Mover
 from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, clean, counted, number
 from karat.errors import DataError, FormatError
@@ -19,7 +20,7 @@ from karat.reading.streams import open_binary
 from karat.reading.syntax.delimited import write_rows
 from karat.results.saved_form import write_text
 
-__all__ = ["SCHEMA_VERSION", "Comparison", "Mover"]
+__all__ = ["SCHEMA_VERSION", "Comparison"]
 
 SCHEMA_VERSION = 1
 """Version of the saved form of comparisons."""
@@ -27,34 +28,6 @@ SCHEMA_VERSION = 1
 _SHOWN = 10
 _LONG = 60
 _MOVES = 4
-
-
-@dataclass(frozen=True)
-class Mover:
-    """A query on which a candidate and the baseline differ.
-
-    Attributes:
-        query: its id.
-        text: what it asks, if known.
-        metric: by which they differ.
-        candidate: name of the candidate.
-        baseline_score: what the baseline scores.
-        candidate_score: what the candidate scores.
-        ranks: gold item -> its rank before and after; None when it was not found.
-    """
-
-    query: str
-    text: str | None
-    metric: str
-    candidate: str
-    baseline_score: float
-    candidate_score: float
-    ranks: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
-
-    @property
-    def difference(self) -> float:
-        """Candidate less baseline."""
-        return self.candidate_score - self.baseline_score
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """What a comparison tells besides its differences: clusters, movers and slices."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from karat.comparison.comparison import Mover
 from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
 from karat.comparison.pairing import Pairing, paired_scores
 from karat.data.arrays import Bools, Ints
@@ -14,13 +13,41 @@ from karat.errors import UsageError
 from karat.results.evaluation import Evaluation
 from karat.stats.multiple import benjamini_hochberg
 
-__all__ = ["MOVERS", "clusters_of", "movers_of", "slices_of"]
+__all__ = ["MOVERS", "Mover", "clusters_of", "movers_of", "slices_of"]
 
 MOVERS = 20
 """How many queries that changed are kept."""
 
 _FALSE_FINDINGS = 0.1
 _ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Mover:
+    """A query on which a candidate and the baseline differ.
+
+    Attributes:
+        query: its id.
+        text: what it asks, if known.
+        metric: by which they differ.
+        candidate: name of the candidate.
+        baseline_score: what the baseline scores.
+        candidate_score: what the candidate scores.
+        ranks: gold item -> its rank before and after; None when it was not found.
+    """
+
+    query: str
+    text: str | None
+    metric: str
+    candidate: str
+    baseline_score: float
+    candidate_score: float
+    ranks: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+
+    @property
+    def difference(self) -> float:
+        """Candidate less baseline."""
+        return self.candidate_score - self.baseline_score
 
 
 def clusters_of(one: Evaluation, pairing: Pairing, field: str | None) -> Ints | None:
