@@ -15,6 +15,7 @@ __all__ = ["measure_dicts", "measure_lists", "measure_ties"]
 _DICT_BARS = {"small": 1.5, "beir": 7.0, "dl": 5.0, "marco": 20.0, "large": 7.0}
 _OTHER_BARS = {"ranx": 15.0, "ir_measures": 10.0}
 _LIST_BARS = {"small": 3.0, "beir": 7.0, "dl": 6.0, "marco": 25.0, "large": 8.0}
+_TIE_BARS = {"4,000 equal": 0.6, "two decimals": 1.0}
 _FLOOR_BARS = {"marco": Bar(3, at_most=True)}
 
 
@@ -74,7 +75,7 @@ def measure_ties(sizes: list[str]) -> Iterator[Row]:
         )
         ours, theirs = took.values()
         agree(ours.value, "pytrec_eval", theirs.value)
-        yield faster(name, ours.seconds, "pytrec_eval", theirs.seconds, 1.0)
+        yield faster(name, ours.seconds, "pytrec_eval", theirs.seconds, _TIE_BARS[name])
 
 
 def _all_equal(depth: int) -> tuple[Scores, Gold]:

@@ -42,6 +42,7 @@ def evaluate(  # noqa: PLR0913
     missing: str | None = None,
     extra: str | None = None,
     duplicates: str | None = None,
+    identical: str | None = None,
     ties: str | None = None,
     order: str | None = None,
     threshold: float | None = None,
@@ -76,6 +77,8 @@ def evaluate(  # noqa: PLR0913
             is ignored in a mapping of scores is not checked either: looking at it all
             would take longer than the evaluation.
         duplicates: `first`, `collapse`, `keep` or `error`; natively `first`.
+        identical: documents that have the id of their query, by the matcher `id`:
+            `keep` or `ignore`; natively `keep`.
         ties: `trec` or `input`; natively `trec`.
         order: `ascending` ranks small scores first, such as distances; `descending`
             large ones, also in lists; natively lists are ranked as given and scores
@@ -116,6 +119,7 @@ def evaluate(  # noqa: PLR0913
         missing=missing,
         extra=extra,
         duplicates=duplicates,
+        identical=identical,
         ties=ties,
         order=order,
         threshold=threshold,

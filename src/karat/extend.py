@@ -7,6 +7,7 @@ with the major version. Every other module may change at any time.
   `Hits` into one float per query, with the array helpers.
 - A matcher derives from `TextMatcher` and compares pairs of texts, or from `Matcher`
   and lays out `Hits` itself.
+- `Semantic` is the matcher that compares embeddings, made by a function of yours.
 - A format derives from `Format` and turns a `Source` into records, or a `Dataset`.
 - A report is a function of the type `Report`.
 - `Claims` is the matcher that asks a model; `ChatClient` and `FunctionClient` make one
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from karat.matching.matcher import Matcher
     from karat.matching.normaliser import fold
     from karat.matching.pairwise import TextMatcher
+    from karat.matching.semantic import Semantic
     from karat.matching.shipped import read_matcher
     from karat.metrics import make_metric, read_metric
     from karat.metrics.gains import NDCG
@@ -157,6 +159,7 @@ __all__ = [
     "Query",
     "Reply",
     "Report",
+    "Semantic",
     "Settings",
     "Source",
     "Span",
@@ -212,6 +215,7 @@ _HOMES = {
     "karat.matching.matcher": "Matcher",
     "karat.matching.normaliser": "fold",
     "karat.matching.pairwise": "TextMatcher",
+    "karat.matching.semantic": "Semantic",
     "karat.matching.shipped": "read_matcher",
     "karat.metrics": "make_metric read_metric",
     "karat.metrics.gains": "NDCG",

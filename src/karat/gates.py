@@ -104,6 +104,7 @@ def check_gates(
     baseline: Evaluation | None = None,
     require_noninferior: bool = False,
     by_tag: bool = False,
+    force: bool = False,
 ) -> list[GateResult]:
     """What came of each gate for each run; no score does not pass either.
 
@@ -118,6 +119,7 @@ def check_gates(
         require_noninferior: fail a gate on a drop unless it is shown to be smaller.
         by_tag: check drops on the queries of each tag, too, the level corrected for
             the number of tags.
+        force: compare with a baseline that was not scored in the same way.
 
     Raises:
         UsageError: a gate on a drop without a baseline, or on a metric without scores.
@@ -142,8 +144,10 @@ def check_gates(
                     f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
                     "karat baseline set FILE"
                 )
-            pairing = pair(baseline, evaluation)
+            pairing = pair(baseline, evaluation, force=force)
             slices = _slices(evaluation, pairing) if by_tag else {}
+            if by_tag and not slices:
+                raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
             for tag, rows in {"": None, **slices}.items():
                 level = 1 - _ALPHA / (len(slices) if tag else 1)
                 status, sentence = _drop(
@@ -211,14 +215,20 @@ def _drop(
         known = known & own
     differences = (new - old)[known]
     column = evaluation[gate.metric]
+    if len(differences) and not differences.any():
+        same = f"{gate.metric} is the same on all {len(differences)} queries"
+        return "pass", same
     interval = difference_interval(
-        differences, binary=column.binary, bounds=column.bounds, level=level
+        differences,
+        binary=column.binary and baseline[gate.metric].binary,
+        bounds=column.bounds,
+        level=level,
     )
     if interval is None:
         return "inconclusive", f"{gate.metric}: no query in common has a score"
     change = (
         f"{gate.metric} changed by {differences.mean():+.4f} "
-        f"({level:.3g} interval {interval.low:+.4f} to {interval.high:+.4f}) on "
+        f"({100 * level:.3g}% interval {interval.low:+.4f} to {interval.high:+.4f}) on "
         f"{len(differences)} queries"
     )
     if interval.high < -gate.value:

@@ -1,7 +1,9 @@
 """Several runs against one gold: one evaluation each, on one leaderboard."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,8 +105,9 @@ def leaderboard(
     for name, run in _named(runs, by, mapping):
         if name in evaluations:
             raise UsageError(f"two runs are called {name!r}; a name stands for one run")
-        result = evaluations[name] = evaluate(run, name=name, **options)
-        if any(matcher.startswith("span") for matcher in result.matchers.values()):
+        result = evaluations[name] = _scored(name, run, options)
+        spans = any(matcher.startswith("span") for matcher in result.matchers.values())
+        if spans and not isinstance(run, Evaluation):
             covered[name] = run
         if isinstance(run, Dataset) and run.format.startswith("trec"):
             notes += trec_eval_differences(result)
@@ -115,6 +118,13 @@ def leaderboard(
     return Leaderboard(evaluations, tuple(dict.fromkeys(notes)))
 
 
+def _scored(name: str, run: Any, options: Mapping[str, Any]) -> Evaluation:
+    """The evaluation of a run; one that is scored already keeps its scores."""
+    if isinstance(run, Evaluation):
+        return replace(run, run=name)
+    return evaluate(run, name=name, **options)
+
+
 def _named(
     runs: Any, by: str | None, mapping: Mapping[str, str] | None
 ) -> Iterator[tuple[str, Any]]:
@@ -123,7 +133,11 @@ def _named(
     elif isinstance(runs, Mapping):
         yield from ((str(name), run) for name, run in runs.items())
     elif isinstance(runs, Iterable) and not isinstance(runs, str | bytes):
-        yield from runs
+        for one in runs:
+            if isinstance(one, str | Path):
+                yield Path(one).name, one
+            else:
+                yield one
     else:
         raise UsageError(
             "runs must be a mapping from names to runs, as in {'bm25': run}, or a "

@@ -65,11 +65,13 @@ def assert_retrieval(
     # A session without retrieval tests does not pay for loading these.
     from karat.comparison.compare import evaluation_of  # noqa: PLC0415
     from karat.gates import check_gates  # noqa: PLC0415
+    from karat.metrics import split_metrics  # noqa: PLC0415
 
     __tracebackhide__ = True
     gates = [_gate(text) for text in expectations]
     asked = list(dict.fromkeys(gate.metric for gate in gates))
-    scoring = {**options, "metrics": [*options.pop("metrics", ()), *asked]}
+    own = [str(metric) for metric in split_metrics(options.pop("metrics", ()))]
+    scoring = {**options, "metrics": [*own, *asked]}
     result = evaluation_of("run", run, gold, scoring)
     base = None
     if baseline is not None:

@@ -232,3 +232,49 @@ def test_latex_marks_what_is_significant(compared: Comparison) -> None:
     text = compared.to_latex()
     assert r"$^{\ddagger}$" in text
     assert text.count(r"\\") == 3
+
+
+def test_a_correction_keeps_clusters_and_never_flatters() -> None:
+    facts = {q: Query(q, metadata={"u": n // 20}) for n, q in enumerate(QUERIES)}
+    short = {query: row for query, row in NEW.items() if query != "q0"}
+    short_gold = {query: row for query, row in GOLD.items() if query != "q0"}
+    options: dict[str, Any] = {"metrics": ["rr"], "queries": facts}
+    base, new = (karat.evaluate(r, gold=GOLD, **options) for r in (OLD, NEW))
+    other = karat.evaluate(short, gold=short_gold, **options)
+    found = karat.compare(base, {"new": new, "short": other}, cluster="u")
+    assert found.candidates == ("new", "short")
+    for one in found.differences:
+        assert one.adjusted_p >= one.p >= one.smallest_p
+        assert one.verdict == "not enough data"
+    assert "(Holm)" in found.notes[0]
+    assert found.removed == ("q0",)
+
+
+def test_latex_shows_the_baseline_of_all_pairs() -> None:
+    others = {"new": NEW, "third": run(0.1, 4)}
+    found = karat.compare(OLD, others, gold=GOLD, metrics=["rr"], all_pairs=True)
+    mean = karat.evaluate(OLD, gold=GOLD, metrics=["rr"]).means["rr"]
+    assert f"baseline & {mean:.4f}" in found.to_latex()
+
+
+def test_saved_files_are_known_beside_gold(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    karat.evaluate(OLD, gold=GOLD, metrics=["rr"], name="old").save(path)
+    found = karat.compare(path, NEW, gold=GOLD)
+    assert (found.baseline, [one.metric for one in found.differences]) == (
+        "old",
+        ["rr"],
+    )
+
+
+def test_items_found_below_k_are_no_regression() -> None:
+    more = {query: [*row, f"{query}-c"] for query, row in OLD.items()}
+    gold = {query: {**row, f"{query}-c": 1} for query, row in GOLD.items()}
+    found = karat.compare(OLD, more, gold=gold, metrics=["ndcg@5"])
+    assert found.changes["candidate"].sentence.startswith("coverage improvement: 0")
+
+
+@pytest.mark.parametrize("margin", [0.01, {"rr": "0.1"}, {"rr": -1}])
+def test_margins_that_cannot_be_are_refused(margin: Any) -> None:
+    with pytest.raises(UsageError, match="margin"):
+        karat.compare(OLD, NEW, gold=GOLD, metrics=["rr"], margin=margin)

@@ -101,6 +101,7 @@ def slowly(name: str, gold: list[str], ranking: list[str], k: int) -> float:
     return dcg(relevant[:k][:k]) / ideal if ideal else 0.0
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(sorted(METRICS)),
     golds=LISTS.filter(bool),

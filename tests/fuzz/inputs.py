@@ -205,7 +205,8 @@ def _tables(kind: str) -> list[bytes]:
 def _stored(table: Any, kind: str) -> bytes:
     sink = io.BytesIO()
     if kind == "parquet":
-        parquet.write_table(table, sink)
+        # Uncompressed, so that damage reaches the values.
+        parquet.write_table(table, sink, compression="NONE")
         return sink.getvalue()
     opened = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
     with opened(sink, table.schema) as writer:

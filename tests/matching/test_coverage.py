@@ -206,6 +206,7 @@ def test_a_budget_is_used_in_rank_order() -> None:
     assert [*result.means.values()] == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gold", "documents"),
     [

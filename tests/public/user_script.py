@@ -65,6 +65,7 @@ from karat.extend import (
     Query,
     Reply,
     Report,
+    Semantic,
     Settings,
     Source,
     Span,
@@ -249,6 +250,9 @@ def passages() -> float:
     run = {"q": [Document(id="d", text="two")]}
     own: Matcher = SameLength()
     assert read_matcher("fuzzy(0.5)") == Fuzzy(threshold=0.5)
+    close = Semantic(lambda texts: [[float(len(text))] for text in texts])
+    near = karat.evaluate(run, gold=gold, metrics=["recall"], match=close)
+    assert near.means == {"recall": 1.0}
     assert Span("s", "d", 0, 3).end - Matches.__name__.count("?")
     return karat.evaluate(run, gold=gold, metrics="recall", match=own).means["recall"]
 

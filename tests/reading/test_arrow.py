@@ -270,6 +270,7 @@ def test_rankings_and_queries_are_those_of_the_rows(
         assert [(document.score, document.id) for document in ranking] == mine
 
 
+@pytest.mark.slow
 @given(case=tables())
 @settings(max_examples=100, deadline=None)
 def test_a_run_in_columns_equals_the_same_run_in_dictionaries(

@@ -153,3 +153,9 @@ def test_what_is_written_as_a_table_is_read_again(
     write(karat.Dataset(run=run), path)
     assert ranking(karat.read_run(path)) == [name, "z"]
     assert ranking(karat.read_run(path), name) == ["z"]
+
+
+def test_an_array_in_place_of_an_id_is_a_sentence() -> None:
+    table = pa.table({"id": ["q1"], "retrieved": [["a"]], "relevant": [[["a"]]]})
+    with pytest.raises(FormatError, match="relevant id"):
+        karat.evaluate(table.to_pandas())

@@ -133,7 +133,7 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
 
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "order", "threshold", "depth", "judged_only"),
+    *("identical", "ties", "order", "threshold", "depth", "judged_only"),
     *("force", "queries", "corpus"),
 )
 

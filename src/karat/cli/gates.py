@@ -11,6 +11,7 @@ import click
 from karat.cli.baseline import pinned_baseline
 from karat.cli.saying import say
 from karat.data.tables import counted
+from karat.errors import UsageError
 from karat.gates import Gate, GateResult, Kind, check_gates, outcome_of, read_gate
 from karat.reports.gates import annotations, as_junit, as_step_summary
 from karat.results.evaluation import Evaluation
@@ -51,6 +52,7 @@ def gate_results(
         baseline=baseline,
         require_noninferior=options["require_noninferior"],
         by_tag=options["gate_tags"],
+        force=bool(options["force"]),
     )
 
 
@@ -77,6 +79,8 @@ def conclude(
             sentence = f"gate {word}{advice}: {result.run}: {result.sentence}"
             say(f"karat: {sentence}", err=True, alarm=result.status == "fail")
     outcome = outcome_of(results)
+    if not results and any(_is_junit(target) for target in options["output"]):
+        raise UsageError("-o NAME.junit.xml holds gates, and none was given")
     if results:
         passed = sum(result.status == "pass" for result in results)
         write_summaries(results, options)
@@ -96,13 +100,22 @@ def conclude(
 def write_summaries(results: Sequence[GateResult], options: Mapping[str, Any]) -> None:
     """Write what came of the gates where CI looks for it: JUnit, and GitHub's page."""
     for target in options["output"]:
-        if Path(target).name.endswith("junit.xml"):
+        if _is_junit(target):
             write_text(target, as_junit(results))
+            say(f"karat: wrote {target}", err=True)
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(path).open("a", encoding="utf-8") as stream:
-            stream.write(as_step_summary(results))
+        try:
+            with Path(path).open("a", encoding="utf-8") as stream:
+                stream.write(as_step_summary(results))
+        except OSError as error:
+            say(f"karat: cannot write {path}: {error.strerror}", err=True)
         for line in annotations(results):
-            click.echo(line)
+            # What is printed as JSON stays JSON.
+            click.echo(line, err=bool(options["json"]))
+
+
+def _is_junit(target: str) -> bool:
+    return Path(target).name.endswith("junit.xml")
 
 
 def admit(

@@ -33,6 +33,7 @@ _ABOUT = {
     "missing": "gold queries that the run lacks",
     "extra": "run queries without gold",
     "duplicates": "documents retrieved twice",
+    "identical": "documents named like their query",
     "ties": "equal scores",
 }
 

@@ -7,9 +7,11 @@ import numpy as np
 
 from karat.comparison.pairing import Pairing
 from karat.data.arrays import Bools, Floats, Ints, place_by, ratio, sum_by
+from karat.data.hits import is_relevant
 from karat.data.matches import Matches
 from karat.data.scores import Interval
 from karat.data.tables import counted
+from karat.errors import MismatchError
 from karat.results.evaluation import Evaluation
 from karat.stats.paired import difference_interval
 from karat.stats.sign_flip import sign_flip
@@ -64,7 +66,7 @@ class Headroom(NamedTuple):
     candidates: Floats
 
 
-def gains_of(matches: Matches, places: Ints) -> Gains:
+def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> Gains:
     """The relevant items of the queries at these places, in their order."""
     hits = matches.hits
     rank: Ints = np.zeros(len(hits.gold_grade), np.int64)
@@ -76,7 +78,9 @@ def gains_of(matches: Matches, places: Ints) -> Gains:
     query = np.repeat(np.arange(len(places)), count)
     # The items of each place, one after the other.
     item = np.arange(len(query)) + (start[places] - (count.cumsum() - count))[query]
-    relevant = hits.gold_grade[item] > 0
+    relevant = (hits.gold_grade[item] > 0) & is_relevant(
+        hits.gold_grade[item], threshold
+    )
     query, item = query[relevant], item[relevant]
     return Gains(
         query,
@@ -186,8 +190,9 @@ def change_between(
     """What kind of change it was; None where the hits of either are not kept."""
     if matcher not in baseline.matches or matcher not in candidate.matches:
         return None
-    old = gains_of(baseline.matches[matcher], pairing.baseline)
-    new = gains_of(candidate.matches[matcher], pairing.candidate)
+    threshold = baseline.policies.threshold
+    old = gains_of(baseline.matches[matcher], pairing.baseline, threshold)
+    new = gains_of(candidate.matches[matcher], pairing.candidate, threshold)
     new = _aligned(old, new)
     before, after = headroom(old, k), headroom(new, k)
     known = ~np.isnan(before.score)
@@ -200,8 +205,8 @@ def change_between(
     first_old, first_new = _first(old)[known], _first(new)[known]
     up, down = first_new < first_old, first_new > first_old
     kind = _kind(reached, ranked)
-    total = float(covered.sum() + ranked.sum())
-    moved = up if total >= 0 else down
+    change = float(reached.sum()), float(ranked.sum())
+    moved = up if change[1] >= 0 else down
     medians = _median(first_old[moved]), _median(first_new[moved])
     gained = int(((old.rank == 0) & (new.rank > 0)).sum())
     lost = int(((old.rank > 0) & (new.rank == 0)).sum())
@@ -219,7 +224,7 @@ def change_between(
         first_up=int(up.sum()),
         first_down=int(down.sum()),
         first_ranks=medians,
-        sentence=_sentence(kind, total, (gained, lost), int(moved.sum()), medians),
+        sentence=_sentence(kind, change, (gained, lost), int(moved.sum()), medians),
     )
 
 
@@ -231,7 +236,10 @@ def _aligned(old: Gains, new: Gains) -> Gains:
         pair: place
         for place, pair in enumerate(zip(new.query.tolist(), new.name, strict=True))
     }
-    order = [places[pair] for pair in zip(old.query.tolist(), old.name, strict=True)]
+    pairs = [*zip(old.query.tolist(), old.name, strict=True)]
+    if len(pairs) != len(places) or not places.keys() >= {*pairs}:
+        raise MismatchError("two evaluations of the same gold list other gold items")
+    order = [places[pair] for pair in pairs]
     return new._replace(name=old.name, gain=new.gain[order], rank=new.rank[order])
 
 
@@ -284,14 +292,14 @@ def _interval(values: Floats) -> Interval | None:
 
 def _sentence(
     kind: Kind,
-    total: float,
+    change: tuple[float, float],
     items: tuple[int, int],
     moved: int,
     medians: tuple[float, float],
 ) -> str:
     gained, lost = items
-    what = "improvement" if total > 0 else "regression"
-    verb = "rose" if total > 0 else "slipped"
+    coverage, ranking = ("improvement" if part > 0 else "regression" for part in change)
+    verb = "rose" if change[1] > 0 else "slipped"
     found = f"{lost} relevant items no longer retrieved, {gained} newly found"
     first = ""
     if moved and not np.isnan(medians).any():
@@ -302,9 +310,10 @@ def _sentence(
         )
     if kind == "ranking":
         same = "coverage unchanged" if not gained and not lost else found
-        return f"ranking {what}: {same}{first}"
+        return f"ranking {ranking}: {same}{first}"
     if kind == "coverage":
-        return f"coverage {what}: {found}"
+        return f"coverage {coverage}: {found}"
     if kind == "mixed":
-        return f"coverage and ranking {what}: {found}{first}"
+        what = f"coverage {coverage} and ranking {ranking}"
+        return f"{what}: {found}{first}"
     return f"no change of coverage or ranking beyond chance: {found}"

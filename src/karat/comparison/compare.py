@@ -77,7 +77,11 @@ def compare(
         scoring["metrics"] = metrics
     if force:
         scoring["force"] = True
-    evaluations = [evaluation_of(name, given, gold, scoring) for name, given in named]
+    first = evaluation_of(*named[0], gold, scoring)
+    # Runs are scored by what the baseline was scored by.
+    scoring.setdefault("metrics", [*first])
+    evaluations = [first]
+    evaluations += [evaluation_of(name, one, gold, scoring) for name, one in named[1:]]
     if len({one.run for one in evaluations}) < len(evaluations):
         # Two branches save runs of one name: their files tell them apart.
         evaluations = [
@@ -130,12 +134,12 @@ def compare_evaluations(
             for (one, two), pairing, group in zip(pairs, pairings, groups, strict=True)
         ]
         adjusted = [one.p for one in found]
-        if len(found) > 1:
-            adjusted = (
-                holm(np.array(adjusted)).tolist()
-                if all_pairs
-                else _against_baseline(metric, pairs, pairings, groups[0])
-            )
+        if len(found) > 1 and (all_pairs or not _alike(pairings)):
+            adjusted = holm(np.array(adjusted)).tolist()
+        elif len(found) > 1:
+            corrected = _against_baseline(metric, pairs, pairings, groups[0])
+            # A correction never makes a test look surer than it was alone.
+            adjusted = [*map(max, corrected, adjusted)]
         differences += with_adjusted(found, adjusted)
     changes, movers = {}, []
     k = _cutoff(asked)
@@ -148,17 +152,25 @@ def compare_evaluations(
         movers += movers_of(asked[0], baseline, other, pairing)
     movers.sort(key=lambda mover: -abs(mover.difference))
     first = pairings[0]
+    own = pairings[: len(others)]
     return Comparison(
         baseline=baseline.run,
         candidates=tuple(other.run for other in others),
         differences=tuple(differences),
         changes=changes,
         movers=tuple(movers[:MOVERS]),
-        slices=slices_of(asked, baseline, others[0], first, margins) if by_tag else {},
-        added=first.added,
-        removed=first.removed,
-        relabelled=first.relabelled,
-        notes=_notes(differences, changes, all_pairs=all_pairs, cluster=cluster),
+        slices=slices_of(asked, baseline, others[0], first, margins, groups[0])
+        if by_tag
+        else {},
+        added=_united(pairing.added for pairing in own),
+        removed=_united(pairing.removed for pairing in own),
+        relabelled=_united(pairing.relabelled for pairing in own),
+        notes=_notes(
+            differences,
+            changes,
+            correction="Holm" if all_pairs or not _alike(pairings) else "MaxT",
+            cluster=cluster,
+        ),
         provenance={"karat": __version__, "gold": baseline.gold},
     )
 
@@ -206,15 +218,31 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
         elif isinstance(one, str | Path):
             named.append((Path(one).name, one))
         elif role == "candidate" and _is_mapping_of_runs(one):
-            named += [(str(name), run) for name, run in one.items()]
+            named += [
+                (str(name), replace(run, run=str(name)) if _scored(run) else run)
+                for name, run in one.items()
+            ]
         else:
             named.append((own, one))
     return named
 
 
+def _united(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(query for part in parts for query in part))
+
+
+def _scored(run: Any) -> bool:
+    return isinstance(run, Evaluation)
+
+
+def _alike(pairings: Sequence[Pairing]) -> bool:
+    """Whether all pairs have the same queries."""
+    return all(pairing.queries == pairings[0].queries for pairing in pairings)
+
+
 def _is_mapping_of_runs(given: Any) -> bool:
     """Whether it is runs by name, and not a run itself."""
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(given, Mapping) or isinstance(given, Evaluation) or not given:
         return False
     first = next(iter(given.values()))
     if isinstance(first, Evaluation | str | Path):
@@ -232,7 +260,7 @@ def evaluation_of(
     """The evaluation of a run, as it was given or saved, or scored now."""
     if isinstance(given, Evaluation):
         return given
-    if isinstance(given, str | Path) and gold is None:
+    if isinstance(given, str | Path) and str(given).endswith((".json", ".json.gz")):
         try:
             return load(given)
         except DataError as error:
@@ -282,7 +310,9 @@ def _metrics(
     return list(dict.fromkeys(labels))
 
 
-def _margins(margin: Mapping[str, float], metrics: Sequence[str]) -> dict[str, float]:
+def _margins(margin: Any, metrics: Sequence[str]) -> dict[str, float]:
+    if not isinstance(margin, Mapping):
+        raise UsageError(f"a margin is given by metric, as in {{'ndcg@10': {margin}}}")
     margins = {}
     for name, value in margin.items():
         label = name if name in metrics else str(read_metric(name))
@@ -290,8 +320,8 @@ def _margins(margin: Mapping[str, float], metrics: Sequence[str]) -> dict[str, f
             raise UsageError(
                 f"a margin for {name}, which is not compared: {', '.join(metrics)}"
             )
-        if not value > 0:
-            raise UsageError(f"the margin for {name} must be above 0, got {value}")
+        if not isinstance(value, int | float) or not value > 0:
+            raise UsageError(f"the margin for {name} must be above 0, got {value!r}")
         margins[label] = float(value)
     return margins
 
@@ -322,13 +352,6 @@ def _against_baseline(
     clusters: Ints | None,
 ) -> list[float]:
     """P of each candidate, corrected for their number by what they have in common."""
-    first = pairings[0].queries
-    if any(pairing.queries != first for pairing in pairings):
-        alone = [
-            measure((metric, one.run, two.run), _pairs(metric, one, two, p, None)).p
-            for (one, two), p in zip(pairs, pairings, strict=True)
-        ]
-        return [*map(float, holm(np.array(alone)))]
     rows: list[Floats] = []
     for (one, two), pairing in zip(pairs, pairings, strict=True):
         old, new, known = paired_scores(metric, one, two, pairing)
@@ -349,19 +372,17 @@ def _notes(
     differences: Sequence[Difference],
     changes: Mapping[str, Change],
     *,
-    all_pairs: bool,
+    correction: str,
     cluster: str | None,
 ) -> tuple[str, ...]:
     notes = []
     if len({(one.baseline, one.candidate) for one in differences}) > 1:
-        how = "all pairs (Holm)" if all_pairs else "all candidates (MaxT)"
-        notes.append(f"p is corrected for {how}")
+        notes.append(f"p is corrected for the number of comparisons ({correction})")
     if cluster is not None:
         notes.append(f"queries of one {cluster} are counted as one cluster")
     if left := max((one.left_out for one in differences), default=0):
         notes.append(
-            f"{left} of the common queries have no score in one of the runs and are "
-            "left out"
+            f"common queries without a score in one of the runs, left out: {left}"
         )
     for one in differences:
         flagged = (one.p <= _ALPHA) != (one.t_p <= _ALPHA)

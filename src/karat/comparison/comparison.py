@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from karat.comparison.changes import Change
-from karat.comparison.differences import Difference
+from karat.comparison.differences import FEWEST, Difference
 from karat.data.scores import Interval
-from karat.data.tables import DASH, Table, counted, number
+from karat.data.tables import DASH, Table, clean, counted, number
 from karat.errors import DataError, FormatError
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.problems import placed
@@ -101,7 +101,11 @@ class Comparison:
             if one.metric == metric and one.candidate == (candidate or one.candidate):
                 return one
         known = ", ".join(dict.fromkeys(one.metric for one in self.differences))
-        raise FormatError(f"no comparison by {metric!r}; there are {known}")
+        whom = f" of {candidate!r}" if candidate else ""
+        raise FormatError(
+            f"no comparison{whom} by {metric!r}; there are {known} of "
+            f"{', '.join(self.candidates)}"
+        )
 
     def summary(self) -> Table:
         """A row per metric and pair: means, difference, verdict."""
@@ -127,7 +131,9 @@ class Comparison:
             f"{one.detectable:.4f}; equivalence within {one.smallest_margin:.4f} could "
             "be shown"
             for one in self.differences
-            if one.verdict == "not enough data" and math.isfinite(one.detectable)
+            if one.verdict == "not enough data"
+            and one.n >= FEWEST
+            and math.isfinite(one.detectable)
         ]
         for what, queries in (
             ("only in the candidate", self.added),
@@ -188,7 +194,10 @@ class Comparison:
             *("tag", "metric", "baseline", "candidate", "difference"),
             *("95% interval", "p", "win/tie/loss", "n", "verdict"),
         ]
-        note = "p is corrected for the number of slices (false discovery rate)"
+        note = (
+            f"{self.candidates[0]} v {self.baseline}; p is corrected for the number of "
+            "slices (false discovery rate); no verdict below 15 queries"
+        )
         return Table(columns, rows, title="by tag", notes=[note], texts=(0, 1, 9))
 
     def tables(self) -> list[Table]:
@@ -206,11 +215,12 @@ class Comparison:
             " & ".join(["run", *map(_latex, metrics)]) + r" \\",
             r"\hline",
         ]
-        base = {d.metric: d.baseline_mean for d in self.differences}
+        against = [d for d in self.differences if d.baseline == self.baseline]
+        base = {d.metric: d.baseline_mean for d in against}
         cells = [_latex(self.baseline), *(f"{base[m]:.4f}" for m in metrics)]
         lines.append(" & ".join(cells) + r" \\")
         for name in self.candidates:
-            found = {d.metric: d for d in self.differences if d.candidate == name}
+            found = {d.metric: d for d in against if d.candidate == name}
             cells = [_latex(name)]
             cells += [_latex_cell(found[m]) if m in found else "--" for m in metrics]
             lines.append(" & ".join(cells) + r" \\")
@@ -300,6 +310,7 @@ def _rank(rank: int | None) -> str:
 
 
 def _latex(text: str) -> str:
+    text = clean(text)
     for mark in "\\&%$#_{}":
         text = text.replace(mark, f"\\{mark}" if mark != "\\" else r"\textbackslash ")
     return text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")

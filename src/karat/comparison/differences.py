@@ -115,7 +115,9 @@ class Difference:
             low, high = self.interval
             change += f" (95% interval {low:+.4f} to {high:+.4f})"
         what = f"{self.candidate} {_VERBS[self.verdict]} {self.baseline}"
-        if self.n and not self.wins and not self.losses:
+        if not self.n:
+            return f"{self.metric}: no query has a score in both runs"
+        if not self.wins and not self.losses:
             return f"{self.metric} is the same on all {self.n} queries"
         if self.verdict == "equivalent":
             return f"{what} by {self.metric}, within {self.margin:g}: {change}"
@@ -172,6 +174,10 @@ def measure(
     units = n if sample is None else sample.units
     difference = float(differences.mean()) if n else math.nan
     needed = queries_needed(difference, sd) if n > 1 and sd else math.inf
+    extra = math.inf
+    if math.isfinite(needed):
+        # Of clusters, as many queries as the clusters that it takes would have.
+        extra = max(0.0, float(math.ceil((needed - units) * n / units)))
     size = effect_size(differences)
     found = None
     if n:
@@ -195,7 +201,7 @@ def measure(
         margin=margin,
         smallest_margin=math.inf if found is None else found.smallest_margin,
         detectable=minimum_detectable_effect(units, sd) if sd else math.inf,
-        more_queries=max(0.0, needed - n),
+        more_queries=extra,
         smallest_p=smallest_p(units) if units else 1.0,
     )
     return with_adjusted([result], [p])[0]

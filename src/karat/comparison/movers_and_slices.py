@@ -58,8 +58,9 @@ def movers_of(
     for row in order[change[order] > 0].tolist():
         query = pairing.queries[row]
         fact = baseline.facts.get(query) or other.facts.get(query)
-        one = before[pairing.baseline[row]] if before else {}
-        two = after[pairing.candidate[row]] if after else {}
+        both = bool(before and after)
+        one = before[pairing.baseline[row]] if both else {}
+        two = after[pairing.candidate[row]] if both else {}
         movers.append(
             Mover(
                 query,
@@ -85,6 +86,7 @@ def slices_of(
     other: Evaluation,
     pairing: Pairing,
     margins: Mapping[str, float],
+    clusters: Ints | None,
 ) -> dict[str, tuple[Difference, ...]]:
     """The differences on the queries of each tag, false findings kept rare."""
     tags: dict[str, list[int]] = {}
@@ -107,8 +109,9 @@ def slices_of(
                 old[both],
                 new[both],
                 int((own & ~known).sum()),
-                column.binary,
+                column.binary and other[metric].binary,
                 column.bounds,
+                clusters=None if clusters is None else clusters[both],
             )
             names = (metric, baseline.run, other.run)
             measured.append(measure(names, pairs, margins.get(metric)))

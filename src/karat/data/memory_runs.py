@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from itertools import chain, compress, count
 from math import isfinite
-from operator import and_
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -29,8 +28,6 @@ Scores = Mapping[str, float]
 
 # Among so few labels, looking along them is quicker than making an index of them.
 _FEW = 8
-# From so many labels of a query on, gathering their hits column by column pays.
-_SOME = 32
 
 
 class _MemoryRun(Run, Generic[R]):
@@ -158,25 +155,13 @@ class ScoredRun(_MemoryRun[Scores]):
             item = 0
             for ranking, wanted in zip(rankings, labels.values(), strict=True):
                 before = len(items)
-                if len(wanted) < _SOME:
-                    for document, label in wanted.items():
-                        if (judged or label > 0) and document in ranking:
-                            documents.append(document)
-                            scores.append(ranking[document])
-                            grades.append(label)
-                            items.append(item)
-                        item += 1
-                else:
-                    known = [*map(ranking.__contains__, wanted)]
-                    if not judged:
-                        relevant = [label > 0 for label in wanted.values()]
-                        known = [*map(and_, known, relevant)]
-                    hits = [*compress(wanted, known)]
-                    documents += hits
-                    scores += map(ranking.__getitem__, hits)
-                    grades += compress(wanted.values(), known)
-                    items += compress(range(item, item + len(known)), known)
-                    item += len(known)
+                for document, label in wanted.items():
+                    if (judged or label > 0) and document in ranking:
+                        documents.append(document)
+                        scores.append(ranking[document])
+                        grades.append(label)
+                        items.append(item)
+                    item += 1
                 found.append(len(items) - before)
             place, tied = count_before(rankings, found, documents, scores, policies)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):

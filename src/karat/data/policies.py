@@ -7,15 +7,16 @@ from math import isfinite
 from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
-from karat.catalogue import Catalogue
+from karat.catalogue import Catalogue, plain
 from karat.data.parameters import plain_numbers
-from karat.errors import ParameterError
+from karat.errors import ParameterError, UsageError
 
 __all__ = [
     "CHOICES",
     "PROFILES",
     "Duplicates",
     "Extra",
+    "Identical",
     "Missing",
     "Policies",
     "Precision",
@@ -32,6 +33,8 @@ Extra: TypeAlias = Literal["ignore", "error"]
 """What becomes of a run query without gold."""
 Duplicates: TypeAlias = Literal["first", "collapse", "keep", "error"]
 """What becomes of a document that was retrieved twice."""
+Identical: TypeAlias = Literal["keep", "ignore"]
+"""What becomes of a document that has the id of its query."""
 Ties: TypeAlias = Literal["trec", "input"]
 """How documents of equal scores are ordered."""
 Precision: TypeAlias = Literal["double", "single"]
@@ -42,6 +45,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "missing": get_args(Missing),
     "extra": get_args(Extra),
     "duplicates": get_args(Duplicates),
+    "identical": get_args(Identical),
     "ties": get_args(Ties),
     "precision": get_args(Precision),
 }
@@ -60,6 +64,8 @@ class Policies:
         duplicates: a document retrieved twice keeps its first rank and earns nothing
             the second time; or is removed, so later documents move up; or counts as
             often as it occurs; or is an error.
+        identical: a document that has the id of its query counts like any other, or is
+            removed, as BEIR does where queries are documents of the corpus.
         ties: equal scores are ordered by document id, descending, as trec_eval does, or
             left in input order. Rankings given as lists have no ties.
         precision: scores are compared as double, or as single as trec_eval 9 does.
@@ -81,6 +87,7 @@ class Policies:
     judged_only: bool = False
     force: bool = False
     profile: str | None = None
+    identical: Identical = "keep"
 
     def __post_init__(self) -> None:
         plain_numbers(self)
@@ -131,6 +138,14 @@ PROFILES: Catalogue[Policies] = Catalogue(
             duplicates="error",
             profile="trec_eval-10",
         ),
+        # What pytrec_eval does, after documents named like their query are removed.
+        "beir": Policies(
+            undefined="zero",
+            missing="skip",
+            identical="ignore",
+            precision="single",
+            profile="beir",
+        ),
         # k counts sessions: with id(level=session), the growing cutoff of LongMemEval.
         "longmemeval": Policies(duplicates="collapse", profile="longmemeval"),
         # Every position is read; no gold scores 0 and counts.
@@ -149,6 +164,12 @@ def policies_for(profile: str | None, **switches: Any) -> Policies:
     """The profile's policies, with every switch that is not None put on top."""
     if profile is not None and not isinstance(profile, str):
         raise ParameterError("evaluate", "profile", "a name", profile)
+    if profile is not None and plain(profile) == "ragas":
+        raise UsageError(
+            "there is no profile ragas: it reads ids as a set and texts at every "
+            "position, which are two rules on duplicates; karat.compat.ragas has its "
+            "metrics, and duplicates='collapse' or 'keep' sets either rule"
+        )
     given = {name: value for name, value in switches.items() if value is not None}
     try:
         return _policies(profile, **given)

@@ -63,6 +63,11 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
             "judge=karat.extend.Claims(client) in Python, or "
             "karat evaluate FILE -m context_recall@5 --model NAME"
         )
+    if spelling.name == "semantic":
+        raise UsageError(
+            "semantic needs embeddings, and karat ships no model: bring a function "
+            "from texts to vectors, match=karat.extend.Semantic(embed, threshold=0.8)"
+        )
     return build(MATCHERS[spelling.name], spelling, "matcher")
 
 

@@ -218,6 +218,8 @@ def match_labels(
     else:
         names = [*chain.from_iterable(labels.values())]
         located = run.locate(labels, judged=judged, policies=policies)
+    if policies.identical == "ignore":
+        located = _ignore_identical(run, labels, located, policies)
     matches = lay_out(
         run, labels, located, names, (count, grade), judged=judged, policies=policies
     )
@@ -229,6 +231,20 @@ def match_labels(
         missed[located.item] = False
         near = near_miss_notices(run, [*labels], names, count, missed)
     return replace(matches, notices=(), run_notices=(*matches.notices, *near))
+
+
+def _ignore_identical(
+    run: Run, labels: Labels, located: Located, policies: Policies
+) -> Located:
+    """What is left without documents that have their query's id; others move up."""
+    own = run.locate({q: {q: 1.0} for q in labels}, judged=True, policies=policies)
+    place = np.full(len(labels), np.iinfo(np.int64).max)
+    # Written from the end, the first of several stays.
+    place[own.query[::-1]] = own.rank[::-1]
+    mine = place[located.query]
+    rank = located.rank - (located.rank > mine)
+    left = located.retrieved - np.isin(np.arange(len(labels)), own.query)
+    return _keep(located, located.rank != mine, rank, left)
 
 
 def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:

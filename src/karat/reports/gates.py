@@ -19,13 +19,14 @@ def as_junit(results: Sequence[GateResult]) -> str:
     ]
     for result in results:
         name = quoteattr(clean(_name(result)))
-        text = escape(clean(result.sentence))
+        plain = clean(result.sentence)
+        text = escape(plain)
         run = quoteattr(clean(result.run))
         lines.append(f"  <testcase classname={run} name={name}>")
         if result.status == "fail" and not result.advice:
-            lines.append(f"    <failure message={quoteattr(text)}>{text}</failure>")
+            lines.append(f"    <failure message={quoteattr(plain)}>{text}</failure>")
         elif result.status != "pass":
-            lines.append(f"    <skipped message={quoteattr(text)}/>")
+            lines.append(f"    <skipped message={quoteattr(plain)}/>")
         else:
             lines.append(f"    <system-out>{text}</system-out>")
         lines.append("  </testcase>")

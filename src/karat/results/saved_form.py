@@ -50,7 +50,7 @@ def to_dict(result: "Evaluation") -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "run": result.run,
         "gold": result.gold,
-        "policies": asdict(result.policies),
+        "policies": _policies(result),
         "provenance": dict(result.provenance),
         "metrics": {name: _summary(result, name) for name in result.columns},
         "warnings": [_notice(notice) for notice in result.warnings],
@@ -91,6 +91,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         Path(path).write_text(text, "utf-8", LONE_SURROGATES, newline="\n")
     except OSError as error:
         raise FormatError(f"cannot be written: {error.strerror}", path=path) from None
+
+
+def _policies(result: "Evaluation") -> dict[str, Any]:
+    """Every rule; one that older readers do not know only where it is not native."""
+    policies = asdict(result.policies)
+    if result.policies.identical == "keep":
+        del policies["identical"]
+    return policies
 
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:

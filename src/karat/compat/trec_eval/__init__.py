@@ -14,6 +14,11 @@ It differs from the binary in these points:
 - preference and judgement-group measures, z-scores and debugging are not known.
 """
 
-from karat.compat.trec_eval.output import Options, trec_eval_lines, trec_eval_pages
+from karat.compat.trec_eval.output import (
+    Options,
+    trec_eval_lines,
+    trec_eval_pages,
+    trec_eval_values,
+)
 
-__all__ = ["Options", "trec_eval_lines", "trec_eval_pages"]
+__all__ = ["Options", "trec_eval_lines", "trec_eval_pages", "trec_eval_values"]

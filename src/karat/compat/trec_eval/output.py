@@ -23,7 +23,7 @@ from karat.extend import (
     read_matcher,
 )
 
-__all__ = ["Options", "trec_eval_lines", "trec_eval_pages"]
+__all__ = ["Options", "trec_eval_lines", "trec_eval_pages", "trec_eval_values"]
 
 _log = logging.getLogger("karat")
 
@@ -197,6 +197,21 @@ def trec_eval_pages(qrels: Labels, run: Run, options: Options) -> Iterator[str]:
     if options.summary:
         pages.append(_summary_page(results, columns, values))
     return chain.from_iterable(pages)
+
+
+def trec_eval_values(
+    qrels: Labels, run: Run, options: Options
+) -> tuple[Sequence[str], dict[str, Floats]]:
+    """The topics, and for each measure that is a number its value for each of them."""
+    columns = columns_for(options.measures, options.rules)
+    judged = options.level < 1 or any(column.judged for column in columns)
+    results = _lay_out(qrels, run, options, judged=judged)
+    values = {c.name: results.values(c) for c in columns if c.score is not None}
+    for column in columns:
+        if column.shown is Shown.GEOMETRIC:
+            logarithms = np.log(np.maximum(values[column.name], _FLOOR))
+            values[column.name] = logarithms
+    return results.topics, values
 
 
 def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _Results:

@@ -82,7 +82,9 @@ def read_id(value: object, what: str, notes: Notes) -> str:
         if not value.strip():
             raise FormatError(f"{what} is empty")
         return value
-    if hasattr(value, "__index__") and not isinstance(value, bool):
+    # Arrays have the method too: those with a shape are no number.
+    plain = not isinstance(value, bool) and not getattr(value, "shape", ())
+    if plain and hasattr(value, "__index__"):
         notes.notice("coerced", COERCED, value, one=COERCED_ONE)
         return str(value.__index__())
     raise FormatError(

@@ -1,0 +1,169 @@
+"""pytrec_eval's evaluator, number for number, on karat's own formulas.
+
+    evaluator = RelevanceEvaluator(qrels, {"map", "ndcg_cut.10"})
+    evaluator.evaluate(run)["q1"]["map"]
+
+The numbers are those of trec_eval 9, which pytrec_eval embeds, topic by topic; `gm_map`
+and `gm_bpref` are logarithms, as there, and `compute_aggregated_measure` undoes that.
+
+It differs from the original in these points:
+
+- a query for which nothing was retrieved is left out; the original ends the process;
+- gains as parameters are read (`ndcg.1=3,2=9`), which end the process there;
+- `runid` and `relstring`, which are no numbers, are 0.0, as there;
+- what it refuses is a `karat.KaratError`, which for a measure is a `ValueError` too.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from karat import read_run
+from karat.compat.trec_eval import Options, trec_eval_values
+from karat.extend import ParameterError, UnknownNameError
+
+__all__ = [
+    "RelevanceEvaluator",
+    "compute_aggregated_measure",
+    "supported_measures",
+    "supported_nicknames",
+]
+
+_CUT = ("P", "recall", "ndcg_cut", "map_cut", "relative_P", "success")
+_AT = ("iprec_at_recall", "Rprec_mult")
+_TEXTS = ("runid", "relstring")
+
+supported_nicknames: dict[str, set[str]] = {
+    "official": {
+        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map"),
+        *("Rprec", "bpref", "recip_rank", "iprec_at_recall", "P"),
+    },
+    "set": {
+        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility", "set_P"),
+        *("set_recall", "set_relative_P", "set_map", "set_F"),
+    },
+}
+"""Names that stand for several measures."""
+
+supported_measures: set[str] = {
+    *supported_nicknames["official"],
+    *supported_nicknames["set"],
+    *(*_CUT, *_AT, "relstring", "infAP", "gm_bpref", "11pt_avg", "binG", "G", "ndcg"),
+    *("ndcg_rel", "Rndcg", "num_nonrel_judged_ret"),
+}
+"""Names of measures, without their parameters."""
+
+supported_nicknames["all_trec"] = {*supported_measures}
+
+
+class RelevanceEvaluator:
+    """Scores runs against judgements, query by query.
+
+    Example:
+        >>> evaluator = RelevanceEvaluator({"q1": {"b": 1}}, {"map", "P_5"})
+        >>> evaluator.evaluate({"q1": {"a": 0.9, "b": 0.8}})
+        {'q1': {'map': 0.5, 'P_5': 0.2}}
+    """
+
+    def __init__(
+        self,
+        query_relevance: Mapping[str, Mapping[str, int]],
+        measures: Iterable[str],
+        relevance_level: int = 1,
+        judged_docs_only_flag: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        """An evaluator of these judgements.
+
+        Args:
+            query_relevance: query -> document -> grade; queries without any are left
+                out.
+            measures: as trec_eval names them: `map`, `P_5`, `P.5,10`, `official`.
+            relevance_level: the smallest grade that is relevant.
+            judged_docs_only_flag: remove documents without judgement first.
+
+        Raises:
+            ValueError: a measure that does not exist, or a level below 1.
+        """
+        if relevance_level < 1:
+            must_be = "an integer >= 1"
+            raise ParameterError(
+                "RelevanceEvaluator", "relevance_level", must_be, relevance_level
+            )
+        self._qrels = {
+            query: {document: float(grade) for document, grade in row.items()}
+            for query, row in query_relevance.items()
+            if row
+        }
+        self._parameters = _by_measure(measures)
+        self._options = Options(
+            [f"{m}.{p}" if p else m for m, p in self._parameters.items()],
+            version="9",
+            level=relevance_level,
+            judged_only=judged_docs_only_flag,
+        )
+
+    def evaluate(
+        self, scores: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, dict[str, float]]:
+        """Query -> measure -> value, for queries that both sides have."""
+        run = {q: row for q, row in scores.items() if row and q in self._qrels}
+        if not run or not self._parameters:
+            return {query: {} for query in run}
+        qrels = {query: self._qrels[query] for query in run}
+        topics, values = trec_eval_values(qrels, read_run(run), self._options)
+        columns: dict[str, list[float]] = {
+            _plain(name, self._parameters): column.tolist()
+            for name, column in values.items()
+        }
+        columns |= {
+            name: [constant] * len(topics)
+            for name, constant in (("num_q", 1.0), ("runid", 0.0), ("relstring", 0.0))
+            if name in self._parameters
+        }
+        return {
+            topic: {name: column[place] for name, column in columns.items()}
+            for place, topic in enumerate(topics)
+        }
+
+
+def compute_aggregated_measure(measure: str, values: list[float]) -> float:
+    """One number for all queries: a sum of counts, a geometric mean, or the mean.
+
+    Example:
+        >>> compute_aggregated_measure("num_ret", [2.0, 3.0])
+        5.0
+    """
+    total = math.fsum(values)
+    if measure.startswith("num_"):
+        return total
+    mean = total / len(values)
+    return math.exp(mean) if measure.startswith("gm_") else mean
+
+
+def _by_measure(measures: Iterable[str]) -> dict[str, str]:
+    """Measure -> its parameters, joined by commas, of `P_5`, `P.5,10` and the like."""
+    found: dict[str, dict[str, None]] = {}
+    for text in measures:
+        name, given = _split(text)
+        for measure in supported_nicknames.get(name, {name}):
+            if measure not in supported_measures:
+                raise UnknownNameError("trec_eval measure", text, supported_measures)
+            parameters = found.setdefault(measure, {})
+            parameters.update(dict.fromkeys(filter(None, given.split(","))))
+    return {measure: ",".join(parameters) for measure, parameters in found.items()}
+
+
+def _split(text: str) -> tuple[str, str]:
+    if text in supported_measures or text in supported_nicknames:
+        return text, ""
+    parts = re.fullmatch(r"(\w+?)[._]([0-9][0-9.,=]*)", text)
+    return (parts[1], parts[2]) if parts else (text, "")
+
+
+def _plain(name: str, parameters: Mapping[str, str]) -> str:
+    """The name of a value; that of a measure with one value has no parameters."""
+    for measure, given in parameters.items():
+        one_value = measure not in (*_CUT, *_AT)
+        if one_value and given and name == f"{measure}_{given}":
+            return measure
+    return name
