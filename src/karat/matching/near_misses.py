@@ -14,8 +14,9 @@ from karat.data.runs import Document, Labels, Notice, Run
 
 __all__ = ["near_miss_hint", "near_miss_notices"]
 
-# So many ids are looked at to see whether there is anything to count.
-_PROBE = 2000
+# To see whether there is anything to count, the first ids of some rankings do.
+_FIRST = 25
+_PROBE = 1000
 _FEW = 100
 _MOST = 200_000
 _CHUNK = re.compile(r"(?:[#:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$")
@@ -50,7 +51,7 @@ def near_miss_notices(
             ids.setdefault(queries[query], set()).add(names[row])
         return ids
 
-    if next(_misses(run, wanted(_FEW), _PROBE), None) is None:
+    if next(_misses(run, wanted(_FEW), _PROBE, _FIRST), None) is None:
         return ()
     by_form: dict[str, list[_Miss]] = {}
     for miss in _misses(run, wanted(_MOST), _MOST):
@@ -76,7 +77,9 @@ def near_miss_hint(run: Run, labels: Labels) -> str | None:
     return f"{miss.wanted!r:.60} is there as {miss.found!r:.60}, {miss.how}"
 
 
-def _misses(run: Run, wanted: Mapping[str, set[str]], most: int) -> Iterator[_Miss]:
+def _misses(
+    run: Run, wanted: Mapping[str, set[str]], most: int, first: int = _MOST
+) -> Iterator[_Miss]:
     if not isinstance(run, DocumentRun | RankedRun | ScoredRun):
         return
     rankings: Mapping[str, Any] = run.by_query
@@ -84,8 +87,9 @@ def _misses(run: Run, wanted: Mapping[str, set[str]], most: int) -> Iterator[_Mi
         if not ids or most <= 0:
             continue
         ranking = rankings.get(query, ())
-        yield from _in_ranking(ids, [*islice(iter(ranking), most)])
-        most -= len(ranking)
+        some = [*islice(iter(ranking), min(most, first))]
+        yield from _in_ranking(ids, some)
+        most -= len(some)
 
 
 def _in_ranking(wanted: set[str], ranking: Sequence[Any]) -> Iterator[_Miss]:
@@ -130,15 +134,17 @@ def _among(form: str, wanted: set[str], name: str) -> str | None:
 
 
 def _plain(name: str) -> str:
-    name = unicodedata.normalize("NFKC", name).casefold().strip()
-    name = " ".join(name.split()).removeprefix("./").strip("/")
-    number = _ZEROS.fullmatch(name)
+    name = name if name.isascii() else unicodedata.normalize("NFKC", name)
+    name = " ".join(name.casefold().split()).removeprefix("./").strip("/")
+    number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
     return number[1] if number else name
 
 
 def _last(name: str) -> str:
+    if "/" not in name and "\\" not in name:
+        return name
     return name.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def _whole(name: str) -> str:
-    return _CHUNK.sub("", name)
+    return _CHUNK.sub("", name) if name[-1:].isdigit() else name

@@ -118,7 +118,8 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
         return _unpacked(io.BytesIO(source), path_of(source))
     name = os.fspath(source)
     if len(name) > _LONGEST or "\n" in name:
-        problem = f"is a text of {counted(len(name), 'character')}, not a path"
+        size = counted(len(name), "character")
+        problem = f"cannot be opened: it is a text of {size}, not a path"
         raise FormatError(problem, path=name)
     if name == STDIN:
         return _unpacked(_standard_input(), name)
