@@ -17,7 +17,7 @@ MOST_LINES, LEAST_LINES = 400, 30
 SHORT = {"karat.version", "karat.__main__"}
 # What is measured today. A change may lower these numbers, and not raise them.
 MOST_IMPORTED = 75
-MOST_WITH_ONE_IMPORTER = 53
+MOST_WITH_ONE_IMPORTER = 38
 
 LAZY = re.compile(r"(karat(?:\.\w+)+)(?::\w+)?")
 

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from karat.data.tables import DASH, Table, clean, number
 
@@ -61,6 +61,7 @@ SENTENCE = st.lists(
 
 
 @given(st.integers(60, 120), st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1))
+@example(width=60, said=[(["rye"] * 10, ["starter", "\u6771\u4eac"])])
 def test_texts_wrap_within_the_width_and_lose_no_word(
     width: int, said: list[tuple[list[str], list[str]]]
 ) -> None:

@@ -206,8 +206,12 @@ def _cells(text: str) -> int:
     """How many places of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    wide = sum(map(_is_wide, text))
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def _is_wide(char: str) -> bool:
+    return unicodedata.east_asian_width(char) in "WF"
 
 
 def _padded(text: str, room: int, *, left: bool) -> str:
@@ -222,10 +226,10 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def _lines(text: str, room: int) -> list[str]:
-    text = clean(text)
-    wide = _cells(text) > len(text)
-    room = max(1, room // 2) if wide else room
-    return textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    # What takes two places counts as two letters: NUL, which no clean text holds.
+    spread = "".join(f"{c}\0" if _is_wide(c) else c for c in clean(text))
+    lines = textwrap.wrap(spread, room, break_on_hyphens=False) or [""]
+    return [line.replace("\0", "") for line in lines]
 
 
 def _in_html(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
