@@ -218,3 +218,34 @@ def test_what_the_schema_refuses_is_refused_in_a_sentence() -> None:
         holder[key] = before
     assert refused > 100
     assert from_dict(saved).to_json() == example().to_json()
+
+
+def test_other_averages_and_policies_come_back() -> None:
+    run, gold = {"q1": ["q1", "a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["b"]}
+    result = karat.evaluate(run, gold=gold, metrics=["gm_ap", "num_q"], profile="beir")
+    saved = json.loads(result.to_json())
+    check(saved)
+    assert from_dict(saved) == result
+
+
+def test_rows_of_the_usual_form_are_refused_like_others() -> None:
+    whole = json.loads(example().to_json())
+    for path, value in (
+        (("id",), 7),
+        (("missing",), 0),
+        (("scores", "rr"), "1"),
+        (("scores", "rr"), 1e200),
+        (("matches", "id", "retrieved"), -1),
+        (("matches", "id", "items", 0), ["a"]),
+        (("matches", "id", "items", 0), ["a", 1.0, 0]),
+        (("matches", "id", "items", 0), [1, 1.0]),
+    ):
+        saved = copy.deepcopy(whole)
+        place = saved["queries"][0]
+        for row in saved["queries"]:
+            row.pop("own_k", None)
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+        with pytest.raises(FormatError, match="is not a whole evaluation: queries"):
+            from_dict(saved)

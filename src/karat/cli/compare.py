@@ -18,8 +18,9 @@ from karat.cli.options import (
 )
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.comparison.compare import average, compare_evaluations, evaluation_of
+from karat.comparison.compare import compare_evaluations, evaluation_of
 from karat.comparison.comparison import Comparison
+from karat.comparison.pairing import average
 from karat.errors import UsageError
 from karat.metrics import split_metrics
 from karat.reports.terminal import show, width_of

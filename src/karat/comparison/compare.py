@@ -19,11 +19,11 @@ from karat.leaderboards import leaderboard
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.loading import load
-from karat.results.scores import MetricScores
 from karat.stats.multiple import holm, max_t
+from karat.stats.sign_flip import sign_flip
 from karat.version import __version__
 
-__all__ = ["average", "compare", "compare_evaluations", "evaluation_of"]
+__all__ = ["compare", "compare_evaluations", "evaluation_of"]
 
 _CUTOFF = 10
 _ALPHA = 0.05
@@ -123,6 +123,8 @@ def compare_evaluations(
         clusters_of(one, pairing, cluster)
         for (one, _), pairing in zip(pairs, pairings, strict=True)
     ]
+    triples = [*zip(pairs, pairings, groups, strict=True)]
+    chances = [_chances(asked, *triple) for triple in triples]
     differences: list[Difference] = []
     for metric in asked:
         found = [
@@ -130,8 +132,9 @@ def compare_evaluations(
                 (metric, one.run, two.run),
                 _pairs(metric, one, two, pairing, group),
                 margins.get(metric),
+                p[metric],
             )
-            for (one, two), pairing, group in zip(pairs, pairings, groups, strict=True)
+            for ((one, two), pairing, group), p in zip(triples, chances, strict=True)
         ]
         adjusted = [one.p for one in found]
         if len(found) > 1 and (all_pairs or not _alike(pairings)):
@@ -172,39 +175,6 @@ def compare_evaluations(
             cluster=cluster,
         ),
         provenance={"karat": __version__, "gold": baseline.gold},
-    )
-
-
-def average(evaluations: Sequence[Evaluation], name: str) -> Evaluation:
-    """One evaluation of several runs of one system, such as seeds or folds.
-
-    Each query's score is the mean over the runs that have one, so that a system does
-    not count as several.
-    """
-    first = evaluations[0]
-    for other in evaluations[1:]:
-        pair(first, other)
-        if list(other.queries) != list(first.queries):
-            raise UsageError(
-                f"{first.run} and {other.run} are not runs of one system: they have "
-                "other queries"
-            )
-    columns: dict[str, MetricScores] = {}
-    for metric, column in first.items():
-        scores = np.array([e[metric].scores for e in evaluations if metric in e])
-        defined = ~np.isnan(scores)
-        total = np.where(defined, scores, 0.0).sum(axis=0)
-        count = defined.sum(axis=0)
-        mean = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-        columns[metric] = replace(column, scores=mean, binary=False, failures={})
-    return replace(
-        first,
-        run=name,
-        columns=columns,
-        matches={},
-        fingerprints=first.digests,
-        labels=None,
-        kept={},
     )
 
 
@@ -343,6 +313,22 @@ def _pairs(
         bounds=column.bounds,
         clusters=None if clusters is None else clusters[known],
     )
+
+
+def _chances(
+    metrics: Sequence[str],
+    runs: tuple[Evaluation, Evaluation],
+    pairing: Pairing,
+    clusters: Ints | None,
+) -> dict[str, float]:
+    """P of the randomisation test of every metric: the signs are drawn once for all."""
+    rows = []
+    for metric in metrics:
+        old, new, known = paired_scores(metric, *runs, pairing)
+        # A query that one does not have is a difference of 0, which changes nothing.
+        rows.append(np.where(known, new - old, 0.0))
+    p = sign_flip(np.array(rows), clusters=clusters).p
+    return dict(zip(metrics, p.tolist(), strict=True))
 
 
 def _against_baseline(

@@ -147,7 +147,10 @@ def _p(value: float) -> str:
 
 
 def measure(
-    names: tuple[str, str, str], pairs: Pairs, margin: float | None = None
+    names: tuple[str, str, str],
+    pairs: Pairs,
+    margin: float | None = None,
+    p: float | None = None,
 ) -> Difference:
     """The difference of two runs, by itself.
 
@@ -155,6 +158,7 @@ def measure(
         names: of the metric, the baseline and the candidate.
         pairs: their scores.
         margin: the largest difference that does not matter, if there is one.
+        p: of the randomisation test, where it was made for several metrics at once.
     """
     differences = pairs.candidate - pairs.baseline
     n = len(differences)
@@ -164,11 +168,14 @@ def measure(
         "clusters": pairs.clusters,
     }
     clustered = pairs.clusters is not None
-    test, p = "none", math.nan
+    test = "none"
     if n and pairs.binary and not clustered:
         test, p = "McNemar", mcnemar(differences).p
     elif n:
-        test, p = "sign-flip", float(sign_flip(differences, clusters=pairs.clusters).p)
+        test = "sign-flip"
+        if p is None:
+            p = float(sign_flip(differences, clusters=pairs.clusters).p)
+    p = math.nan if p is None or not n else p
     sample = sample_of(differences, pairs.clusters) if n > 1 else None
     sd = 0.0 if sample is None else sample.sd
     units = n if sample is None else sample.units

@@ -1,15 +1,16 @@
 """Pairing: the queries on which two evaluations can be compared, and the others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
+from karat.results.scores import MetricScores
 
-__all__ = ["Pairing", "pair", "paired_scores"]
+__all__ = ["Pairing", "average", "pair", "paired_scores"]
 
 
 @dataclass(frozen=True)
@@ -118,3 +119,36 @@ def _rules(
         for metric in common
     ]
     return [*policies, *matchers]
+
+
+def average(evaluations: Sequence[Evaluation], name: str) -> Evaluation:
+    """One evaluation of several runs of one system, such as seeds or folds.
+
+    Each query's score is the mean over the runs that have one, so that a system does
+    not count as several.
+    """
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        pair(first, other)
+        if list(other.queries) != list(first.queries):
+            raise UsageError(
+                f"{first.run} and {other.run} are not runs of one system: they have "
+                "other queries"
+            )
+    columns: dict[str, MetricScores] = {}
+    for metric, column in first.items():
+        scores = np.array([e[metric].scores for e in evaluations if metric in e])
+        defined = ~np.isnan(scores)
+        total = np.where(defined, scores, 0.0).sum(axis=0)
+        count = defined.sum(axis=0)
+        mean = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+        columns[metric] = replace(column, scores=mean, binary=False, failures={})
+    return replace(
+        first,
+        run=name,
+        columns=columns,
+        matches={},
+        fingerprints=first.digests,
+        labels=None,
+        kept={},
+    )

@@ -16,6 +16,9 @@ _LARGEST: Final = 1e150
 
 _MOST: Final = 2**31
 
+_USUAL: Final = {"id", "missing", "scores", "gold_fingerprint", "matches"}
+_USUAL_MATCH: Final = {"retrieved", "items"}
+
 
 def check_types(saved: Mapping[str, Any], version: int) -> None:
     """Refuse a saved evaluation in which a value has another type than it should.
@@ -23,8 +26,57 @@ def check_types(saved: Mapping[str, Any], version: int) -> None:
     Raises:
         FormatError: it says which value, and what it should be.
     """
+    if version > 1 and _usual(saved.get("queries")):
+        # Nothing is wrong with the rows: what is left is checked without them.
+        saved = {**saved, "queries": []}
     if problem := (_FIRST if version == 1 else _SECOND)(saved):
         raise FormatError(f"is not a whole evaluation: {problem.lstrip('.: ')}")
+
+
+def _usual(rows: Any) -> bool:  # noqa: PLR0911
+    """Whether all rows have the usual fields, and only values that these may have.
+
+    A step per row and not per value: a hundred thousand rows take a moment. Rows that
+    are not usual may still be right, and are looked at value by value.
+    """
+    if type(rows) is not list or {*map(type, rows)} - {dict}:
+        return False
+    if any(row.keys() != _USUAL for row in rows):
+        return False
+    scores, matches = [r["scores"] for r in rows], [r["matches"] for r in rows]
+    texts = [value for row in rows for value in (row["id"], row["gold_fingerprint"])]
+    if {*map(type, texts)} - {str} or {type(row["missing"]) for row in rows} - {bool}:
+        return False
+    if {*map(type, scores), *map(type, matches)} - {dict}:
+        return False
+    found = [match for row in matches for match in row.values()]
+    if {*map(type, found)} - {dict} or any(m.keys() != _USUAL_MATCH for m in found):
+        return False
+    lists = [match["items"] for match in found]
+    if {*map(type, lists)} - {list}:
+        return False
+    items = [item for row in lists for item in row]
+    if {*map(type, items)} - {list} or any(len(item) < 2 for item in items):  # noqa: PLR2004
+        return False
+    names = {name for row in (*scores, *matches) for name in row}
+    numbers = [value for row in scores for value in row.values() if value is not None]
+    numbers += [item[1] for item in items]
+    ranks = [rank for item in items for rank in item[2:] if rank is not None]
+    counts = [match["retrieved"] for match in found]
+    named = {type(item[0]) for item in items} | {*map(type, names)}
+    return named <= {str} and _small(numbers, ranks, counts)
+
+
+def _small(numbers: list[Any], ranks: list[Any], counts: list[Any]) -> bool:
+    """Whether numbers are finite, and ranks and counts are such."""
+    if {*map(type, numbers)} - {int, float} or {*map(type, ranks + counts)} - {int}:
+        return False
+    return (
+        sum(map(abs, numbers)) < _LARGEST
+        and min(ranks, default=1) > 0
+        and min(counts, default=0) >= 0
+        and max(ranks + counts, default=0) < _MOST
+    )
 
 
 def _is(wanted: str, test: Callable[[Any], bool]) -> Check:
@@ -147,6 +199,7 @@ _METRIC = _fields(
         "cutoffs": _list(_RANK),
         "matcher": _or_null(_TEXT),
     },
+    average=_TEXT,
     interval=_or_null(
         _fields({"low": _NUMBER, "high": _NUMBER, "level": _NUMBER, "method": _TEXT})
     ),
@@ -169,6 +222,7 @@ _HEAD: Mapping[str, Check] = {
         judged_only=_FLAG,
         force=_FLAG,
         profile=_or_null(_TEXT),
+        identical=_TEXT,
     ),
     "provenance": _object(_plain),
     "metrics": _object(_METRIC),
