@@ -10,10 +10,9 @@ from typing import Any
 
 from karat.comparison.changes import Change
 from karat.comparison.differences import FEWEST, Difference
-from karat.comparison.latex import as_latex
 from karat.comparison.movers_and_slices import Mover
 from karat.data.scores import Interval
-from karat.data.tables import DASH, Table, counted, number
+from karat.data.tables import DASH, Table, clean, counted, number
 from karat.errors import DataError, FormatError
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.problems import placed
@@ -182,7 +181,23 @@ class Comparison:
 
     def to_latex(self) -> str:
         """The means as a LaTeX table; † and ‡ mark p < 0.05 and p < 0.01."""
-        return as_latex(self)
+        metrics = list(dict.fromkeys(one.metric for one in self.differences))
+        lines = [
+            r"\begin{tabular}{l" + "r" * len(metrics) + "}",
+            r"\hline",
+            " & ".join(["run", *map(_latex, metrics)]) + r" \\",
+            r"\hline",
+        ]
+        against = [d for d in self.differences if d.baseline == self.baseline]
+        base = {d.metric: d.baseline_mean for d in against}
+        cells = [_latex(self.baseline), *(f"{base[m]:.4f}" for m in metrics)]
+        lines.append(" & ".join(cells) + r" \\")
+        for name in self.candidates:
+            found = {d.metric: d for d in against if d.candidate == name}
+            cells = [_latex(name)]
+            cells += [_latex_cell(found[m]) if m in found else "--" for m in metrics]
+            lines.append(" & ".join(cells) + r" \\")
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, in plain values."""
@@ -265,6 +280,22 @@ def _moves(ranks: Mapping[str, tuple[int | None, int | None]]) -> str:
 
 def _rank(rank: int | None) -> str:
     return DASH if rank is None else str(rank)
+
+
+def _latex(text: str) -> str:
+    text = clean(text)
+    for mark in "\\&%$#_{}":
+        text = text.replace(mark, f"\\{mark}" if mark != "\\" else r"\textbackslash ")
+    return text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
+
+
+def _latex_cell(one: Difference) -> str:
+    mark = ""
+    if one.adjusted_p < 0.01:  # noqa: PLR2004
+        mark = r"$^{\ddagger}$"
+    elif one.adjusted_p < 0.05:  # noqa: PLR2004
+        mark = r"$^{\dagger}$"
+    return f"{one.candidate_mean:.4f}{mark}"
 
 
 def _plain(value: Any) -> Any:
