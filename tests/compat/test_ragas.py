@@ -236,5 +236,5 @@ def test_names_are_where_ragas_has_them() -> None:
 
 def dir_of(package: Any) -> list[str]:
     """Public names of a package that are no modules."""
-    names = (name for name in vars(package) if not name.startswith("_"))
+    names = (name for name in vars(package) if not name.startswith(("_", "@")))
     return [n for n in names if not hasattr(getattr(package, n), "__file__")]
