@@ -1,6 +1,5 @@
 """`karat compare`: whether a run is better than another, and in what way."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from karat.cli.options import (
     existing,
     gate_options,
     mapping_option,
+    metric_option,
     policy_options,
     writable,
 )
@@ -23,7 +23,7 @@ from karat.comparison.comparison import Comparison
 from karat.comparison.pairing import average
 from karat.errors import UsageError
 from karat.metrics import split_metrics
-from karat.reports.terminal import show, width_of
+from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
@@ -39,15 +39,7 @@ _SCORING = (
 @click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="BASELINE CANDIDATE...")
 @click.option("-g", "--gold", "--qrels", metavar="FILE", help="What should be found.")
-@click.option(
-    "-m",
-    "--metric",
-    "--metrics",
-    "metrics",
-    multiple=True,
-    metavar="METRIC",
-    help="A metric such as ndcg@10; repeat it, or join several with commas.",
-)
+@metric_option
 @click.option(
     "--margin",
     multiple=True,
@@ -183,7 +175,6 @@ def _report(
         text = comparison.to_json() + "\n"
         click.echo(text.encode("utf-8", LONE_SURROGATES), nl=False)
     else:
-        width_of(sys.stdout)
         for place, table in enumerate(comparison.tables()):
             if place:
                 click.echo()

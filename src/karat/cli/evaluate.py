@@ -15,6 +15,7 @@ from karat.cli.options import (
     gate_options,
     judge_options,
     mapping_option,
+    metric_option,
     policy_options,
 )
 from karat.cli.outputs import outputs_of, rehearse, report
@@ -147,15 +148,7 @@ _SCORING = (
     metavar="FILE",
     help="What should have been retrieved: a file of any format.",
 )
-@click.option(
-    "-m",
-    "--metric",
-    "--metrics",
-    "metrics",
-    multiple=True,
-    metavar="METRIC",
-    help="A metric such as ndcg@10; repeat it, or join several with commas.",
-)
+@metric_option
 @click.option("-k", type=int, help="What the letter in recall@k means.")
 @click.option(
     "--match",

@@ -20,6 +20,7 @@ __all__ = [
     "gate_options",
     "judge_options",
     "mapping_option",
+    "metric_option",
     "policy_options",
     "writable",
 ]
@@ -65,6 +66,19 @@ def policy_options(command: F) -> F:
         "--profile",
         metavar="PROFILE",
         help=f"Policies by name, {', '.join(_PROFILES)}; single switches beat it.",
+    )(command)
+
+
+def metric_option(command: F) -> F:
+    """Add the option that names metrics."""
+    return click.option(
+        "-m",
+        "--metric",
+        "--metrics",
+        "metrics",
+        multiple=True,
+        metavar="METRIC",
+        help="A metric such as ndcg@10; repeat it, or join several with commas.",
     )(command)
 
 
