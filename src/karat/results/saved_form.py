@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from itertools import islice
 from math import isinf
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
+from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice
@@ -173,6 +174,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
     gains = _gains(matches)
+    topics = _topics(hits) if hits.subtopics else None
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
         row: dict[str, Any] = {
@@ -189,6 +191,8 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
             row["gains"] = next(gains)
         if shares is not None:
             row["coverage"] = next(shares)
+        if topics is not None:
+            row["subtopics"] = topics[query]
         yield row
 
 
@@ -218,6 +222,18 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
     gains = hits.grade[np.lexsort((hits.rank, hits.item))]
     ends = np.searchsorted(hits.query, np.arange(1, hits.size))
     return iter([part.tolist() for part in np.split(gains, ends)])
+
+
+def _topics(hits: Hits) -> list[list[list[float]]]:
+    """Item, aspect and grade of what the gold says of aspects, query by query."""
+    rows: list[list[list[float]]] = [[] for _ in range(hits.size)]
+    if hits.subtopics is not None:
+        first = (hits.gold_count.cumsum() - hits.gold_count).tolist()
+        item, topic, grade = (column.tolist() for column in astuple(hits.subtopics))
+        query = hits.gold_query[hits.subtopics.item].tolist()
+        for at, *row in zip(query, item, topic, grade, strict=True):
+            rows[at].append([row[0] - first[at], *row[1:]])
+    return rows
 
 
 def _shares(coverage: Coverage, gold_count: Ints) -> Iterator[dict[str, Any]]:

@@ -264,6 +264,7 @@ _MATCH = _fields(
             "rises": _list(_row(_COUNT, _RANK, _NUMBER, _FLAG)),
         }
     ),
+    subtopics=_list(_row(_COUNT, _COUNT, _NUMBER)),
     failure=_TEXT,
     verdicts=_VERDICTS,
     usage=_USAGE,
