@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
+    from karat.diagnosis.diagnose import diagnose
+    from karat.diagnosis.diagnosis import Diagnosis
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
@@ -31,6 +33,7 @@ __all__ = [
     "Comparison",
     "Corpus",
     "Dataset",
+    "Diagnosis",
     "Evaluation",
     "Gold",
     "KaratError",
@@ -40,6 +43,7 @@ __all__ = [
     "aevaluate",
     "compare",
     "complementarity",
+    "diagnose",
     "evaluate",
     "explain",
     "fuse",
@@ -56,6 +60,7 @@ _HOMES = {
     "Comparison": "karat.comparison.comparison",
     "Corpus": "karat.data.queries",
     "Dataset": "karat.data.queries",
+    "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
@@ -64,6 +69,7 @@ _HOMES = {
     "aevaluate": "karat.evaluation",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
+    "diagnose": "karat.diagnosis.diagnose",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "fuse": "karat.fusion",
