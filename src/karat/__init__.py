@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
+    from karat.diagnosis.diagnose import diagnose
+    from karat.diagnosis.diagnosis import Diagnosis
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
@@ -32,6 +34,7 @@ __all__ = [
     "Comparison",
     "Corpus",
     "Dataset",
+    "Diagnosis",
     "Evaluation",
     "Gold",
     "KaratError",
@@ -42,6 +45,7 @@ __all__ = [
     "aevaluate",
     "compare",
     "complementarity",
+    "diagnose",
     "evaluate",
     "explain",
     "fuse",
@@ -59,6 +63,7 @@ _HOMES = {
     "Comparison": "karat.comparison.comparison",
     "Corpus": "karat.data.queries",
     "Dataset": "karat.data.queries",
+    "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
@@ -68,6 +73,7 @@ _HOMES = {
     "aevaluate": "karat.evaluation",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
+    "diagnose": "karat.diagnosis.diagnose",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "fuse": "karat.fusion",

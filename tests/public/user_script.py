@@ -295,7 +295,8 @@ def main() -> None:
         method="rrf",
         folds=2,
     )
-    print(table, comparison, fused, added, weights)
+    found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
+    print(table, comparison, fused, added, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(decode_text(stream.read(3)), karat.aevaluate, karat.load, suite)
