@@ -16,6 +16,7 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import MATCHERS, read_matcher
 from karat.metrics import METRICS
 from karat.metrics.metric import CutoffMetric
+from tests.conformance.test_metrics import plain_metric
 
 NAMES = sorted(MATCHERS)
 TEXTUAL = [name for name in NAMES if "documents" not in MATCHERS[name].reads]
