@@ -86,6 +86,8 @@ class Hits:
         judged: whether rows of judged non-relevant items are present.
         coverage: how much of the gold text was retrieved, if the matcher measures it.
         subtopics: which aspects of a query its gold items serve, if the gold says so.
+        joint: which rows match their item only together with a later row: they count
+            as matched positions, but the item is not found there yet.
     """
 
     query: Ints
@@ -100,6 +102,7 @@ class Hits:
     judged: bool = True
     coverage: Coverage | None = None
     subtopics: Subtopics | None = None
+    joint: Bools | None = None
     _credits: dict[float | None, Credits] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -132,8 +135,17 @@ class Hits:
         if self.item is None or self.distinct:
             return np.ones(len(self.query), np.bool_)
         first = np.zeros(len(self.query), np.bool_)
-        first[np.unique(self.item, return_index=True)[1]] = True
+        rows = np.flatnonzero(_not(self.joint, len(first)))
+        first[rows[np.unique(self.item[rows], return_index=True)[1]]] = True
         return first
+
+    @cached_property
+    def first_rank(self) -> Ints:
+        """The rank at which each entry of `gold_grade` is found; 0 where it is not."""
+        rank: Ints = np.zeros(len(self.gold_grade), np.int64)
+        if self.item is not None:
+            rank[self.item[self.first]] = self.rank[self.first]
+        return rank
 
     def with_grades(self, exchange: Mapping[float, float]) -> "Hits":
         """The same hits with other labels in place of some."""
@@ -214,6 +226,10 @@ class Hits:
         return rows if self.item is None or self.distinct else rows & self.first
 
 
+def _not(flags: Bools | None, size: int) -> Bools:
+    return np.ones(size, np.bool_) if flags is None else ~flags
+
+
 def _or_undefined(count: Ints) -> Floats:
     whole = count.astype(np.float64)
     if np.count_nonzero(count) < len(count):
@@ -242,6 +258,7 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
         for part, start in zip(parts, first_item, strict=False)
         if part.subtopics is not None
     ]
+    joint = [~_not(part.joint, len(part.query)) for part in parts]
     return Hits(
         query=np.concatenate(
             [part.query + q for part, q in zip(parts, first_query, strict=False)]
@@ -265,4 +282,5 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
         )
         if topics
         else None,
+        joint=np.concatenate(joint) if any(map(np.any, joint)) else None,
     )
