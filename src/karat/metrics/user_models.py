@@ -105,6 +105,7 @@ class RankBiasedResidual(Metric):
     """
 
     name: ClassVar[str] = "rbp_resid"
+    higher_is_better: ClassVar[bool | None] = False
     formula: ClassVar[str] = "1 - (1 - p) * sum over judged documents of p^(rank - 1)"
     reads_judged: ClassVar[bool] = True
 

@@ -134,8 +134,9 @@ class Leaderboard(Mapping[str, Evaluation]):
 
 
 def _order(evaluation: Evaluation, metric: str) -> float:
-    mean = evaluation[metric].mean if metric in evaluation else math.nan
-    return math.inf if math.isnan(mean) else -mean
+    if metric not in evaluation or math.isnan(mean := evaluation[metric].mean):
+        return math.inf
+    return mean if evaluation[metric].higher_is_better is False else -mean
 
 
 def _title(ranked: Sequence[Evaluation]) -> str:

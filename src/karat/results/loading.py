@@ -228,6 +228,7 @@ def _column(
         bounds=(low, high),
         cutoffs=tuple(summary["cutoffs"]),
         average=summary.get("average", "mean"),
+        higher_is_better=summary.get("higher_is_better", True),
     )
 
 

@@ -107,9 +107,13 @@ def _policies(result: "Evaluation") -> dict[str, Any]:
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
     column = result.columns[name]
-    average = {} if column.average == "mean" else {"average": column.average}
+    unusual: dict[str, Any] = {}
+    if column.average != "mean":
+        unusual["average"] = column.average
+    if column.higher_is_better is not True:
+        unusual["higher_is_better"] = column.higher_is_better
     return {
-        **average,
+        **unusual,
         "mean": None if column.n == 0 else column.mean,
         "interval": None if column.interval is None else column.interval.to_dict(),
         "n": column.n,

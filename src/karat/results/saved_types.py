@@ -202,6 +202,7 @@ _METRIC = _fields(
         "matcher": _or_null(_TEXT),
     },
     average=_TEXT,
+    higher_is_better=_or_null(_FLAG),
     interval=_or_null(
         _fields({"low": _NUMBER, "high": _NUMBER, "level": _NUMBER, "method": _TEXT})
     ),
