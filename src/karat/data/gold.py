@@ -132,9 +132,6 @@ class Gold:
 
     def copy(self) -> "Gold":
         """The same labels, which no change to the caller's own can reach."""
-        if self.is_plain:
-            copied = {query: {**row} for query, row in self.documents.items()}
-            return Gold(copied, order=self.order, name=self.name)
         return replace(
             self,
             passages=dict(self.passages),
