@@ -152,8 +152,8 @@ class ScoredRun(_MemoryRun[Scores]):
             # A ranking and a document for each label: no step is taken in Python.
             pairs = [*chain.from_iterable(map(repeat, rankings, counts))]
             names: Sequence[str] = [*chain.from_iterable(labels.values())]
-            by_query = map(dict.values, labels.values())  # type: ignore[arg-type]
-            grade = as_floats(chain.from_iterable(by_query))
+            rows = (row.values() for row in labels.values())
+            grade = as_floats(chain.from_iterable(rows))
             query = np.arange(len(counts)).repeat(counts)
             there = np.fromiter(map(contains, pairs, names), np.bool_, len(names))
             if not judged:
@@ -169,9 +169,10 @@ class ScoredRun(_MemoryRun[Scores]):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()
             raise
-        rows = _Rows(query, place, item, grade[item])
-        ties = rows.query[tied[rows.grade[tied] > 0]] if len(tied) else tied
-        return self._located(rows, sizes, labels, policies, ties=ties)
+        grade = grade[item]
+        ties = query[tied[grade[tied] > 0]] if len(tied) else tied
+        found_rows = _Rows(query, place, item, grade)
+        return self._located(found_rows, sizes, labels, policies, ties=ties)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best score first."""

@@ -341,9 +341,14 @@ def _read(
         source = with_lists(source)
     plain = {"run": plain_run, "gold": plain_gold}.get(role)
     found = None if plain is None else plain(source)
-    if found is not None and not mapping:
-        return found
-    where = Source(role, role, mapping, optional=optional)
+    if found is None or mapping:
+        found = _interpreted(
+            source, found, Source(role, role, mapping, optional=optional)
+        )
+    return found
+
+
+def _interpreted(source: Any, found: Dataset | None, where: Source) -> Dataset:
     if found is not None:
         return _with_all_names(found, where)
     if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
