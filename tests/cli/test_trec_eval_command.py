@@ -144,7 +144,7 @@ def test_what_trec_eval_has_and_karat_does_not_is_said(
 
 
 def test_the_only_formats_there_are_may_be_named() -> None:
-    words = ["-R", "qrels", "-T", "trec_results", "-D", "0", "-m", "map"]
+    words = ["-R", "qrels", "-T", "trec_results", "-D", "0", "-cm", "map"]
     assert call(*words, *files(SETS[0])).exit_code == 0
     assert "trec_eval version 10.0" in call("-v").output
     assert "--Rel_info_format" in call("-h").output

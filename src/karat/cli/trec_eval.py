@@ -34,21 +34,27 @@ def _unsupported(command: Callable[..., None]) -> Callable[..., None]:
         (
             ("-R", "--Rel_info_format"),
             "qrels",
-            "judgements are read as qrels only; preferences and judgement groups, and "
-            "their measures, are not known here",
+            (
+                "judgements are read as qrels only; preferences and judgement groups, and "
+                "their measures, are not known here"
+            ),
         ),
         (("-T", "--Results_format"), "trec_results", "runs are trec_results only"),
         (
             ("-Z", "--Zscore"),
             None,
-            "z-scores are not printed; karat compare says how a run differs from "
-            "another, and how sure that is",
+            (
+                "z-scores are not printed; karat compare says how a run differs from "
+                "another, and how sure that is"
+            ),
         ),
         (
             ("-D", "--Debug_level"),
             "0",
-            "there is nothing to debug; karat evaluate RUN --gold QRELS --explain "
-            "QUERY shows the arithmetic",
+            (
+                "there is nothing to debug; karat evaluate RUN --gold QRELS --explain "
+                "QUERY shows the arithmetic"
+            ),
         ),
     ):
         option = click.option(
