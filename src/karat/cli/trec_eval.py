@@ -35,8 +35,8 @@ def _unsupported(command: Callable[..., None]) -> Callable[..., None]:
             ("-R", "--Rel_info_format"),
             "qrels",
             (
-                "judgements are read as qrels only; preferences and judgement groups, and "
-                "their measures, are not known here"
+                "judgements are read as qrels only; preferences, judgement groups and "
+                "their measures are not known here"
             ),
         ),
         (("-T", "--Results_format"), "trec_results", "runs are trec_results only"),
