@@ -14,6 +14,7 @@ from karat.version import __version__
 if TYPE_CHECKING:
     from karat.comparison.compare import compare
     from karat.comparison.comparison import Comparison
+    from karat.comparison.overlap import rbo
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
@@ -51,6 +52,7 @@ __all__ = [
     "fuse",
     "leaderboard",
     "load",
+    "rbo",
     "read_corpus",
     "read_gold",
     "read_run",
@@ -79,6 +81,7 @@ _HOMES = {
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
+    "rbo": "karat.comparison.overlap",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",

@@ -350,4 +350,6 @@ def test_a_board_says_how_many_queries_each_mean_holds() -> None:
     gold = {"q": {"a": 1}, "r": {"b": 0}}
     runs = {"x": {"q": ["a"], "r": ["b"]}, "y": {"q": ["b"], "r": ["a"]}}
     board = karat.leaderboard(runs, gold=gold, metrics=["rr", "ndcg_any@5"])
-    assert "1-2/2" in {cell for row in board.summary().rows for cell in row}
+    cells = [[*row] for row in board.summary(None).rows]
+    assert {row[-3] for row in cells} == {"1-2/2"}
+    assert [cell.rpartition(", ")[2] for cell in cells[0][1:3]] == ["n 1", "n 2"]
