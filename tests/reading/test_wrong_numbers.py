@@ -1,6 +1,7 @@
 """Mistakes that once gave a wrong number without a word."""
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -268,6 +269,32 @@ def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
     assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})")
     with pytest.raises(MismatchError, match="is there as"):
         karat.evaluate({"q": [retrieved]}, gold={"q": [wanted]})
+
+
+@pytest.mark.parametrize("rows", [3, 30_000])
+def test_ids_in_another_form_are_noticed_in_files_and_tables(
+    rows: int, tmp_path: Path
+) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    queries = [f"q{number % 50}" for number in range(rows)]
+    documents = ["DOC-A" if number < 2 else f"d{number}" for number in range(rows)]
+    gold = {"q0": ["doc-a"], "q1": ["doc-a"], "q2": ["d2"]}
+    lines = zip(queries, documents, range(rows), strict=True)
+    trec = tmp_path / "system.run"
+    trec.write_text("".join(f"{q} Q0 {d} 1 {-n} t\n" for q, d, n in lines))
+    frame = pd.DataFrame({"qid": queries, "docno": documents, "score": range(rows)})
+    parquet = tmp_path / "system.parquet"
+    frame.to_parquet(parquet)
+    for run in (trec, parquet, frame):
+        result = karat.evaluate(run, gold=gold, metrics=["rr"])
+        assert said(result, "near misses") == (
+            "2 gold ids are not in the run as they are written, but in another case, "
+            "spacing or number form (for example 'doc-a' and 'DOC-A', 'doc-a' and "
+            "'DOC-A')"
+        )
+    with pytest.raises(MismatchError, match="'doc-a' is there as 'DOC-A'"):
+        karat.evaluate(trec, gold={"q0": ["doc-a"]})
 
 
 def test_other_ids_are_no_near_misses() -> None:
