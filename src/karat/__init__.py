@@ -14,7 +14,6 @@ from karat.version import __version__
 if TYPE_CHECKING:
     from karat.comparison.compare import compare
     from karat.comparison.comparison import Comparison
-    from karat.comparison.overlap import rbo
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
-    from karat.fusion import complementarity, fuse, search_weights
+    from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.results.evaluation import Evaluation
@@ -81,7 +80,7 @@ _HOMES = {
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
-    "rbo": "karat.comparison.overlap",
+    "rbo": "karat.fusion",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
