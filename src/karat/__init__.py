@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from karat.fusion import complementarity, fuse, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
+    from karat.reading.label_patch import apply_labels
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -38,6 +39,7 @@ __all__ = [
     "Run",
     "__version__",
     "aevaluate",
+    "apply_labels",
     "compare",
     "complementarity",
     "evaluate",
@@ -62,6 +64,7 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
+    "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "evaluate": "karat.evaluation",

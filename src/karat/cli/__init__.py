@@ -34,9 +34,11 @@ _OBJECTS = 100_000
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
     "compare": "Say whether a run is better than another, and in what way.",
+    "plot": "Draw curves, means, distributions and headroom as SVG or PNG.",
     "baseline": "Pin the evaluation that drops are measured from.",
     "fuse": "Make one run of several, and show what each adds.",
     "judge": "Have a language model label what runs retrieved.",
+    "label": "Merge labels that were given in an HTML report into gold.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
     "validate": "Check files and say what is wrong, and where.",

@@ -11,10 +11,13 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.runs import Labels, Notice
 
-__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span", "labeller_notices"]
+__all__ = ["JUDGES", "KINDS", "PEOPLE", "Gold", "Item", "Span", "labeller_notices"]
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
+
+PEOPLE = "human:"
+"""How the source of a label begins that a person signed."""
 
 KINDS = ("documents", "passages", "spans", "answers", "claims")
 """The kinds of gold a matcher may read."""
