@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
+    from karat.diagnosis.diagnose import diagnose
+    from karat.diagnosis.diagnosis import Diagnosis
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
@@ -27,21 +29,25 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.suites import SuiteResult, run_suite
 
 __all__ = [
     "Comparison",
     "Corpus",
     "Dataset",
+    "Diagnosis",
     "Evaluation",
     "Gold",
     "KaratError",
     "Leaderboard",
     "Run",
+    "SuiteResult",
     "__version__",
     "aevaluate",
     "apply_labels",
     "compare",
     "complementarity",
+    "diagnose",
     "evaluate",
     "explain",
     "fuse",
@@ -51,6 +57,7 @@ __all__ = [
     "read_gold",
     "read_run",
     "read_samples",
+    "run_suite",
     "search_weights",
 ]
 
@@ -58,15 +65,18 @@ _HOMES = {
     "Comparison": "karat.comparison.comparison",
     "Corpus": "karat.data.queries",
     "Dataset": "karat.data.queries",
+    "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
+    "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
+    "diagnose": "karat.diagnosis.diagnose",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "fuse": "karat.fusion",
@@ -76,6 +86,7 @@ _HOMES = {
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }
 

@@ -8,8 +8,8 @@ import click
 from karat.cli.options import existing, mapping_option, policy_options, writable
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.comparison.compare import evaluation_of
 from karat.errors import UsageError
+from karat.leaderboards import evaluation_of
 from karat.reports.figures import KINDS, plot
 from karat.results.leaderboard import Leaderboard
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from karat.comparison.changes import PARTS, gains_of, headroom
 from karat.data.spelling import LETTER, parse
+from karat.diagnosis.headroom import gains_of, headroom
 from karat.errors import UnknownNameError, UsageError
 from karat.reports.charts import (
     Line,
@@ -172,7 +172,8 @@ def _headroom(board: Leaderboard, metric: str) -> Chart | None:
         known = ~np.isnan(parts.score)
         if known.any():
             rows[name] = {
-                names[part]: float(getattr(parts, part)[known].mean()) for part in PARTS
+                text: float(getattr(parts, part)[known].mean())
+                for part, text in names.items()
             }
     return draw_bars(rows, title="what is missing, and where") if rows else None
 
