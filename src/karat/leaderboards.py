@@ -141,7 +141,7 @@ def evaluations_of(
     told = [
         name
         for name, value in options.items()
-        if name not in {"metrics", "force"}
+        if name not in {"metrics", "force", "keep"}
         and not (value is None or (isinstance(value, str) and value == "auto"))
         and not (isinstance(value, Mapping | tuple) and not value)
     ]

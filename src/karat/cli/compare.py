@@ -15,6 +15,7 @@ from karat.cli.options import (
     policy_options,
     writable,
 )
+from karat.cli.outputs import KEPT, PAGE, with_command
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.comparison.compare import compare_evaluations
@@ -25,11 +26,12 @@ from karat.leaderboards import evaluations_of
 from karat.metrics import split_metrics
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
 __all__ = ["command"]
 
-_FORMATS = ("json", "md", "tex", "txt", "csv")
+_FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
     *("ties", "order", "threshold", "queries", "corpus"),
@@ -70,6 +72,7 @@ _SCORING = (
     help=f"Write the comparison, by extension: {', '.join(_FORMATS)}; repeatable.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
+@click.option("--no-text", is_flag=True, help="Keep texts out of what is written.")
 @click.option("--force", is_flag=True, help="Compare what was not scored alike.")
 def command(**options: Any) -> None:
     """Compare each CANDIDATE with BASELINE on the queries that both have.
@@ -91,6 +94,8 @@ def command(**options: Any) -> None:
     scoring |= {"mapping": options["map"], "force": options["force"] or None}
     if asked:
         scoring["metrics"] = asked
+    if any(path.suffix == PAGE for path in outputs):
+        scoring["keep"] = KEPT
     named = [*zip(_names(paths), paths, strict=True)]
     scored = evaluations_of(named, options["gold"], scoring)
     evaluations = _systems(scored, options["replicates"])
@@ -105,7 +110,7 @@ def command(**options: Any) -> None:
         cluster=options["cluster"],
         force=options["force"],
     )
-    _report(comparison, outputs, options)
+    _report(comparison, evaluations, outputs, options)
     baseline, *candidates = evaluations
     results = gate_results(gates, candidates, options, baseline)
     conclude(candidates, results, options)
@@ -161,8 +166,14 @@ def _systems(
 
 
 def _report(
-    comparison: Comparison, outputs: Sequence[Path], options: Mapping[str, Any]
+    comparison: Comparison,
+    evaluations: Sequence[Evaluation],
+    outputs: Sequence[Path],
+    options: Mapping[str, Any],
 ) -> None:
+    if options["no_text"]:
+        comparison = comparison.without_texts()
+        evaluations = [one.without_texts() for one in evaluations]
     if options["json"]:
         text = comparison.to_json() + "\n"
         click.echo(text.encode("utf-8", LONE_SURROGATES), nl=False)
@@ -172,5 +183,10 @@ def _report(
                 click.echo()
             show(table)
     for path in outputs:
-        write_text(path, comparison.write(path.suffix.removeprefix(".")))
+        if path.suffix == PAGE:
+            board = with_command(Leaderboard({one.run: one for one in evaluations}))
+            text = comparison.to_html(*board.values())
+        else:
+            text = comparison.write(path.suffix.removeprefix("."))
+        write_text(path, text)
         say(f"karat: wrote {path}", err=True)
