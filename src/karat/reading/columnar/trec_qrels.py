@@ -110,8 +110,8 @@ def read_subtopics(data: bytes, path: str) -> dict[str, dict[str, dict[str, floa
     """
     if data.count(b" 0 ") + data.count(b"\t0\t") >= data.count(b"\n"):
         return {}
-    column = {tuple(line.split(None, 2)[:2]) for line in data.splitlines()}
-    aspects = [pair[0] for pair in column if not pair[1:] or pair[1][:6] != _JUDGE]
+    column = {(*line.split(None, 2)[:2],) for line in data.split(b"\n")} - {()}
+    aspects = [pair[0] for pair in column if not pair[-1].startswith(_SIGNED)]
     if len({*aspects}) == len(aspects):
         return {}
     labels: dict[str, dict[str, dict[str, float]]] = {}
