@@ -204,3 +204,9 @@ def test_no_aspect_served_is_undefined() -> None:
     hits = one("ab", {"a": 0, "b": -1})
     for name in OURS.values():
         assert np.isnan(read_metric(name).score(hits)).all()
+
+
+def test_remarks_and_signatures_name_no_aspects(tmp_path: Path) -> None:
+    path = tmp_path / "signed.qrels"
+    path.write_text("# by hand\n# in may\nq 0 a 1\nq human:ann b 1\nq judge:m c 0\n")
+    assert not karat.read_gold(path).subtopics

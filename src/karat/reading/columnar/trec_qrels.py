@@ -111,7 +111,11 @@ def read_subtopics(data: bytes, path: str) -> dict[str, dict[str, dict[str, floa
     if data.count(b" 0 ") + data.count(b"\t0\t") >= data.count(b"\n"):
         return {}
     column = {(*line.split(None, 2)[:2],) for line in data.split(b"\n")} - {()}
-    aspects = [pair[0] for pair in column if not pair[-1].startswith(_SIGNED)]
+    aspects = [
+        pair[0]
+        for pair in column
+        if not (pair[-1].startswith(_SIGNED) or pair[0].startswith(b"#"))
+    ]
     if len({*aspects}) == len(aspects):
         return {}
     labels: dict[str, dict[str, dict[str, float]]] = {}
