@@ -380,3 +380,37 @@ def test_a_board_says_how_many_queries_each_mean_holds() -> None:
     cells = [[*row] for row in board.summary(None).rows]
     assert {row[-3] for row in cells} == {"1-2/2"}
     assert [cell.rpartition(", ")[2] for cell in cells[0][1:3]] == ["n 1", "n 2"]
+
+
+def test_stars_are_not_all_good() -> None:
+    run, stars = {"q": ["x", "a"]}, {"q": {"a": 5, "x": 1}}
+    said_of = said(karat.evaluate(run, gold=stars, metrics=["rr"]), "grades")
+    assert said_of.startswith("2 gold items have grades from 1 to 5 and none is 0")
+    result = karat.evaluate(run, gold=stars, metrics=["rr"], threshold=4)
+    assert (result.means, result.warnings) == ({"rr": 0.5}, ())
+    for plain in ({"a": 3, "x": 1}, {"a": 5, "x": 0}):
+        assert not karat.evaluate(run, gold={"q": plain}, metrics=["rr"]).warnings
+
+
+def test_the_page_of_a_document_is_no_other_document() -> None:
+    run = {"q": ["report.pdf#page=3"], "r": ["b"]}
+    result = karat.evaluate(run, gold={"q": ["report.pdf"], "r": ["b"]}, metrics=["rr"])
+    assert "with a chunk's number behind it" in said(result, "near misses")
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        [("q1", "0", "a", 1), ("q1", "0", "x", 0), ("q2", "0", "b", 2)],
+        [("q1", "a", 1, "0"), ("q1", "x", 0, "0"), ("q2", "b", 2, "0")],
+        [["q1", 0, "a", 1], ["q1", 0, "x", 0], ["q2", 0, "b", 2]],
+    ],
+)
+def test_rows_as_in_trec_files_are_rows(gold: list[Any]) -> None:
+    run = [
+        ("q1", "Q0", "x", 1, 9.0, "tag"),
+        ("q1", "Q0", "a", 2, 8.0, "tag"),
+        ("q2", "Q0", "b", 1, 9.0, "tag"),
+    ]
+    result = karat.evaluate(run, gold=gold, metrics=["rr"])
+    assert result.means == {"rr": 0.75}

@@ -20,15 +20,18 @@ _PROBE = 500
 _FEW = 50
 _IN_MEMORY = (DocumentRun, RankedRun, ScoredRun)
 _MOST = 200_000
-_CHUNK = re.compile(r"(?:[#:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$")
+_CHUNK = re.compile(
+    r"(?:[#?]+[a-z]*=?|[:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$"
+)
 # What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
 # look for the marks first is many times quicker than to look for the forms.
 _MARKS = (
-    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|"),
+    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?"),
     *("chunk", "part", "passage", "-p", "_p", "\n0", ".0"),
 )
 _ODD = re.compile(
-    r"[/\\\\ \t\r]|[#:@|]\d|(?:chunk|part|passage|[-_]p)[-_]?\d|^0\d|^\d+\.0",
+    r"[/\\\\ \t\r]|[:@|]\d|[#?][a-z]*=?\d|(?:chunk|part|passage|[-_]p)[-_]?\d"
+    r"|^0\d|^\d+\.0",
     re.MULTILINE,
 )
 _ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
