@@ -259,6 +259,14 @@ def test_titles_are_ids_where_the_run_has_ids() -> None:
         ("a.md_chunk_3", "a.md"),
         ("caf\u00e9", "cafe\u0301"),
         ("https://karat.example/a/", "https://karat.example/a"),
+        ("a b.md", "a%20b.md"),
+        ("docs/a.md", "docs\\a.md"),
+        ("d1", "d1.txt"),
+        ("a.md", "a"),
+        ("1", "doc_1"),
+        ("doc-01", "1"),
+        ("doc_1", "doc-1"),
+        ("d1", "'d1'"),
     ],
 )
 def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
@@ -266,7 +274,7 @@ def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
     result = karat.evaluate(run, gold=gold, metrics=["rr"])
     notice = said(result, "near misses")
     assert notice.startswith("1 gold id is not in the run as it is written, but ")
-    assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})")
+    assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})"), notice
     with pytest.raises(MismatchError, match="is there as"):
         karat.evaluate({"q": [retrieved]}, gold={"q": [wanted]})
 
@@ -414,3 +422,40 @@ def test_rows_as_in_trec_files_are_rows(gold: list[Any]) -> None:
     ]
     result = karat.evaluate(run, gold=gold, metrics=["rr"])
     assert result.means == {"rr": 0.75}
+
+
+def test_ranks_and_distances_beside_a_list_are_heeded() -> None:
+    ranked = [{"id": "a", "rank": 2}, {"id": "x", "rank": 1}]
+    result = karat.evaluate({"q": ranked}, gold={"q": ["a"]}, metrics=["rr"])
+    assert "its ranks say otherwise" in said(result, "order")
+    sample = {"id": "q", "retrieved": ["x", "a"], "relevant": ["a"]}
+    for beside in ({"distances": [0.9, 0.1]}, {"scores": [0.1, 0.9]}):
+        result = karat.evaluate([sample | beside], metrics=["rr"])
+        assert "its scores say otherwise" in said(result, "order")
+        result = karat.evaluate([sample | beside], metrics=["rr"], order="descending")
+        assert result.means == {"rr": 1.0}
+
+
+@pytest.mark.parametrize("name", ["dist_l2", "bm25"])
+def test_numbers_that_may_be_scores_are_named(name: str, save: Save) -> None:
+    rows = [{"qid": "q", "docno": "a", name: 0.1}, {"qid": "q", "docno": "x", name: 2}]
+    table = save("run.csv", f"qid,docno,{name}\nq,a,0.1\nq,x,2\n")
+    for run in (rows, table, pytest.importorskip("pandas").DataFrame(rows)):
+        result = karat.evaluate(run, gold={"q": ["a"]}, metrics=["rr"])
+        assert f"--map score= or distance={name} reads" in said(result, "unread")
+        mapped = karat.evaluate(
+            run, gold={"q": ["a"]}, metrics=["rr"], mapping={"score": name}
+        )
+        assert (mapped.means, result.means) == ({"rr": 0.5}, {"rr": 1.0})
+
+
+def test_words_are_grades_or_named(save: Save) -> None:
+    rows = "\nq,a,{}\nq,x,{}\n"
+    for good, bad in (("up", "down"), ("relevant", "not relevant"), ("Good", "bad")):
+        gold = save("gold.csv", "qid,docno,label" + rows.format(good, bad))
+        assert karat.evaluate({"q": ["x", "a"]}, gold=gold, metrics=["rr"]).means == {
+            "rr": 0.5
+        }
+        gold = save("gold.csv", "qid,docno,vote" + rows.format(good, bad))
+        result = karat.evaluate({"q": ["x", "a"]}, gold=gold, metrics=["rr"])
+        assert "--map grade=vote reads them" in said(result, "unread")
