@@ -122,7 +122,9 @@ def streaming(request: Request, _: int) -> Answer:
         return 400, error(f"{words} to access the model.")
     whole = good(request)
     content = whole["choices"][0]["message"]["content"]
-    parts = [{"choices": [{"delta": {"content": part}}]} for part in content]
+    parts: list[dict[str, Any]] = [
+        {"choices": [{"delta": {"content": part}}]} for part in content
+    ]
     parts.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     parts.append({"choices": [], "usage": whole["usage"]})
     return 200, "".join(f"data: {json.dumps(part)}\n\n" for part in parts)
