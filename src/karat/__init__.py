@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.suites import SuiteResult, run_suite
 
 __all__ = [
     "Comparison",
@@ -39,6 +40,7 @@ __all__ = [
     "KaratError",
     "Leaderboard",
     "Run",
+    "SuiteResult",
     "__version__",
     "aevaluate",
     "compare",
@@ -53,6 +55,7 @@ __all__ = [
     "read_gold",
     "read_run",
     "read_samples",
+    "run_suite",
     "search_weights",
 ]
 
@@ -66,6 +69,7 @@ _HOMES = {
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
+    "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
@@ -79,6 +83,7 @@ _HOMES = {
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }
 
