@@ -33,6 +33,7 @@ __all__ = [
     "RunColumns",
     "TableSource",
     "Tabular",
+    "read_rows",
     "reading",
 ]
 
@@ -260,17 +261,16 @@ class ArrowSource(RunSource):
     def __init__(self, table: Tabular, columns: RunColumns) -> None:
         self.path = table.path
         self.ranked = columns.score is None and columns.rank is not None
+        self.columns = columns
         self._table = table
-        self._columns = columns
 
     def pieces(self, *fields: Field) -> list[Piece]:
         """The pieces of the table, with only the columns that hold the fields."""
-        names = {field: self._columns.named(field) for field in fields}
+        names = {field: self.columns.named(field) for field in fields}
         columns = [*dict.fromkeys(name for name in names.values() if name)]
-        coded = [self._columns.query] if "query" in fields else []
-        return [
-            partial(self._read, piece) for piece in self._table.pieces(columns, coded)
-        ]
+        coded = [self.columns.query] if "query" in fields else []
+        pieces = self._table.pieces(columns, coded)
+        return [partial(read_rows, piece, self.columns) for piece in pieces]
 
     def repeated(self, query: str, document: str) -> DataError:
         """That policies forbid it, and what to do."""
@@ -280,8 +280,10 @@ class ArrowSource(RunSource):
             hint="duplicates='first' scores its first rank only",
         )
 
-    def _read(self, piece: TablePiece) -> Iterator[Batch]:
-        return (_ArrowRows(batch, self._columns) for batch in piece())
+
+def read_rows(piece: TablePiece, columns: RunColumns) -> Iterator[Batch]:
+    """The batches of a piece of a table, as those of a run."""
+    return (_ArrowRows(batch, columns) for batch in piece())
 
 
 class _ArrowRows(Batch):
