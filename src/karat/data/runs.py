@@ -96,9 +96,12 @@ class Run(ABC):
 
     Attributes:
         name: how reports call the system.
+        workers: how many processes read it, if it lies in Parquet files; 0 for threads
+            of this one.
     """
 
     name: str = "run"
+    workers: int = 0
 
     @abstractmethod
     def queries(self) -> list[str]:

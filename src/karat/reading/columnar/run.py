@@ -45,10 +45,7 @@ class ColumnarRun(Run):
 
     Attributes:
         name: how reports call the system.
-        workers: how many processes read it; 0 for threads of this one.
     """
-
-    workers: int = 0
 
     def __init__(self, source: RunSource, name: str = "run") -> None:
         self.name = name
@@ -160,12 +157,15 @@ class ColumnarRun(Run):
     def _scans(self, index: LabelIndex, policies: Policies) -> Iterable[Partial]:
         """What each part of the run holds, in order."""
         work = partial(scan_piece, index=index, policies=policies)
-        return in_order(work, self._pieces(), self.workers)
+        return in_order(work, self._pieces(), self._workers())
 
     def _collected(self, index: LabelIndex, wanted: Bools) -> Iterable[Block]:
         """All rows of the wanted queries."""
         work = partial(collect, index=index, wanted=wanted)
-        return chain.from_iterable(in_order(work, self._pieces(), self.workers))
+        return chain.from_iterable(in_order(work, self._pieces(), self._workers()))
+
+    def _workers(self) -> int:
+        return self.workers if self.source.portable else 0
 
     def _pieces(self) -> Iterable[Piece]:
         return self.source.pieces("query", "document", "value")
