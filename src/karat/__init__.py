@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.retrieving.retrieve import aretrieve, retrieve
 
 __all__ = [
     "Comparison",
@@ -38,6 +39,7 @@ __all__ = [
     "Run",
     "__version__",
     "aevaluate",
+    "aretrieve",
     "compare",
     "complementarity",
     "evaluate",
@@ -49,6 +51,7 @@ __all__ = [
     "read_gold",
     "read_run",
     "read_samples",
+    "retrieve",
     "search_weights",
 ]
 
@@ -62,6 +65,7 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "aevaluate": "karat.evaluation",
+    "aretrieve": "karat.retrieving.retrieve",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "evaluate": "karat.evaluation",
@@ -73,6 +77,7 @@ _HOMES = {
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "retrieve": "karat.retrieving.retrieve",
     "search_weights": "karat.fusion",
 }
 

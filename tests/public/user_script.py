@@ -290,7 +290,8 @@ def main() -> None:
         method="rrf",
         folds=2,
     )
-    print(table, comparison, fused, added, weights)
+    live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
+    print(table, comparison, fused, added, weights, live.latency, karat.aretrieve)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(decode_text(stream.read(3)), karat.aevaluate, karat.load, karat.Run)
