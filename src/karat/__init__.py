@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from karat.data.gold import Gold
     from karat.data.queries import Corpus, Dataset
     from karat.data.runs import Run
+    from karat.diagnosis.diagnose import diagnose
+    from karat.diagnosis.diagnosis import Diagnosis
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
@@ -27,21 +29,25 @@ if TYPE_CHECKING:
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
     from karat.retrieving.retrieve import aretrieve, retrieve
+    from karat.suites import SuiteResult, run_suite
 
 __all__ = [
     "Comparison",
     "Corpus",
     "Dataset",
+    "Diagnosis",
     "Evaluation",
     "Gold",
     "KaratError",
     "Leaderboard",
     "Run",
+    "SuiteResult",
     "__version__",
     "aevaluate",
     "aretrieve",
     "compare",
     "complementarity",
+    "diagnose",
     "evaluate",
     "explain",
     "fuse",
@@ -52,6 +58,7 @@ __all__ = [
     "read_run",
     "read_samples",
     "retrieve",
+    "run_suite",
     "search_weights",
 ]
 
@@ -59,15 +66,18 @@ _HOMES = {
     "Comparison": "karat.comparison.comparison",
     "Corpus": "karat.data.queries",
     "Dataset": "karat.data.queries",
+    "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
+    "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
     "aretrieve": "karat.retrieving.retrieve",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
+    "diagnose": "karat.diagnosis.diagnose",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "fuse": "karat.fusion",
@@ -78,6 +88,7 @@ _HOMES = {
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
     "retrieve": "karat.retrieving.retrieve",
+    "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }
 

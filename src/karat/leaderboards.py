@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from karat.data.queries import Dataset
-from karat.errors import UsageError
+from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.matching.coverage.matcher import Span
 from karat.reading.doors import read_corpus, read_run, take_gold
 from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
+from karat.results.loading import load
 from karat.results.notices import trec_eval_differences
 
-__all__ = ["TAUS", "leaderboard", "order_flips"]
+__all__ = ["TAUS", "evaluation_of", "leaderboard", "order_flips"]
 
 TAUS = (0.7, 0.8, 0.9, 1.0)
 """The shares of a passage at which systems are put in order again."""
@@ -116,6 +117,22 @@ def leaderboard(
     if len(covered) == len(evaluations) > 1:
         notes += order_flips(covered, [*evaluations.values()], **options)
     return Leaderboard(evaluations, tuple(dict.fromkeys(notes)))
+
+
+def evaluation_of(
+    name: str, given: Any, gold: Any, options: Mapping[str, Any]
+) -> Evaluation:
+    """The evaluation of a run, as it was given or saved, or scored now."""
+    if isinstance(given, Evaluation):
+        return given
+    if isinstance(given, str | Path) and str(given).endswith((".json", ".json.gz")):
+        try:
+            return load(given)
+        except DataError as error:
+            if "not a saved evaluation" not in str(error):
+                raise
+    board = leaderboard({name: given}, gold=gold, judged=False, **options)
+    return board[name]
 
 
 def _scored(name: str, run: Any, options: Mapping[str, Any]) -> Evaluation:

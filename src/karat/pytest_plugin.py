@@ -63,8 +63,8 @@ def assert_retrieval(
         UsageError: an expectation that cannot be read.
     """
     # A session without retrieval tests does not pay for loading these.
-    from karat.comparison.compare import evaluation_of  # noqa: PLC0415
     from karat.gates import check_gates  # noqa: PLC0415
+    from karat.leaderboards import evaluation_of  # noqa: PLC0415
     from karat.metrics import split_metrics  # noqa: PLC0415
 
     __tracebackhide__ = True

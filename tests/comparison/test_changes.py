@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import karat
-from karat.comparison.changes import gains_of, headroom
+from karat.diagnosis.headroom import gains_of, headroom
 from tests.comparison.planted import Planted, planted
 
 ids = st.sampled_from("abcdefgh")

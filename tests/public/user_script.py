@@ -271,6 +271,11 @@ def mistakes() -> list[str]:
     raise AssertionError
 
 
+def suite() -> karat.SuiteResult:
+    """What a file says is to be evaluated."""
+    return karat.run_suite("main", "karat.yaml", fresh=True)
+
+
 def main() -> None:
     """Use them all."""
     print(karat.__version__, scores(), passages(), mistakes(), inputs())
@@ -291,10 +296,12 @@ def main() -> None:
         folds=2,
     )
     live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
-    print(table, comparison, fused, added, weights, live.latency, karat.aretrieve)
+    print(live.latency, karat.aretrieve)
+    found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
+    print(table, comparison, fused, added, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
-        print(decode_text(stream.read(3)), karat.aevaluate, karat.load, karat.Run)
+        print(decode_text(stream.read(3)), karat.aevaluate, karat.load, suite)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ _OBJECTS = 100_000
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
     "compare": "Say whether a run is better than another, and in what way.",
+    "diagnose": "Say why gold was missed, and what would find it.",
+    "init": "Write a suite for the files of this folder.",
+    "suite": "Run an evaluation that is written down in karat.yaml.",
     "baseline": "Pin the evaluation that drops are measured from.",
     "fuse": "Make one run of several, and show what each adds.",
     "judge": "Have a language model label what runs retrieved.",

@@ -18,10 +18,11 @@ from karat.cli.options import (
 )
 from karat.cli.saying import say
 from karat.cli.settings import Command
-from karat.comparison.compare import compare_evaluations, evaluation_of
+from karat.comparison.compare import compare_evaluations
 from karat.comparison.comparison import Comparison
 from karat.comparison.pairing import average
 from karat.errors import UsageError
+from karat.leaderboards import evaluation_of
 from karat.metrics import split_metrics
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation

@@ -1,16 +1,15 @@
 """The kind of a change: whether other documents are retrieved, or in another order."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from karat.comparison.pairing import Pairing
-from karat.data.arrays import Bools, Floats, Ints, place_by, ratio, sum_by
-from karat.data.hits import is_relevant
-from karat.data.matches import Matches
+from karat.data.arrays import Bools, Floats, Ints
 from karat.data.scores import Interval
 from karat.data.tables import counted
+from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError
 from karat.results.evaluation import Evaluation
 from karat.stats.paired import difference_interval
@@ -18,117 +17,9 @@ from karat.stats.sign_flip import sign_flip
 
 __all__ = [
     "Change",
-    "Gains",
-    "Headroom",
     "Kind",
     "change_between",
-    "gains_of",
-    "headroom",
-    "ndcg_at",
 ]
-
-
-class Gains(NamedTuple):
-    """The relevant gold items of some queries, and where a run has them.
-
-    Attributes:
-        query: index of the query of each item, ascending.
-        name: of the item.
-        gain: what it is worth.
-        rank: its first rank; 0 when it was not found.
-        size: number of queries.
-    """
-
-    query: Ints
-    name: list[str]
-    gain: Floats
-    rank: Ints
-    size: int
-
-
-class Headroom(NamedTuple):
-    """What each query lacks to a perfect score, by its causes; NaN without gold.
-
-    All gains that could be had are 1. Part of them is not among the documents
-    retrieved, part is retrieved but below k, part is within the top k but not in the
-    best order, and the rest is the score.
-
-    Attributes:
-        score: nDCG at k.
-        ordering: what the best order of the top k would add.
-        cutoff: what moving up what was retrieved below k would add.
-        candidates: what is not among the documents retrieved.
-    """
-
-    score: Floats
-    ordering: Floats
-    cutoff: Floats
-    candidates: Floats
-
-
-def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> Gains:
-    """The relevant items of the queries at these places, in their order."""
-    hits = matches.hits
-    rank: Ints = np.zeros(len(hits.gold_grade), np.int64)
-    if hits.item is not None:
-        # Rows go down the ranking: written from the end, the first rank stays.
-        rank[hits.item[::-1]] = hits.rank[::-1]
-    start = hits.gold_count.cumsum() - hits.gold_count
-    count = hits.gold_count[places]
-    query = np.repeat(np.arange(len(places)), count)
-    # The items of each place, one after the other.
-    item = np.arange(len(query)) + (start[places] - (count.cumsum() - count))[query]
-    relevant = (hits.gold_grade[item] > 0) & is_relevant(
-        hits.gold_grade[item], threshold
-    )
-    query, item = query[relevant], item[relevant]
-    return Gains(
-        query,
-        [matches.items[place] for place in item.tolist()],
-        hits.gold_grade[item],
-        rank[item],
-        len(places),
-    )
-
-
-def headroom(gains: Gains, k: int) -> Headroom:
-    """What each query's ranking lacks to a perfect nDCG at k, by its causes."""
-    found, top = gains.rank > 0, (gains.rank > 0) & (gains.rank <= k)
-    score = ndcg_at(gains, gains.rank, k)
-    reachable, within = _ideal(gains, found, k), _ideal(gains, top, k)
-    return Headroom(score, within - score, reachable - within, 1.0 - reachable)
-
-
-def ndcg_at(gains: Gains, rank: Ints, k: int) -> Floats:
-    """The nDCG at k of the items at other ranks; 0 stands for not found."""
-    rows = np.flatnonzero(rank > 0)
-    order = rows[np.lexsort((-gains.gain[rows], rank[rows], gains.query[rows]))]
-    query = gains.query[order]
-    slot = np.maximum(rank[order], place_by(query, gains.size))
-    paid = _discounted(query, gains.gain[order], slot, k, gains.size)
-    return ratio(paid, _whole(gains, k))
-
-
-def _ideal(gains: Gains, rows: Bools, k: int) -> Floats:
-    """The nDCG at k if only these items were retrieved, in the best order."""
-    return ratio(_best(gains, rows, k), _whole(gains, k))
-
-
-def _whole(gains: Gains, k: int) -> Floats:
-    return _best(gains, np.ones(len(gains.query), np.bool_), k)
-
-
-def _best(gains: Gains, rows: Bools, k: int) -> Floats:
-    query, gain = gains.query[rows], gains.gain[rows]
-    order = np.lexsort((-gain, query))
-    query = query[order]
-    slot = place_by(query, gains.size)
-    return _discounted(query, gain[order], slot, k, gains.size)
-
-
-def _discounted(query: Ints, gain: Floats, slot: Ints, k: int, size: int) -> Floats:
-    paid = slot <= k
-    return sum_by(query[paid], gain[paid] / np.log2(slot[paid] + 1), size)
 
 
 Kind = Literal["none", "coverage", "ranking", "mixed"]

@@ -14,16 +14,15 @@ from karat.comparison.differences import Difference, Pairs, measure, with_adjust
 from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, slices_of
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Floats, Ints
-from karat.errors import DataError, UsageError
-from karat.leaderboards import leaderboard
+from karat.errors import UsageError
+from karat.leaderboards import evaluation_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
-from karat.results.loading import load
 from karat.stats.multiple import holm, max_t
 from karat.stats.sign_flip import sign_flip
 from karat.version import __version__
 
-__all__ = ["compare", "compare_evaluations", "evaluation_of"]
+__all__ = ["compare", "compare_evaluations"]
 
 _CUTOFF = 10
 _ALPHA = 0.05
@@ -222,22 +221,6 @@ def _is_mapping_of_runs(given: Any) -> bool:
     return isinstance(first, Mapping) and any(
         isinstance(value, Mapping | list | tuple) for value in first.values()
     )
-
-
-def evaluation_of(
-    name: str, given: Any, gold: Any, options: Mapping[str, Any]
-) -> Evaluation:
-    """The evaluation of a run, as it was given or saved, or scored now."""
-    if isinstance(given, Evaluation):
-        return given
-    if isinstance(given, str | Path) and str(given).endswith((".json", ".json.gz")):
-        try:
-            return load(given)
-        except DataError as error:
-            if "not a saved evaluation" not in str(error):
-                raise
-    board = leaderboard({name: given}, gold=gold, judged=False, **options)
-    return board[name]
 
 
 def _distinct(evaluations: Sequence[Evaluation]) -> list[Evaluation]:

@@ -4,7 +4,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from karat.reading.decoding import decode_json, decode_text
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.reading.syntax.delimited import write_rows
+from karat.results.plain_values import as_plain
 from karat.results.saved_form import write_text
 
 __all__ = ["SCHEMA_VERSION", "Comparison"]
@@ -201,7 +202,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, in plain values."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "comparison", **_plain(self)}
+        head = {"schema_version": SCHEMA_VERSION, "kind": "comparison"}
+        return {**head, **as_plain(self)}
 
     def to_json(self) -> str:
         """The comparison as JSON; `Comparison.load` reads it back."""
@@ -296,22 +298,6 @@ def _latex_cell(one: Difference) -> str:
     elif one.adjusted_p < 0.05:  # noqa: PLR2004
         mark = r"$^{\dagger}$"
     return f"{one.candidate_mean:.4f}{mark}"
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON can hold it: what is not finite becomes null."""
-    if isinstance(value, Interval):
-        return value.to_dict()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "__dataclass_fields__"):
-        names = value.__dataclass_fields__
-        return {name: _plain(getattr(value, name)) for name in names}
-    return value
 
 
 def _from_dict(saved: Any) -> Comparison:

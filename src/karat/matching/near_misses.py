@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from karat.data.arrays import Bools, Ints
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Labels, Notice, Run
 
-__all__ = ["near_miss_hint", "near_miss_notices"]
+__all__ = ["OtherForm", "near_miss_hint", "near_miss_notices", "other_forms"]
 
 # To see whether there is anything to count, the first ids of some rankings do.
 _FIRST = 25
@@ -28,7 +28,9 @@ _ODD = re.compile(
 _ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
 
 
-class _Miss(NamedTuple):
+class OtherForm(NamedTuple):
+    """A gold id, the same id as it was found, and how the two differ."""
+
     wanted: str
     found: str
     how: str
@@ -61,7 +63,7 @@ def near_miss_notices(
         return ()
     if next(_misses(run, few, _PROBE, _FIRST), None) is None:
         return ()
-    by_form: dict[str, list[_Miss]] = {}
+    by_form: dict[str, list[OtherForm]] = {}
     for miss in _misses(run, wanted(_MOST), _MOST):
         by_form.setdefault(miss.how, []).append(miss)
     return tuple(
@@ -87,7 +89,7 @@ def near_miss_hint(run: Run, labels: Labels) -> str | None:
 
 def _misses(
     run: Run, wanted: Mapping[str, set[str]], most: int, first: int = _MOST
-) -> Iterator[_Miss]:
+) -> Iterator[OtherForm]:
     if not isinstance(run, DocumentRun | RankedRun | ScoredRun):
         return
     rankings: Mapping[str, Any] = run.by_query
@@ -96,7 +98,7 @@ def _misses(
             continue
         ranking = rankings.get(query, ())
         some = [*islice(iter(ranking), min(most, first))]
-        yield from _in_ranking(ids, some)
+        yield from other_forms(ids, some)
         most -= len(some)
 
 
@@ -125,7 +127,13 @@ def _may_differ(run: Run, wanted: Mapping[str, set[str]]) -> bool:
     return not folded.isdisjoint(retrieved.casefold().split("\n"))
 
 
-def _in_ranking(wanted: set[str], ranking: Sequence[Any]) -> Iterator[_Miss]:
+def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
+    """The gold ids that are there in another form.
+
+    Args:
+        wanted: gold ids.
+        ranking: ids, or documents.
+    """
     plain = {_plain(name): name for name in wanted}
     last = {_last(name): name for name in wanted if _last(name) != name}
     whole = {_whole(name): name for name in wanted if _whole(name) != name}
@@ -143,13 +151,13 @@ def _in_ranking(wanted: set[str], ranking: Sequence[Any]) -> Iterator[_Miss]:
             for gold, how in found:
                 if gold in rest:
                     rest.discard(gold)
-                    yield _Miss(gold, name, how)
+                    yield OtherForm(gold, name, how)
         if isinstance(entry, Document):
             for field, value in _fields(entry):
                 if value in rest:
                     rest.discard(value)
                     how = f"in another field (--map document={field})"
-                    yield _Miss(value, name or str(entry.text), how)
+                    yield OtherForm(value, name or str(entry.text), how)
 
 
 def _fields(document: Document) -> Iterator[tuple[str, str]]:

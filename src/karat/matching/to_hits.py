@@ -9,6 +9,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
 from karat.data.gold import Gold
 from karat.data.hits import Hits
+from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
@@ -210,13 +211,18 @@ def match_labels(
     # Where every label is positive there is nothing to leave out.
     positive = bool(grade.min(initial=1) > 0)
     judged = bool(judged or policies.judged_only or groups or positive)
+    names: Sequence[str]
     if groups:
         items = items_of(labels, groups)
         count, grade = items.count, items.grade
         names = [name for row in items.names for name in row]
         located = items.locate(run, labels, policies)
     else:
-        names = [*chain.from_iterable(labels.values())]
+        names = (
+            labels.names
+            if isinstance(labels, ColumnLabels)
+            else [*chain.from_iterable(labels.values())]
+        )
         located = run.locate(labels, judged=judged, policies=policies)
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)

@@ -10,7 +10,7 @@ from karat.matching.fuzzy import scorer
 from karat.matching.literal import splits_number, splits_word
 from karat.matching.normaliser import fold
 
-__all__ = ["Difference", "find_differences"]
+__all__ = ["Difference", "find_differences", "negates"]
 
 _NEGATIONS_TEXT = (
     "no not never none nothing nobody neither nor without cannot cant dont doesnt "
@@ -159,11 +159,10 @@ def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
     if numbers_of(ours) != numbers_of(theirs):
         return True
     words = [{*_WORD.findall(_plain(text))} for text in (ours, theirs)]
-    one, two = (
-        bool(found & _NEGATIONS) or bool(_UNSPACED_NEGATIONS.search(text))
-        for found, text in zip(words, (ours, theirs), strict=True)
-    )
-    if one != two or words[0] & _NUMBER_WORDS != words[1] & _NUMBER_WORDS:
+    if (
+        negates(ours) != negates(theirs)
+        or words[0] & _NUMBER_WORDS != words[1] & _NUMBER_WORDS
+    ):
         return True
     if _UNSPACED_NUMBERS.findall(ours) != _UNSPACED_NUMBERS.findall(theirs):
         return True
@@ -171,6 +170,17 @@ def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
     return all(names) and not any(
         scorer("levenshtein")(a, b) >= _TYPO for a in names[0] for b in names[1]
     )
+
+
+def negates(text: str) -> bool:
+    """Whether a text holds a negation, in any of many languages.
+
+    Example:
+        >>> negates("It isn't open."), negates("It is open.")
+        (True, False)
+    """
+    words = {*_WORD.findall(_plain(text))}
+    return bool(words & _NEGATIONS) or bool(_UNSPACED_NEGATIONS.search(text))
 
 
 def _plain(text: str) -> str:

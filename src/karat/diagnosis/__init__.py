@@ -1,0 +1,1 @@
+"""Why gold was missed, whether it can be trusted, and what unjudged documents hide."""

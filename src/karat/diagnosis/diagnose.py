@@ -1,0 +1,239 @@
+"""Diagnose a run: the cause of every miss, and what would win most."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.data.arrays import Bools, Ints, count_by, ratio
+from karat.data.gold import Gold
+from karat.data.queries import DEFAULT_K
+from karat.data.tables import counted, number
+from karat.diagnosis.causes import Examiner, Missed
+from karat.diagnosis.diagnosis import Diagnosis
+from karat.diagnosis.headroom import gains_of, headroom
+from karat.diagnosis.misses import CAUSES, Miss, ToDo
+from karat.diagnosis.slices import failing_slices
+from karat.errors import MismatchError, ParameterError, UsageError
+from karat.leaderboards import evaluation_of
+from karat.results.evaluation import Evaluation
+from karat.version import __version__
+
+__all__ = ["diagnose"]
+
+# So many documents of each ranking are looked at.
+_DEPTH = 1000
+_MOST_OF = 0.9
+_STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
+
+
+def diagnose(
+    run: Any,
+    *,
+    gold: Any = None,
+    k: int = DEFAULT_K,
+    candidates: Any = None,
+    **options: Any,
+) -> Diagnosis:
+    """Find out why relevant gold is not in the top k, and what would find it.
+
+    Every missed gold item gets one cause with its evidence. A cause that needs what is
+    not given is not examined, and the result says so.
+
+    Args:
+        run: a run in any form that `evaluate` takes, an evaluation, or the path of a
+            saved one. An evaluation shows as much as it kept (`keep=`).
+        gold: what should have been retrieved; None for evaluations and for samples
+            that carry their own.
+        k: the cutoff.
+        candidates: what the reranker was given, in any form of a run.
+        options: the other options of `evaluate`, such as `match`, `queries`,
+            `threshold` and `mapping`.
+
+    Raises:
+        UsageError: an unknown or impossible option.
+        DataError: input that cannot be scored, and where it lies.
+
+    Example:
+        >>> found = diagnose({"q": ["b", "c", "a"]}, gold={"q": ["a"]}, k=2)
+        >>> found.misses[0].cause, found.misses[0].needed_k
+        ('below k', 3)
+    """
+    if type(k) is not int or k < 1:
+        raise ParameterError("diagnose", "k", "an integer >= 1", k)
+    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
+    name = Path(run).name if isinstance(run, str | Path) else "run"
+    notes: list[str] = []
+    try:
+        result = evaluation_of(name, run, gold, scoring)
+    except MismatchError as error:
+        # Ids of another form are a cause, and not a reason to stop.
+        result = evaluation_of(name, run, gold, {**scoring, "force": True})
+        notes.append(error.problem)
+    matcher = result.default_matcher
+    if matcher not in result.matches:
+        raise UsageError(
+            "the evaluation was saved without its hits: evaluate the run again"
+        )
+    pool = None
+    if candidates is not None:
+        pool = evaluation_of(
+            "candidates", candidates, result.labels, {**scoring, "force": True}
+        )
+    return _Case(result, matcher, k, pool).diagnosis(notes)
+
+
+class _Case:
+    """One run under examination."""
+
+    def __init__(
+        self, result: Evaluation, matcher: str, k: int, candidates: Evaluation | None
+    ) -> None:
+        self.result, self.matcher, self.k = result, matcher, k
+        places = np.arange(len(result.queries))
+        matches, threshold = result.matches[matcher], result.policies.threshold
+        self.gains = gains_of(matches, places, threshold)
+        self.found = self._count(self._within(k))
+        self.whole = self._count(np.ones(len(self.gains.query), np.bool_))
+        self.ids = matcher.startswith("id")
+        ranked = None
+        if candidates is not None:
+            rows = candidates.matches[matcher].first_ranks()
+            ranked = dict(zip(candidates.queries, rows, strict=True))
+        self.examiner = Examiner(
+            result.labels or Gold(),
+            result.facts,
+            result.kept,
+            k,
+            ids=self.ids,
+            candidates=ranked,
+        )
+
+    def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
+        """All that was found."""
+        result, k = self.result, self.k
+        misses = self.examiner.examine(self._missed())
+        asked = dict.fromkeys(miss.query for miss in misses)
+        texts = {q: fact.text for q, fact in result.facts.items() if fact.text}
+        parts = self._headroom()
+        return Diagnosis(
+            run=result.run,
+            gold=result.gold,
+            matcher=self.matcher,
+            k=k,
+            queries=int(np.count_nonzero(self.whole)),
+            relevant=len(self.gains.query),
+            recall=self._recall(self.found),
+            misses=tuple(misses),
+            not_examined=self.examiner.not_examined(),
+            todos=tuple(self._todos(misses)),
+            recall_by_k=tuple(self._curve()),
+            headroom=parts,
+            oracle=self._oracle(parts),
+            slices=failing_slices(
+                ratio(self.found, self.whole),
+                self.whole.tolist(),
+                result.queries,
+                result.facts,
+            ),
+            notes=tuple(notes),
+            texts={query: texts[query] for query in asked if query in texts},
+            provenance={"karat": __version__, "run": result.run, "gold": result.gold},
+        )
+
+    def _missed(self) -> list[Missed]:
+        rows = np.flatnonzero(~self._within(self.k)).tolist()
+        query, rank = self.gains.query.tolist(), self.gains.rank.tolist()
+        found, whole = self.found.tolist(), self.whole.tolist()
+        return [
+            Missed(
+                self.result.queries[query[row]],
+                self.gains.name[row],
+                rank[row],
+                found[query[row]],
+                whole[query[row]],
+            )
+            for row in rows
+        ]
+
+    def _todos(self, misses: Sequence[Miss]) -> list[ToDo]:
+        """What to do about each cause, what could win most first."""
+        places = {query: place for place, query in enumerate(self.result.queries)}
+        by_cause: dict[str, list[Miss]] = {}
+        for miss in misses:
+            by_cause.setdefault(miss.cause, []).append(miss)
+        todos = []
+        for cause, own in by_cause.items():
+            rows = np.array([places[miss.query] for miss in own])
+            after = self.found + count_by(rows, len(places))
+            advice, action, _ = CAUSES[cause]
+            if self.ids and advice != "higher k":
+                # The top k holds k documents, and no more relevant ones.
+                after = np.maximum(self.found, np.minimum(after, self.k))
+            before, best = self._recall(self.found) or 0.0, self._recall(after) or 0.0
+            k = _useful_k(own) if cause == "below k" else None
+            enough = "" if k is None else f" (k = {k} finds {_count_up_to(own, k)})"
+            queries = len({miss.query for miss in own})
+            sentence = (
+                f"{action}{enough}: {_items(len(own))} of "
+                f"{counted(queries, 'query')} {'is' if len(own) == 1 else 'are'} "
+                f"missed for this cause ({cause}), recall {number(before)} -> "
+                f"{number(best)} at most"
+            )
+            todos.append(
+                ToDo(cause, advice, sentence, len(own), queries, best - before, k)
+            )
+        return sorted(todos, key=lambda todo: (-todo.wins, -todo.misses))
+
+    def _curve(self) -> Iterator[tuple[int, float]]:
+        """Recall at growing k, up to where it grows no more."""
+        deepest = int(self.gains.rank.max(initial=1))
+        steps = {step for step in _STEPS if step < deepest} | {deepest, self.k}
+        for k in sorted(steps):
+            recall = self._recall(self._count(self._within(k)))
+            if recall is not None:
+                yield k, recall
+
+    def _headroom(self) -> dict[str, float]:
+        """The mean parts of a perfect nDCG at k."""
+        parts = headroom(self.gains, self.k)
+        known = ~np.isnan(parts.score)
+        if not known.any():
+            return {}
+        return {n: float(part[known].mean()) for n, part in parts._asdict().items()}
+
+    def _oracle(self, parts: Mapping[str, float]) -> dict[str, float]:
+        """What the best order of everything retrieved would score."""
+        found = self._count(self.gains.rank > 0)
+        recall = self._recall(np.minimum(found, self.k) if self.ids else found)
+        if recall is None:
+            return {}
+        ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
+        return {"recall": recall, "ndcg": ndcg}
+
+    def _within(self, k: int) -> Bools:
+        return (self.gains.rank > 0) & (self.gains.rank <= k)
+
+    def _count(self, rows: Bools) -> Ints:
+        return count_by(self.gains.query[rows], self.gains.size)
+
+    def _recall(self, found: Ints) -> float | None:
+        recalls = ratio(found, self.whole)
+        known = recalls[~np.isnan(recalls)]
+        return float(known.mean()) if len(known) else None
+
+
+def _useful_k(misses: Sequence[Miss]) -> int:
+    """The smallest k that finds nine in ten of them."""
+    ranks = sorted(miss.needed_k or 0 for miss in misses)
+    return ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
+
+
+def _count_up_to(misses: Sequence[Miss], k: int) -> int:
+    return sum((miss.needed_k or 0) <= k for miss in misses)
+
+
+def _items(count: int) -> str:
+    return counted(count, "gold item")

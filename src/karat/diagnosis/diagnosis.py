@@ -1,0 +1,256 @@
+"""Diagnoses: why gold was missed and what would find it, as a value."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from karat.data.tables import Table, counted, number
+from karat.diagnosis.bounds import Bound, Unjudged
+from karat.diagnosis.misses import CAUSES, Miss, ToDo
+from karat.diagnosis.slices import Slice
+from karat.results.plain_values import as_plain, read_saved
+from karat.results.saved_form import write_text
+
+__all__ = ["SCHEMA_VERSION", "Diagnosis"]
+
+SCHEMA_VERSION = 1
+"""Version of the saved form of diagnoses."""
+
+_SHOWN = 10
+_LONG = 60
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why gold was missed and what would find it: a plain value that saves and loads.
+
+    Attributes:
+        run: name of the run.
+        gold: name of the gold.
+        matcher: what decided whether an item was found.
+        k: the cutoff.
+        queries: how many queries have relevant gold.
+        relevant: how many relevant gold items there are.
+        recall: mean recall at k.
+        misses: one for every relevant item that is not in the top k.
+        not_examined: cause -> what must be given to examine it.
+        todos: what to do, what could win most first.
+        recall_by_k: mean recall at growing k.
+        coverage_by_tokens: tokens read per query -> mean share of the gold text read.
+        headroom: the parts of a perfect nDCG at k, which add up to 1.
+        oracle: recall and nDCG at k if what was retrieved were in the best order.
+        bounds: metric -> between which values it lies, whatever is unjudged.
+        judged: mean share of the top k that is judged.
+        label_next: unjudged documents whose labels could change most.
+        slices: kinds of queries and how they fare; exploratory.
+        notes: what a reader should know besides.
+        texts: query -> what it asks, where known, of queries with misses.
+        provenance: versions and inputs.
+    """
+
+    run: str
+    gold: str
+    matcher: str
+    k: int
+    queries: int
+    relevant: int
+    recall: float | None
+    misses: tuple[Miss, ...] = ()
+    not_examined: Mapping[str, str] = field(default_factory=dict)
+    todos: tuple[ToDo, ...] = ()
+    recall_by_k: tuple[tuple[int, float], ...] = ()
+    coverage_by_tokens: tuple[tuple[int, float], ...] = ()
+    headroom: Mapping[str, float] = field(default_factory=dict)
+    oracle: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    judged: float | None = None
+    label_next: tuple[Unjudged, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    notes: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """How many misses have each cause, in the order of `CAUSES`."""
+        count = Counter(miss.cause for miss in self.misses)
+        return {cause: count[cause] for cause in CAUSES if count[cause]}
+
+    def without_texts(self) -> "Diagnosis":
+        """The same without what was asked, retrieved and should have been."""
+        return replace(
+            self,
+            misses=tuple(
+                replace(
+                    miss,
+                    text=None,
+                    related=tuple(
+                        replace(one, text=None, differs=()) for one in miss.related
+                    ),
+                )
+                for miss in self.misses
+            ),
+            label_next=tuple(replace(one, text=None) for one in self.label_next),
+            texts={},
+        )
+
+    def summary(self) -> Table:
+        """A row per cause: how many misses, and the recall that a fix could win."""
+        wins = {todo.cause: todo for todo in self.todos}
+        rows = [
+            [
+                cause,
+                str(count),
+                str(wins[cause].queries),
+                f"{count / len(self.misses):.0%}",
+                f"+{number(wins[cause].wins)}",
+                wins[cause].advice,
+            ]
+            for cause, count in self.totals.items()
+        ]
+        found = self.relevant - len(self.misses)
+        title = (
+            f"{self.run} against {self.gold}: recall@{self.k} {number(self.recall)}, "
+            f"{found} of {counted(self.relevant, 'gold item')} found for "
+            f"{counted(self.queries, 'query')}, matched by {self.matcher}"
+        )
+        columns = ["cause", "misses", "queries", "share", "recall at most", "advice"]
+        needs: dict[str, list[str]] = {}
+        for cause, need in self.not_examined.items():
+            needs.setdefault(need, []).append(cause)
+        notes = [f"not examined, needs {n}: {', '.join(c)}" for n, c in needs.items()]
+        notes += self.notes
+        return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
+
+    def todo_table(self) -> Table | None:
+        """What to do, what could win most first; None where nothing was missed."""
+        if not self.todos:
+            return None
+        rows = [[str(n), one.sentence] for n, one in enumerate(self.todos, 1)]
+        return Table(["", "what to do"], rows, title="to do", texts=(0, 1))
+
+    def miss_table(self, most: int = _SHOWN) -> Table | None:
+        """Some misses of each cause with their evidence; None where there are none."""
+        if not self.misses:
+            return None
+        each = max(1, most // len(self.totals))
+        seen: Counter[str] = Counter()
+        rows = []
+        for miss in self.misses:
+            seen[miss.cause] += 1
+            if seen[miss.cause] <= each:
+                asked = f"{miss.query}: {self.texts.get(miss.query, '')}".rstrip(": ")
+                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, miss.reason])
+        rows.sort(key=lambda row: [*self.totals].index(row[2]))
+        title = f"misses: {len(rows)} of {len(self.misses)}"
+        columns = ["query", "gold item", "cause", "evidence"]
+        return Table(columns, rows, title=title, texts=range(4))
+
+    def curve_table(self) -> Table:
+        """Recall at growing k, and the parts of a perfect nDCG."""
+        rows = [[f"recall@{k}", number(recall)] for k, recall in self.recall_by_k]
+        rows += [
+            [f"coverage in {tokens} tokens", number(share)]
+            for tokens, share in self.coverage_by_tokens
+        ]
+        names = {
+            "score": f"nDCG@{self.k}",
+            "ordering": "+ best order of the top k",
+            "cutoff": "+ what lies below k",
+            "candidates": "+ what was not retrieved",
+            "corpus": "+ what is not in the corpus",
+        }
+        parts = (part for part in names if part in self.headroom)
+        rows += [[names[part], number(self.headroom[part])] for part in parts]
+        rows += [
+            [f"{name}@{self.k} by perfect reranking", number(value)]
+            for name, value in self.oracle.items()
+        ]
+        return Table(["curves and headroom", "mean"], rows)
+
+    def bound_table(self) -> Table | None:
+        """What each metric may be, whatever the unjudged documents are worth."""
+        if not self.bounds:
+            return None
+        rows = [
+            [
+                *(name, number(one.score), number(one.worst), number(one.best)),
+                "exact" if one.exact else "no wider than this",
+            ]
+            for name, one in self.bounds.items()
+        ]
+        notes = [f"judged@{self.k}: {number(self.judged)}"]
+        if self.label_next:
+            some = ", ".join(f"{u.document} ({u.query})" for u in self.label_next[:5])
+            notes.append(f"label these next: {some}")
+        columns = ["metric", "mean", "at worst", "at best", ""]
+        title = "whatever unjudged documents are worth"
+        return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
+
+    def slice_table(self) -> Table | None:
+        """The slices that fare worse than the others; None where none does."""
+        rows = [
+            [
+                one.name,
+                str(one.queries),
+                *map(number, (one.recall, one.others, one.adjusted_p)),
+            ]
+            for one in self.slices
+            if one.failing
+        ]
+        if not rows:
+            return None
+        note = (
+            f"exploratory: {counted(len(self.slices), 'slice')} looked at, p corrected "
+            "for that (false discovery rate); confirm on other queries"
+        )
+        columns = ["queries that fare worse", "n", "recall", "others", "p"]
+        return Table(columns, rows, notes=[note])
+
+    def tables(self) -> list[Table]:
+        """All that a person is shown."""
+        shown = (
+            *(self.summary(), self.todo_table(), self.miss_table()),
+            *(self.curve_table(), self.bound_table(), self.slice_table()),
+        )
+        return [table for table in shown if table is not None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values."""
+        head = {"schema_version": SCHEMA_VERSION, "kind": "diagnosis"}
+        return {**head, **as_plain(self), "totals": self.totals}
+
+    def to_json(self) -> str:
+        """The diagnosis as JSON; `Diagnosis.load` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+
+    def write(self, format: str) -> str:
+        """The diagnosis as the text of a file: json, md or txt."""
+        if format == "json":
+            return self.to_json() + "\n"
+        if format == "md":
+            return "\n\n".join(table.as_markdown() for table in self.tables()) + "\n"
+        return str(self) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the diagnosis to a JSON file."""
+        write_text(path, self.to_json() + "\n")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Diagnosis":
+        """The diagnosis that `save` wrote.
+
+        Raises:
+            FormatError: the file cannot be read, or holds something else.
+        """
+        found: Diagnosis = read_saved(Diagnosis, path, "diagnosis", SCHEMA_VERSION)
+        return found
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table.as_html() for table in self.tables())

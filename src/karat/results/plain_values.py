@@ -1,0 +1,103 @@
+"""Results as plain values: what JSON can hold, and back again by their types."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from karat.data.scores import Interval
+from karat.errors import DataError, FormatError
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.meaning.values import show
+from karat.reading.problems import placed
+from karat.reading.streams import open_binary
+
+__all__ = ["as_plain", "from_plain", "read_saved"]
+
+
+def as_plain(value: Any) -> Any:
+    """A value as JSON can hold it: what is not finite becomes null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): as_plain(entry) for name, entry in value.items()}
+    if is_dataclass(value):
+        return {one.name: as_plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Interval):
+        return value.to_dict()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [as_plain(entry) for entry in value]
+    return value
+
+
+def from_plain(  # noqa: PLR0911
+    kind: Any, saved: Any, place: str = "it"
+) -> Any:
+    """The value of a type that `as_plain` made plain, with every type checked.
+
+    Args:
+        kind: a dataclass, or what the field of one may be.
+        saved: the plain value.
+        place: how a message calls it.
+
+    Raises:
+        FormatError: a value has another type than it should.
+
+    Example:
+        >>> from_plain(tuple[float | None, ...], [1, None])
+        (1.0, None)
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return saved
+    if origin in (Union, UnionType):
+        if saved is None and NoneType in arguments:
+            return None
+        return from_plain(arguments[0], saved, place)
+    if is_dataclass(kind) and isinstance(saved, Mapping):
+        hints = get_type_hints(kind)
+        wanted = [one for one in fields(kind) if one.name in saved or _needed(one)]
+        values = {
+            one.name: from_plain(hints[one.name], saved.get(one.name), one.name)
+            for one in wanted
+        }
+        make: Any = kind
+        return make(**values)
+    if origin is tuple and isinstance(saved, list | tuple):
+        several = len(arguments) == 2 and arguments[1] is Ellipsis  # noqa: PLR2004
+        types = arguments[:1] * len(saved) if several else arguments
+        if len(types) == len(saved):
+            return tuple(map(from_plain, types, saved, [place] * len(saved)))
+    elif origin is Mapping and isinstance(saved, Mapping):
+        return {n: from_plain(arguments[1], value, n) for n, value in saved.items()}
+    elif kind is float and isinstance(saved, int | float):
+        return float(saved)
+    elif isinstance(kind, type) and type(saved) is kind:
+        return saved
+    raise FormatError(f"{place} cannot be {show(saved)}")
+
+
+def _needed(field: Any) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def read_saved(kind: Any, path: str | os.PathLike[str], name: str, version: int) -> Any:
+    """The result of a type that was saved under a name.
+
+    Raises:
+        FormatError: the file cannot be read, or holds something else.
+    """
+    try:
+        with open_binary(path) as stream:
+            saved = decode_json(decode_text(stream.read()))
+        known = isinstance(saved, dict) and saved.get("kind") == name
+        if not known or saved.get("schema_version") != version:
+            raise FormatError(
+                f"is not a saved {name} of this karat",
+                hint=f"-o FILE.json of the command that makes a {name} writes one",
+            )
+        return from_plain(kind, saved, name)
+    except DataError as error:
+        raise placed(error, path=os.fspath(path)) from None

@@ -1,0 +1,130 @@
+"""A diagnosis as a user meets it: causes by ids, totals, curves, saving, errors."""
+
+import pickle  # noqa: TID251
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.diagnosis.misses import CAUSES
+from karat.errors import FormatError, MismatchError, ParameterError
+
+RUN = {
+    "low": ["x", "y", "a"],
+    "form": ["D1", "x", "y"],
+    "hop": ["m", "x"],
+    "never": ["x", "y"],
+    "good": ["g"],
+}
+GOLD = {
+    "low": ["a"],
+    "form": ["d1"],
+    "hop": ["m", "n"],
+    "never": ["z"],
+    "good": ["g"],
+}
+
+
+@pytest.fixture
+def found() -> karat.Diagnosis:
+    return karat.diagnose(RUN, gold=GOLD, k=2)
+
+
+def test_every_miss_has_one_cause(found: karat.Diagnosis) -> None:
+    assert {miss.query: miss.cause for miss in found.misses} == {
+        "low": "below k",
+        "form": "wrong id form",
+        "hop": "partial multi-hop",
+        "never": "never retrieved",
+    }
+    assert sum(found.totals.values()) == len(found.misses) == 4
+    assert (found.queries, found.relevant) == (5, 6)
+    assert found.recall == pytest.approx(1.5 / 5)
+
+
+def test_a_miss_below_k_says_which_k_finds_it(found: karat.Diagnosis) -> None:
+    (miss,) = [miss for miss in found.misses if miss.query == "low"]
+    assert (miss.rank, miss.needed_k) == (3, 3)
+    assert dict(found.recall_by_k)[3] == pytest.approx(2.5 / 5)
+
+
+def test_what_is_not_given_is_not_examined(found: karat.Diagnosis) -> None:
+    assert found.not_examined.keys() == {n for n, c in CAUSES.items() if c.needs}
+    assert "not examined, needs --corpus" in str(found)
+
+
+def test_the_parts_of_headroom_add_up_to_1(found: karat.Diagnosis) -> None:
+    assert sum(found.headroom.values()) == pytest.approx(1, abs=1e-12)
+    assert found.oracle["recall"] == pytest.approx(2.5 / 5)
+
+
+def test_to_dos_are_ranked_by_what_they_win(found: karat.Diagnosis) -> None:
+    wins = [todo.wins for todo in found.todos]
+    assert wins == sorted(wins, reverse=True)
+    assert {todo.cause: round(todo.wins, 6) for todo in found.todos} == {
+        "below k": 0.2,
+        "wrong id form": 0.2,
+        "never retrieved": 0.2,
+        "partial multi-hop": 0.1,
+    }
+
+
+def test_the_reranker_is_to_blame_for_what_it_dropped() -> None:
+    first = {"q": ["a", "x", "y"], "r": ["x", "y", "b"]}
+    after = {"q": ["x", "y", "a"], "r": ["x", "y", "b"]}
+    gold = {"q": ["a"], "r": ["b"]}
+    found = karat.diagnose(after, gold=gold, k=1, candidates=first)
+    assert [miss.cause for miss in found.misses] == [
+        "dropped by the reranker",
+        "below k",
+    ]
+    assert found.misses[0].facts == {"candidate_rank": 1}
+    assert "dropped by the reranker" not in found.not_examined
+
+
+def test_a_run_whose_ids_all_have_another_form_is_diagnosed() -> None:
+    found = karat.diagnose({"q": ["D1", "D2"]}, gold={"q": ["d1", "d2"]}, k=2)
+    assert found.totals == {"wrong id form": 2}
+    assert any("no gold id occurs" in note for note in found.notes)
+
+
+def test_a_run_without_a_common_query_is_an_error() -> None:
+    with pytest.raises(MismatchError, match="no query in common"):
+        karat.diagnose({"q": ["a"]}, gold={"r": ["a"]})
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.0, True, "5"])
+def test_k_must_be_a_number_of_documents(k: int) -> None:
+    with pytest.raises(ParameterError, match="k must be an integer >= 1"):
+        karat.diagnose(RUN, gold=GOLD, k=k)
+
+
+def test_a_diagnosis_survives_saving_and_pickling(
+    found: karat.Diagnosis, tmp_path: Path
+) -> None:
+    found.save(tmp_path / "d.json")
+    assert karat.Diagnosis.load(tmp_path / "d.json") == found
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert found.to_dict()["totals"] == found.totals
+    (tmp_path / "bad.json").write_text('{"kind": "comparison"}')
+    with pytest.raises(FormatError, match="not a saved diagnosis"):
+        karat.Diagnosis.load(tmp_path / "bad.json")
+    text = (tmp_path / "d.json").read_text().replace('"k": 2', '"k": "two"')
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(FormatError, match="k cannot be str"):
+        karat.Diagnosis.load(tmp_path / "bad.json")
+
+
+def test_an_evaluation_can_be_diagnosed_too(found: karat.Diagnosis) -> None:
+    result = karat.evaluate(RUN, gold=GOLD, keep=100)
+    again = karat.diagnose(result, k=2)
+    assert again.misses == found.misses
+
+
+def test_slices_that_fare_worse_are_found_and_called_exploratory() -> None:
+    queries = {f"q{n}": "How much is 5?" if n % 2 else "prices" for n in range(100)}
+    run = {q: ["x"] if n % 2 else ["a"] for n, q in enumerate(queries)}
+    found = karat.diagnose(run, gold={q: ["a"] for q in run}, queries=queries)
+    failing = {one.name for one in found.slices if one.failing}
+    assert failing == {"numbers", "begins with: how"}
+    assert "exploratory" in str(found.slice_table())
