@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
 from karat.data.coverage import Coverage, concatenate_coverage
 
 __all__ = ["Credits", "Hits", "concatenate_hits", "is_relevant"]
@@ -188,7 +188,7 @@ class Hits:
             order=place,
             grade=grade,
             relevant=relevant,
-            whole=_or_undefined(relevant),
+            whole=defined(relevant.astype(np.float64), relevant),
         )
 
     def _paid(self, threshold: float | None) -> Bools | slice:
@@ -201,13 +201,6 @@ class Hits:
 
 def _not(flags: Bools | None, size: int) -> Bools:
     return np.ones(size, np.bool_) if flags is None else ~flags
-
-
-def _or_undefined(count: Ints) -> Floats:
-    whole = count.astype(np.float64)
-    if np.count_nonzero(count) < len(count):
-        whole[count == 0] = np.nan
-    return whole
 
 
 def is_relevant(grade: Floats, threshold: float | None) -> Bools:

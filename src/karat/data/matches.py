@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,6 +66,11 @@ class Matches:
             }
             for count in hits.gold_count.tolist()
         ]
+
+    def labels(self) -> list[dict[str, float]]:
+        """The grade of each gold item by name, query by query."""
+        rows = zip(self.items, self.hits.gold_grade.tolist(), strict=True)
+        return [dict(islice(rows, count)) for count in self.hits.gold_count.tolist()]
 
 
 def merge_matches(parts: Sequence[Matches]) -> Matches:

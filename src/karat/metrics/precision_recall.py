@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, count_by, ratio, sum_by
+from karat.data.arrays import Floats, Ints, count_by, defined, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.metrics.metric import BinaryMetric
 
@@ -43,7 +43,7 @@ class Hit(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """1 where anything was found."""
         items, relevant = found(self, hits)
-        return np.where(relevant > 0, (items > 0).astype(float), np.nan)
+        return defined((items > 0).astype(float), relevant)
 
     def workings(self, hits: Hits) -> str:
         """How many were found."""
@@ -63,7 +63,7 @@ class HitCount(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """Found."""
         items, relevant = found(self, hits)
-        return np.where(relevant > 0, items.astype(float), np.nan)
+        return defined(items.astype(float), relevant)
 
 
 class Containment(Hit):
@@ -183,7 +183,7 @@ class RecallAll(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """1 where nothing is missing."""
         items, relevant = found(self, hits)
-        return np.where(relevant > 0, (items == relevant).astype(float), np.nan)
+        return defined((items == relevant).astype(float), relevant)
 
     def workings(self, hits: Hits) -> str:
         """Found, of how many."""
@@ -235,7 +235,7 @@ class Precision(BinaryMetric):
         if not isinstance(room, int):
             # Where there is no room nothing matches: 0, whatever it is divided by.
             room = np.maximum(room, 1)
-        return np.where(hits.gold_count > 0, matched / room, np.nan)
+        return defined(matched / room, hits.gold_count)
 
     def workings(self, hits: Hits) -> str:
         """Matched / k."""

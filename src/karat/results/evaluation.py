@@ -77,7 +77,8 @@ class Evaluation(Mapping[str, MetricScores]):
         labelled_by: who gave how many of the labels.
         own_k: each query's cutoff for metrics spelled with the letter k.
         kept: the top documents of each query, where they were asked for.
-        labels: a copy of the gold, to tell by whether other gold is the same.
+        labels: a copy of the gold, to tell by whether other gold is the same; None
+            where it is nothing but the documents that the matcher of ids looked for.
         fingerprints: digest of each query's gold, where the labels are not at hand.
         old_traces: what is known of each query of an evaluation that was saved by a
             karat that did not keep its hits.
@@ -211,9 +212,15 @@ class Evaluation(Mapping[str, MetricScores]):
     @cached_property
     def digests(self) -> Sequence[str]:
         """The digest of each query's gold, equal only for equal labels."""
-        if self.labels is None:
-            return self.fingerprints or [""] * len(self.queries)
-        return self.labels.fingerprints(self.queries)
+        if self.fingerprints:
+            return self.fingerprints
+        labels = self.labels
+        if labels is None and "id" in self.matches:
+            documents = self.matches["id"].labels()
+            labels = Gold(dict(zip(self.queries, documents, strict=True)))
+        if labels is None:
+            return [""] * len(self.queries)
+        return labels.fingerprints(self.queries)
 
     @cached_property
     def usage(self) -> Usage:
