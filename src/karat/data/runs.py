@@ -169,6 +169,11 @@ class Latency:
             for name, time in self.percentiles.items()
         }
 
+    def rows(self, total: int) -> list[list[str]]:
+        """The percentiles as rows of a table of metrics, of so many queries."""
+        rest = [DASH, f"{self.n}/{total}", *[DASH] * 3]
+        return [[name, time, *rest] for name, time in self.in_words().items()]
+
     def __str__(self) -> str:
         shown = (f"{name} {time}" for name, time in self.in_words().items())
         old = len(self.earlier)
