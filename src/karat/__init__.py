@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "aevaluate",
     "apply_labels",
+    "aretrieve",
     "compare",
     "complementarity",
     "diagnose",
@@ -58,6 +60,7 @@ __all__ = [
     "read_gold",
     "read_run",
     "read_samples",
+    "retrieve",
     "run_suite",
     "search_weights",
 ]
@@ -74,6 +77,7 @@ _HOMES = {
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
+    "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
@@ -88,6 +92,7 @@ _HOMES = {
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }

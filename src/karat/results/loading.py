@@ -16,7 +16,7 @@ from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text, gc_paused
 from karat.reading.doors import load as read_input
@@ -258,11 +258,21 @@ def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, 
             for row in rows
             if "documents" in row
         },
+        "latency": _latency(rows) if "latency" in saved else None,
         "matches": {
             name: _matches([row["matches"][name] for row in rows], facts, missing)
             for name, facts in saved["matchers"].items()
         },
     }
+
+
+def _latency(rows: Rows) -> Latency:
+    timed = {row["id"]: row["latency"] for row in rows if "latency" in row}
+    marked = (
+        {query for query, time in timed.items() if time.get(mark)}
+        for mark in ("earlier", "first_call")
+    )
+    return Latency({query: time["ms"] for query, time in timed.items()}, *marked)
 
 
 def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:

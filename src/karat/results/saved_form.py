@@ -16,7 +16,7 @@ from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.errors import FormatError
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ def to_dict(result: "Evaluation") -> dict[str, Any]:
         return saved
     saved["labelled_by"] = dict(result.labelled_by)
     saved["default_matcher"] = result.default_matcher
+    if (latency := result.latency) is not None:
+        counts = {"n": latency.n, "earlier": len(latency.earlier)}
+        saved["latency"] = {**latency.percentiles, **counts}
     saved["matchers"] = {
         name: {"judged": m.hits.judged, "distinct": m.hits.distinct, "extra": m.extra}
         for name, m in result.matches.items()
@@ -157,7 +160,17 @@ def _rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
             row["own_k"] = own_k[place]
         if query in result.kept:
             row["documents"] = [_document(d) for d in result.kept[query]]
+        if result.latency is not None and query in result.latency.milliseconds:
+            row["latency"] = _latency(result.latency, query)
         yield row
+
+
+def _latency(latency: Latency, query: str) -> dict[str, Any]:
+    marks = {
+        "earlier": query in latency.earlier,
+        "first_call": query in latency.first_call,
+    }
+    return {"ms": latency.milliseconds[query], **{m: v for m, v in marks.items() if v}}
 
 
 def _facts(fact: Query) -> dict[str, Any]:

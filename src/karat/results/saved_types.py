@@ -298,7 +298,12 @@ _SECOND = _fields(
                 tags=_list(_TEXT),
                 metadata=_object(_plain),
                 documents=_list(_DOCUMENT),
+                latency=_fields({"ms": _NUMBER}, earlier=_FLAG, first_call=_FLAG),
             )
         ),
-    }
+    },
+    latency=_fields(
+        {"n": _COUNT, "earlier": _COUNT},
+        **dict.fromkeys(("p50", "p95", "p99"), _or_null(_NUMBER)),
+    ),
 )
