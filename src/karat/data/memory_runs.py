@@ -220,15 +220,20 @@ def _check_score(query: str, document: object, score: Any) -> None:
 class RankedRun(_MemoryRun[Sequence[str]]):
     """A run given as `{query: [document, ...]}`; the order of the list is the rank.
 
-    What is not a list or a tuple, such as an array or a generator, is read into one.
+    What is not a list or a tuple, such as an array or a generator, is read into one. The
+    scores that documents were listed with decide nothing, but are theirs.
     """
 
     def __init__(
-        self, rankings: Mapping[str, Iterable[str]], name: str = "run"
+        self,
+        rankings: Mapping[str, Iterable[str]],
+        name: str = "run",
+        scores: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         if not {*map(type, rankings.values())} <= {list, tuple}:
             rankings = {query: _as_list(r) for query, r in rankings.items()}
         super().__init__(cast("Mapping[str, Sequence[str]]", rankings), name)
+        self._scores = scores or {}
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents, each at its first position unless all are kept."""
@@ -262,7 +267,9 @@ class RankedRun(_MemoryRun[Sequence[str]]):
         """Each query's documents in list order."""
         del policies  # a list has no ties
         for query, ranking in self._rankings.items():
-            yield query, [Document(id=document) for document in ranking]
+            scores = self._scores.get(query) or repeat(None)
+            rows = zip(ranking, scores, strict=False)
+            yield query, [Document(document, score=score) for document, score in rows]
 
     def _refuse_repeated(self) -> None:
         for query, ranking in self._rankings.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import repeat
 from typing import Any
 
 from karat.data.gold import Gold, Item, Span
@@ -11,7 +11,7 @@ from karat.data.queries import Dataset, Strings
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
-from karat.reading.meaning.documents import read_document, read_scored
+from karat.reading.meaning.documents import read_columns, read_document, read_scored
 from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.strings import are_prose, decided, settle
@@ -53,6 +53,8 @@ class Gathered:
         self._notes = notes
         self._rankings: dict[str, Sequence[str] | list[Document]] = {}
         self._scored: dict[str, dict[str, float]] = {}
+        # Of lists of ids, where each has one.
+        self._scores: dict[str, list[float]] = {}
         self._bare: list[str] = []
         self._kinds: set[str] = set()
         self._documents: dict[str, dict[str, float]] = {}
@@ -109,6 +111,11 @@ class Gathered:
             else:
                 self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
             value = [value]
+        if (columns := read_columns(value)) is not None:
+            self._rankings[query], self._scores[query] = columns
+            self._kinds.add("ids")
+            self._note_order(query, columns[1])
+            return
         kinds = {*map(type, value)}
         if ours != "retrieved_texts" and kinds <= {str, int}:
             self._rankings[query] = read_ids(value, "document id", self._notes)
@@ -143,8 +150,10 @@ class Gathered:
             self._kinds.add("ids")
         if any(document.text is not None for document in ranking):
             self._kinds.add("texts")
-        scores = [d.score for d in ranking if d.score is not None]
-        if any(a < b for a, b in pairwise(scores)):
+        self._note_order(query, [d.score for d in ranking if d.score is not None])
+
+    def _note_order(self, query: str, scores: list[float]) -> None:
+        if scores != sorted(scores, reverse=True):
             self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
 
     def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
@@ -236,9 +245,12 @@ class Gathered:
             for query in self._bare:
                 rankings[query] = [Document(text=str(text)) for text in rankings[query]]
         if not any(r and isinstance(r[0], Document) for r in rankings.values()):
-            return RankedRun(rankings, name), bare  # type: ignore[arg-type]
+            return RankedRun(rankings, name, self._scores), bare  # type: ignore[arg-type]
         listed = {
-            query: tuple(d if isinstance(d, Document) else Document(id=d) for d in r)
+            query: tuple(
+                d if isinstance(d, Document) else Document(d, score=score)
+                for d, score in zip(r, self._scores.get(query, repeat(None)))
+            )
             for query, r in rankings.items()
         }
         return DocumentRun(listed, name), bare

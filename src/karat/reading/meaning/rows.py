@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import chain, repeat
+from math import isfinite
+from typing import Any, NamedTuple, TypeAlias
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
@@ -27,6 +29,8 @@ from karat.reading.streams import Source
 
 __all__ = [
     "COLUMNS",
+    "Batch",
+    "Batches",
     "Rows",
     "Table",
     "read_as_one",
@@ -65,17 +69,20 @@ def read_as_one(column: str | None) -> str:
     return f"values of {column!r} were read as one system; --by splits them"
 
 
-class Rows:
-    """The records of a table: the names of its columns, and each row with its line."""
+Batch: TypeAlias = list[tuple[int, list[Any]]]
+"""Some rows of a table, each with its line."""
+Batches: TypeAlias = Iterator[Batch]
 
-    def __init__(
-        self, header: list[str], rows: Iterable[tuple[int, list[Any]]]
-    ) -> None:
+
+class Rows:
+    """The records of a table: the names of its columns, and its rows in batches."""
+
+    def __init__(self, header: list[str], batches: Batches) -> None:
         self.header = header
-        self.rows = rows
+        self.batches = batches
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for line, row in self.rows:
+        for line, row in chain.from_iterable(self.batches):
             cells = zip(self.header, row, strict=True)
             yield line, {name: cell or None for name, cell in cells}
 
@@ -124,6 +131,46 @@ class Table:
         ungraded = self._role == "gold" and self._number is None
         self._others = [*others] if ungraded else []
         self._systems: set[str] = set()
+
+    def take_all(
+        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+    ) -> None:
+        """Read some rows; at once where they are plain, as nearly all are.
+
+        Args:
+            columns: their values in the order of `COLUMNS`, then that of the system and
+                those of others; None where there is no such column.
+            lines: the line that each row stands on.
+        """
+        if self._take_plain(columns, lines):
+            return
+        cells = (repeat(None) if column is None else column for column in columns)
+        for line, *row in zip(lines, *cells, strict=False):
+            self.take(row, line)
+
+    def _take_plain(
+        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+    ) -> bool:
+        """Rows of a run that are nothing but texts for ids, and numbers."""
+        queries, documents, _, ranks, _, text, question, *rest = columns
+        if self._role != "run" or not self._scored or text or question or any(rest[1:]):
+            return False
+        numbers = _floats(columns[self._what or 0])
+        places = numbers if self._ranks is None else _floats(ranks)
+        if numbers is None or places is None:
+            return False
+        if not _are_ids(queries) or not _are_ids(documents):
+            return False
+        if self._number == "distance":
+            numbers = [-number for number in numbers]
+        listed = zip(documents or (), numbers, lines, repeat(None), strict=False)
+        for query, row in zip(queries or (), listed, strict=True):
+            self._rows.setdefault(query, []).append(row)
+        if self._ranks is not None:
+            both = zip(places, numbers, strict=True)
+            for query, pair in zip(queries or (), both, strict=True):
+                self._ranks.setdefault(query, []).append(pair)
+        return True
 
     def take(self, row: Sequence[Any], line: int | None) -> None:
         """Read one row, its values in the order of `COLUMNS`."""
@@ -309,6 +356,25 @@ def _listed_again(
         for listed in row:
             if first.setdefault(listed.document, listed) is not listed:
                 yield query, first[listed.document], listed
+
+
+def _are_ids(values: Sequence[Any] | None) -> bool:
+    texts = values or ()
+    return {*map(type, texts)} == {str} and all(map(str.strip, texts))
+
+
+def _floats(values: Sequence[Any] | None) -> list[float] | None:
+    """The numbers that these are or spell, if all do as most write them."""
+    if values is None:
+        return None
+    kinds = {*map(type, values)}
+    if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
+        return None
+    try:
+        numbers = [*map(float, values)]
+    except (OverflowError, ValueError):
+        return None
+    return numbers if isfinite(sum(numbers)) else None
 
 
 def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:

@@ -8,7 +8,7 @@ Understood are
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from itertools import chain
+from itertools import chain, islice
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -34,6 +34,7 @@ __all__ = [
 Records: TypeAlias = Iterator[tuple[int | None, Any]]
 """Records with the line each stands on, where lines are known."""
 
+_BATCH = 256
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
@@ -160,13 +161,14 @@ def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
     system = system_column(header)
     others = unread(header, fields, system)
     table = Table(source, fields, system, others)
-    # One cell beyond the last stands for the columns that are not there.
-    places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
-    places.append(header.index(system) if system else -1)
-    places += map(header.index, others)
-    for line, row in rows.rows:
-        row.append("")
-        table.take([row[place] or None for place in places], line)
+    names = [*(fields.get(column) for column in COLUMNS), system, *others]
+    places = [None if name is None else header.index(name) for name in names]
+    for batch in rows.batches:
+        columns = [
+            None if place is None else [row[place] or None for _, row in batch]
+            for place in places
+        ]
+        table.take_all(columns, [line for line, _ in batch])
     return table.finish(format)
 
 
@@ -182,9 +184,13 @@ def _load_rows(
     others = unread(header, fields, system)
     table = Table(source, fields, system, others)
     names = [*(fields.get(column) for column in COLUMNS), system, *others]
-    for line, record in _objects(records, source):
-        row = [None if name is None else record.get(name) for name in names]
-        table.take(row, line)
+    found = _objects(records, source)
+    while some := [*islice(found, _BATCH)]:
+        columns = [
+            None if name is None else [record.get(name) for _, record in some]
+            for name in names
+        ]
+        table.take_all(columns, [line for line, _ in some])
     return table.finish(format)
 
 
