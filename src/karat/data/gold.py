@@ -12,13 +12,24 @@ from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels, Notice
 
-__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span", "labeller_notices"]
+__all__ = [
+    "IMPORTANCE",
+    "JUDGES",
+    "KINDS",
+    "Gold",
+    "Item",
+    "Span",
+    "labeller_notices",
+]
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
 
 KINDS = ("documents", "passages", "spans", "answers", "claims")
 """The kinds of gold a matcher may read."""
+
+IMPORTANCE: Mapping[str, float] = {"vital": 1.0, "okay": 0.5}
+"""The grade of a claim by how important it is for an answer."""
 
 
 @dataclass(frozen=True, slots=True)

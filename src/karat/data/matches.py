@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
+from karat.data.arrays import Bools
 from karat.data.hits import Hits, concatenate_hits
 from karat.data.judgements import Usage, Verdict
 from karat.data.runs import Notice
@@ -53,10 +53,7 @@ class Matches:
         Items judged non-relevant are left out where nobody looked for them.
         """
         hits = self.hits
-        first: Ints = np.zeros(len(hits.gold_grade), np.int64)
-        if hits.item is not None:
-            # Rows go down the ranking: written from the end, the first rank stays.
-            first[hits.item[::-1]] = hits.rank[::-1]
+        first = hits.first_rank
         known = [True] * len(first)
         if not hits.judged:
             known = (hits.gold_grade > 0).tolist()
