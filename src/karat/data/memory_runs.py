@@ -220,8 +220,8 @@ def _check_score(query: str, document: object, score: Any) -> None:
 class RankedRun(_MemoryRun[Sequence[str]]):
     """A run given as `{query: [document, ...]}`; the order of the list is the rank.
 
-    What is not a list or a tuple, such as an array or a generator, is read into one. The
-    scores that documents were listed with decide nothing, but are theirs.
+    What is not a list or a tuple, such as an array or a generator, is read into one.
+    Scores that documents were listed with are kept, and decide nothing.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class RankedRun(_MemoryRun[Sequence[str]]):
         for query, ranking in self._rankings.items():
             scores = self._scores.get(query) or repeat(None)
             rows = zip(ranking, scores, strict=False)
-            yield query, [Document(document, score=score) for document, score in rows]
+            yield query, [Document(name, score=score) for name, score in rows]
 
     def _refuse_repeated(self) -> None:
         for query, ranking in self._rankings.items():

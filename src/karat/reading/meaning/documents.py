@@ -97,7 +97,9 @@ def _plain_names(keys: tuple[str, ...]) -> tuple[str, str, str] | None:
     return identity, text, score
 
 
-def read_columns(values: Sequence[Any]) -> tuple[list[str], list[float]] | None:
+def read_columns(
+    values: Sequence[dict[Any, Any]],
+) -> tuple[list[str], list[float]] | None:
     """Ids and scores of documents that are all written alike and say nothing else.
 
     None where they do, or where anything is to be said of them: they are read one by
@@ -107,9 +109,9 @@ def read_columns(values: Sequence[Any]) -> tuple[list[str], list[float]] | None:
         >>> read_columns([{"id": "a", "score": 0.9}, {"id": "b", "score": 0.4}])
         (['a', 'b'], [0.9, 0.4])
     """
-    if {*map(type, values)} != {dict} or len(kinds := {*map(tuple, values)}) > 1:
-        return None
-    identity, text, score = _plain_names(kinds.pop()) or ("", "", "")
+    kinds = {*map(tuple, values)}
+    names = _plain_names(kinds.pop()) if len(kinds) == 1 else None
+    identity, text, score = names or ("", "", "")
     if not identity or text or not score:
         return None
     ids = [*map(itemgetter(identity), values)]

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
 from typing import Any
 
 from karat.data.gold import Gold, Item, Span
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
+from karat.data.policies import Policies
 from karat.data.queries import Dataset, Strings
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
@@ -111,20 +111,23 @@ class Gathered:
             else:
                 self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
             value = [value]
-        if (columns := read_columns(value)) is not None:
+        self._add_list(query, ours, value)
+
+    def _add_list(self, query: str, ours: str, value: Sequence[Any]) -> None:
+        kinds = {*map(type, value)}
+        columns = read_columns(value) if kinds == {dict} else None
+        if columns is not None:
             self._rankings[query], self._scores[query] = columns
             self._kinds.add("ids")
             self._note_order(query, columns[1])
-            return
-        kinds = {*map(type, value)}
-        if ours != "retrieved_texts" and kinds <= {str, int}:
+        elif ours != "retrieved_texts" and kinds <= {str, int}:
             self._rankings[query] = read_ids(value, "document id", self._notes)
             if ours == "retrieved_ids" or int in kinds:
                 self._kinds.add("ids")
             else:
                 self._bare.append(query)
-            return
-        self._put(query, self._listed(ours, value))
+        else:
+            self._put(query, self._listed(ours, value))
 
     def _add_scores(self, query: str, scores: Mapping[Any, Any]) -> None:
         self._scored[query] = read_scored(scores, "score", self._notes)
@@ -244,15 +247,15 @@ class Gathered:
         if self._bare and are_prose(rankings[query] for query in self._bare):
             for query in self._bare:
                 rankings[query] = [Document(text=str(text)) for text in rankings[query]]
-        if not any(r and isinstance(r[0], Document) for r in rankings.values()):
-            return RankedRun(rankings, name, self._scores), bare  # type: ignore[arg-type]
-        listed = {
-            query: tuple(
-                d if isinstance(d, Document) else Document(d, score=score)
-                for d, score in zip(r, self._scores.get(query, repeat(None)))
-            )
-            for query, r in rankings.items()
+        ids: dict[str, Any] = {
+            query: ranking
+            for query, ranking in rankings.items()
+            if not ranking or not isinstance(ranking[0], Document)
         }
+        ranked = RankedRun(ids, name, self._scores)
+        if len(ids) == len(rankings):
+            return ranked, bare
+        listed: dict[str, Any] = {**rankings, **dict(ranked.rankings(Policies()))}
         return DocumentRun(listed, name), bare
 
 

@@ -198,7 +198,8 @@ def _objects(
     records: Iterable[tuple[int | None, Any]], source: Source
 ) -> Iterator[tuple[int | None, Mapping[Any, Any]]]:
     for line, record in records:
-        if isinstance(record, Mapping):
+        # Asking for the type itself is many times quicker.
+        if type(record) is dict or isinstance(record, Mapping):
             yield line, record
         else:
             problem = f"must be an object with fields, got {show(record)}"
