@@ -1,6 +1,8 @@
 """Planning: from what a caller asks for to what an engine carries out."""
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import fields, replace
 from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -32,11 +34,13 @@ from karat.reading.meaning.strings import settle
 from karat.reading.objects import check_places
 from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "read_queries"]
+__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "prepare_gold", "read_queries"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
 _JUDGED_AT = 10
+
+_SWITCHES = {field.name for field in fields(Policies)} - {"profile"}
 
 # No ranking is so long, and what counts ranks holds no more.
 _TOO_DEEP = 10**9
@@ -62,6 +66,29 @@ class Prepared(NamedTuple):
     own_k: Ints | None
     notices: tuple[Notice, ...]
     fields: Mapping[str, Mapping[str, str]]
+
+
+def prepare_gold(
+    gold: Any,
+    metrics: Any,
+    *,
+    profile: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    queries: Any = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """What `prepare` takes of all runs alike, read, checked and out of reach."""
+    given = {name: options[name] for name in _SWITCHES & options.keys()}
+    policies_for(profile, **given)
+    spellings = split_metrics(metrics)
+    for asked in spellings:
+        read_measure(asked, AUTO, profile)
+    truth = take_gold(gold, mapping or {})
+    if truth.gold is None:
+        raise UsageError("no gold: it must be given apart from the runs")
+    truth = replace(truth, gold=truth.gold.copy(), strings=deepcopy(truth.strings))
+    facts = None if queries is None else read_queries(queries)
+    return {"gold": truth, "metrics": spellings, "queries": facts}
 
 
 def prepare(  # noqa: PLR0913
@@ -104,7 +131,7 @@ def prepare(  # noqa: PLR0913
             "passages or answers"
         )
     if gold is not None:
-        check_places((run, retrieved), (gold, truth))
+        check_places(retrieved, truth)
     ranked, notices = _ordered(retrieved.run, notices, order)
     if corpus is not None:
         texts = texts_for(ranked, truth.gold, corpus)
@@ -125,8 +152,8 @@ def prepare(  # noqa: PLR0913
     make = _plan if judge is None else _plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
     own_k = _own_k(plan, truth.gold, facts, k)
-    fields = renamed(retrieved, truth)
-    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields)
+    names = renamed(retrieved, truth)
+    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, names)
 
 
 def _kind(match: str | Matcher, *inputs: Dataset) -> str | None:
