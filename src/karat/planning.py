@@ -198,7 +198,7 @@ def read_queries(source: Any) -> Mapping[str, Query]:
 
 def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:
     """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
-    if gold.grades[1].min(initial=1) > 0:
+    if gold.columns.grade.min(initial=1) > 0:
         return ()
     read = (m if isinstance(m, Metric) else read_metric(m) for m in metrics)
     cutoffs = (getattr(metric, LETTER, None) for metric in read)

@@ -28,7 +28,7 @@ from karat.reading.meaning.gold import note_repeated
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import note_numbered
 from karat.reading.meaning.strings import are_prose
-from karat.reading.meaning.tuples import holds_columns, holds_rows
+from karat.reading.meaning.table_columns import holds_columns, holds_rows
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.problems import Notes
 
@@ -238,7 +238,7 @@ def _coerce(
 def _check_grades(gold: Gold) -> None:
     # What is no number at all is named below, like what is not finite.
     with suppress(struct.error):
-        grades = gold.grades[1]
+        grades = gold.columns.grade
         if np.count_nonzero(np.isfinite(grades)) == len(grades):
             return
     for query, row in gold.documents.items():

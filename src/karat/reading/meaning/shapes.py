@@ -16,9 +16,9 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.reading.meaning.gathering import Gathered
-from karat.reading.meaning.rows import COLUMNS, Rows, Table, system_column, unread
+from karat.reading.meaning.rows import Table
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.tuples import holds_rows, named_rows
+from karat.reading.meaning.table_columns import Rows, holds_rows, named_rows
 from karat.reading.meaning.values import is_list, is_scores, show, unpack
 from karat.reading.problems import Notes
 from karat.reading.streams import Source
@@ -158,11 +158,8 @@ def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
             found = ", ".join(name[:40] for name in header[:12])
             problem = f"no column is called {theirs!r}; columns found: {found}"
             raise source.lacks(theirs, problem)
-    system = system_column(header)
-    others = unread(header, fields, system)
-    table = Table(source, fields, system, others)
-    names = [*(fields.get(column) for column in COLUMNS), system, *others]
-    places = [None if name is None else header.index(name) for name in names]
+    table = Table(source, fields, header)
+    places = [None if name is None else header.index(name) for name in table.names]
     for batch in rows.batches:
         columns = [
             None if place is None else [row[place] or None for _, row in batch]
@@ -180,15 +177,12 @@ def _load_rows(
     format: str,
 ) -> Dataset:
     """Rows of one document each that come as records."""
-    system = system_column(header)
-    others = unread(header, fields, system)
-    table = Table(source, fields, system, others)
-    names = [*(fields.get(column) for column in COLUMNS), system, *others]
+    table = Table(source, fields, header)
     found = _objects(records, source)
     while some := [*islice(found, _BATCH)]:
         columns = [
             None if name is None else [record.get(name) for _, record in some]
-            for name in names
+            for name in table.names
         ]
         table.take_all(columns, [line for line, _ in some])
     return table.finish(format)

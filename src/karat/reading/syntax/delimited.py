@@ -12,7 +12,7 @@ from karat.errors import FormatError
 from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.rows import Batch, Batches, Rows
+from karat.reading.meaning.table_columns import Batch, Batches, Rows
 from karat.reading.streams import Source
 
 __all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
