@@ -176,14 +176,14 @@ class Evaluator:
         self._asked = {**options, **prepare_gold(gold, metrics, **options)}
 
     def evaluate(
-        self, run: Any, *, name: str | None = None, keep: int = 0
+        self, run: Any, *, name: str | None = None, keep: int | None = None
     ) -> Evaluation:
         """What a run scored: what `evaluate` gives for it and this gold.
 
         Args:
             run: what was retrieved, as `evaluate` takes it.
             name: how reports call the run; default: its file name, or `run`.
-            keep: how many of each query's top documents the result keeps.
+            keep: how many of each query's top documents the result keeps; natively as in `evaluate`.
         """
         prepared = prepare(run, **self._asked)
         return _carry_out(prepared, self._engine, name=name, keep=keep)
