@@ -183,7 +183,7 @@ class Evaluator:
         Args:
             run: what was retrieved, as `evaluate` takes it.
             name: how reports call the run; default: its file name, or `run`.
-            keep: how many of each query's top documents the result keeps; natively as in `evaluate`.
+            keep: how many of each query's top documents the result keeps, as there.
         """
         prepared = prepare(run, **self._asked)
         return _carry_out(prepared, self._engine, name=name, keep=keep)
