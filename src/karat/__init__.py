@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karat.fusion import complementarity, fuse, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
+    from karat.reading.label_patch import apply_labels
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -43,6 +44,7 @@ __all__ = [
     "SuiteResult",
     "__version__",
     "aevaluate",
+    "apply_labels",
     "compare",
     "complementarity",
     "diagnose",
@@ -71,6 +73,7 @@ _HOMES = {
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
+    "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "diagnose": "karat.diagnosis.diagnose",
