@@ -126,6 +126,7 @@ class Id(Matcher):
             policies=policies,
             hint=_HINTS.get(self.level, STRANGE_IDS),
             groups=gold.groups,
+            subtopics=None if gold.groups or compared is not run else gold.subtopics,
         )
         # Of sessions, every turn but the first would seem to be a duplicate.
         return matches if compared is run else replace(matches, run_notices=None)
