@@ -8,11 +8,11 @@ sorted keys, and what is left is compared byte by byte. So the answer is exact.
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
+from zlib import crc32
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, as_floats, count_by
+from karat.data.arrays import Floats, Ints, count_by
 from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels
 from karat.reading.columnar.blocks import Block, ranges
@@ -39,24 +39,19 @@ class LabelIndex:
     Attributes:
         query: the query of each label.
         grade: its grade.
+        size: how many queries there are.
+        judged: whether those of documents judged non-relevant are looked up too.
     """
 
     def __init__(self, labels: Labels, *, judged: bool = True) -> None:
-        if not isinstance(labels, ColumnLabels):
-            rows = labels.values()
-            labels = ColumnLabels(
-                [*labels],
-                np.fromiter(map(len, rows), np.int64, len(rows)),
-                [*chain.from_iterable(rows)],
-                as_floats(chain.from_iterable(row.values() for row in rows)),
-            )
-        self._labels = labels
+        self._labels = labels = ColumnLabels.of(labels)
         self.query: Ints = np.repeat(np.arange(len(labels)), labels.count)
         self.grade: Floats = labels.grade
         self._label = (
             np.arange(len(self.grade)) if judged else np.flatnonzero(self.grade > 0)
         )
         self._names = labels.names
+        self.judged = judged
         self.size = len(labels)
         self._end = np.cumsum(count_by(self.query[self._label], len(labels)))
         self._begin = np.concatenate((np.zeros(1, np.int64), self._end[:-1]))
@@ -90,11 +85,24 @@ class LabelIndex:
         return keys[order], order
 
     @cached_property
+    def digest(self) -> int:
+        """A number that other labels hardly have."""
+        parts = (self.query, self.grade, self._texts.keys())
+        digest = 0
+        for part in parts:
+            digest = crc32(part.tobytes(), digest)
+        return digest
+
+    @cached_property
     def _documents(self) -> ByteColumn:
+        return self._texts.view(self._label)
+
+    @cached_property
+    def _texts(self) -> ByteColumn:
         names = self._names
-        if not isinstance(names, ColumnNames):
-            return ByteColumn.of(names).view(self._label)
-        return names.column.view(self._label).texts()
+        if isinstance(names, ColumnNames):
+            return names.column.texts()
+        return ByteColumn.of(names)
 
     @cached_property
     def _text_keys(self) -> Keys:
