@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "SuiteResult",
     "__version__",
     "aevaluate",
+    "aretrieve",
     "compare",
     "complementarity",
     "diagnose",
@@ -55,6 +57,7 @@ __all__ = [
     "read_gold",
     "read_run",
     "read_samples",
+    "retrieve",
     "run_suite",
     "search_weights",
 ]
@@ -71,6 +74,7 @@ _HOMES = {
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
+    "aretrieve": "karat.retrieving.retrieve",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "diagnose": "karat.diagnosis.diagnose",
@@ -83,6 +87,7 @@ _HOMES = {
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }

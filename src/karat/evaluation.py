@@ -8,18 +8,22 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from karat.data.arrays import Bools
 from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
+from karat.data.spelling import LETTER
 from karat.data.tables import counted
 from karat.engines import ENGINES, Engine
-from karat.errors import MismatchError, ParameterError
+from karat.errors import MismatchError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
-from karat.metrics import Metric
+from karat.metrics import Metric, split_metrics
 from karat.planning import DEFAULT_METRICS, Prepared, prepare
+from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
+from karat.results.measures import read_measure
 from karat.results.scores import score_measures
 from karat.version import __version__
 
@@ -28,10 +32,14 @@ __all__ = ["aevaluate", "evaluate"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# How many documents a retriever is asked for at least.
+_DEPTH = 20
+
 
 def evaluate(  # noqa: PLR0913
-    run: Any,
+    run: Any = None,
     *,
+    retriever: Any = None,
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
@@ -62,6 +70,8 @@ def evaluate(  # noqa: PLR0913
     Args:
         run: `{query: {document: score}}`, `{query: [document, ...]}`, a list of lists,
             a list of samples, a path, a DataFrame or a `Run`.
+        retriever: in place of a run, what `retrieve` takes: it is asked the `queries`
+            for as many documents as the deepest metric reads, and for 20 at least.
         gold: `{query: {document: grade}}`, `{query: [document, ...]}`, a list of lists,
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
@@ -107,6 +117,10 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
+    if retriever is not None:
+        if run is not None:
+            raise UsageError("run and retriever are one too many: pass either")
+        run = _retrieved(retriever, queries, metrics, k, name)
     prepared = prepare(
         run,
         gold=gold,
@@ -137,6 +151,21 @@ def evaluate(  # noqa: PLR0913
     return _carry_out(prepared, runner, name=name, keep=keep)
 
 
+def _retrieved(
+    retriever: Any, queries: Any, metrics: Any, k: int | None, name: str | None
+) -> Run:
+    if queries is None:
+        raise UsageError("a retriever needs queries=: texts by id, a list, or a file")
+    # Only who has a retriever pays for importing what asks it.
+    from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
+
+    read = (read_measure(metric, "id", None) for metric in split_metrics(metrics))
+    cutoffs = [getattr(measure.metric, LETTER, None) for measure in read]
+    own = [q.k for q in read_queries(queries).values() if q.k is not None]
+    deepest = max([_DEPTH, *own, k or 0, *(c for c in cutoffs if isinstance(c, int))])
+    return retrieve(retriever, queries, deepest, name=name)
+
+
 def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     """The same function for async code; what it does never blocks the event loop."""
 
@@ -156,9 +185,11 @@ aevaluate = _in_thread(evaluate)
 def _carry_out(
     prepared: Prepared, engine: Engine, *, name: str | None, keep: int
 ) -> Evaluation:
-    plan, run, gold, facts, own_k, read, fields = prepared
+    plan, run, gold, facts, own_k, read, fields, retrieval = prepared
     queries = gold.queries
     found = engine.run(plan, run, gold, own_k)
+    if retrieval.failures:
+        found = _with_failures(found, queries, retrieval.failures)
     _refuse(plan.policies, queries, found, run)
     seen = _run_notices(prepared, found)
     matched = (notice for matches in found.values() for notice in matches.notices)
@@ -184,8 +215,27 @@ def _carry_out(
         labelled_by=gold.labellers(),
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
-        labels=gold.copy(),
+        # Plain labels are what the matcher of ids looked for: it has them already.
+        labels=None if gold.is_plain and "id" in found else gold.copy(),
+        latency=None if retrieval.latency is None else retrieval.latency.of(queries),
     )
+
+
+def _with_failures(
+    found: Mapping[str, Matches], queries: Sequence[str], reasons: Mapping[str, str]
+) -> dict[str, Matches]:
+    """A query that the retriever failed at is neither missing nor matched."""
+    failed = {n: reasons[query] for n, query in enumerate(queries) if query in reasons}
+    there: Bools = np.ones(len(queries), np.bool_)
+    there[[*failed]] = False
+    return {
+        name: replace(
+            matches,
+            missing=matches.missing & there,
+            failures={**matches.failures, **failed},
+        )
+        for name, matches in found.items()
+    }
 
 
 def _run_notices(

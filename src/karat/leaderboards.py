@@ -12,8 +12,8 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.matching.coverage.matcher import Span
-from karat.planning import read_queries
 from karat.reading.doors import read_corpus, read_run, take_gold
+from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load

@@ -295,6 +295,8 @@ def main() -> None:
         method="rrf",
         folds=2,
     )
+    live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
+    print(live.latency, karat.aretrieve)
     found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
     print(table, comparison, fused, added, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))

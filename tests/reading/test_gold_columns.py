@@ -85,7 +85,7 @@ def test_they_pickle_and_so_does_the_result() -> None:
     assert dict(again.documents) == dict(gold.documents)
     result = karat.evaluate(run_table(), gold=again)
     assert pickle.loads(pickle.dumps(result)) == result
-    assert not any(result.labels is None for _ in result)
+    assert all(result.digests)
 
 
 def test_a_document_with_two_grades_is_refused() -> None:

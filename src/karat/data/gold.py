@@ -12,13 +12,24 @@ from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels, Notice
 
-__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span", "labeller_notices"]
+__all__ = [
+    "IMPORTANCE",
+    "JUDGES",
+    "KINDS",
+    "Gold",
+    "Item",
+    "Span",
+    "labeller_notices",
+]
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
 
 KINDS = ("documents", "passages", "spans", "answers", "claims")
 """The kinds of gold a matcher may read."""
+
+IMPORTANCE: Mapping[str, float] = {"vital": 1.0, "okay": 0.5}
+"""The grade of a claim by how important it is for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +149,8 @@ class Gold:
 
     def copy(self) -> "Gold":
         """The same labels, which no change to the caller's own can reach."""
-        if self.is_plain:
-            if isinstance(self.documents, ColumnLabels):
-                return self
-            copied = {query: {**row} for query, row in self.documents.items()}
-            return Gold(copied, order=self.order, name=self.name)
+        if self.is_plain and isinstance(self.documents, ColumnLabels):
+            return self
         return replace(
             self,
             passages=dict(self.passages),

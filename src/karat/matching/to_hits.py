@@ -78,6 +78,7 @@ def lay_out(
     *,
     judged: bool,
     policies: Policies,
+    run_notices: tuple[Notice, ...] | None = None,
 ) -> Matches:
     """Hits from rows, with the narrowing the policies ask for.
 
@@ -89,6 +90,8 @@ def lay_out(
         gold: number of gold items of each query, and the grades of all of them.
         judged: whether rows of judged non-relevant items are among the rows.
         policies: how much of each ranking is read.
+        run_notices: what is to be said of the run; None: what the rows' notices say is
+            the matcher's own.
     """
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
@@ -113,7 +116,8 @@ def lay_out(
         distinct=located.distinct,
         judged=judged,
     )
-    return Matches(hits, items, missing, located.extra, located.notices)
+    notices = located.notices if run_notices is None else ()
+    return Matches(hits, items, missing, located.extra, notices, run_notices)
 
 
 def examples(ids: Iterable[str]) -> str:
@@ -226,17 +230,24 @@ def match_labels(
         located = run.locate(labels, judged=judged, policies=policies)
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)
-    matches = lay_out(
-        run, labels, located, names, (count, grade), judged=judged, policies=policies
-    )
-    if not len(matches.hits.query) and not policies.force:
-        _refuse_no_common_id(run, labels, hint)
-    near: tuple[Notice, ...] = ()
+    notices = located.notices
     if not groups and located.item is not None:
         missed = grade > 0
         missed[located.item] = False
-        near = near_miss_notices(run, [*labels], names, count, missed)
-    return replace(matches, notices=(), run_notices=(*matches.notices, *near))
+        notices += near_miss_notices(run, [*labels], names, count, missed)
+    matches = lay_out(
+        run,
+        labels,
+        located,
+        names,
+        (count, grade),
+        judged=judged,
+        policies=policies,
+        run_notices=notices,
+    )
+    if not len(matches.hits.query) and not policies.force:
+        _refuse_no_common_id(run, labels, hint)
+    return matches
 
 
 def _ignore_identical(

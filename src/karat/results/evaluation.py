@@ -14,9 +14,9 @@ from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.data.spelling import LETTER
-from karat.data.tables import Table, counted, number
+from karat.data.tables import DASH, Table, counted, number
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
 from karat.reading.decoding import gc_paused
@@ -77,10 +77,12 @@ class Evaluation(Mapping[str, MetricScores]):
         labelled_by: who gave how many of the labels.
         own_k: each query's cutoff for metrics spelled with the letter k.
         kept: the top documents of each query, where they were asked for.
-        labels: a copy of the gold, to tell by whether other gold is the same.
+        labels: a copy of the gold, to tell by whether other gold is the same; None
+            where it is nothing but the documents that the matcher of ids looked for.
         fingerprints: digest of each query's gold, where the labels are not at hand.
         old_traces: what is known of each query of an evaluation that was saved by a
             karat that did not keep its hits.
+        latency: how long the retriever took for the queries, if that is known.
     """
 
     run: str
@@ -101,6 +103,7 @@ class Evaluation(Mapping[str, MetricScores]):
     labels: Gold | None = None
     fingerprints: Sequence[str] = ()
     old_traces: Sequence[Trace] = ()
+    latency: Latency | None = None
 
     def __getitem__(self, metric: str) -> MetricScores:
         if metric in self.columns:
@@ -209,9 +212,15 @@ class Evaluation(Mapping[str, MetricScores]):
     @cached_property
     def digests(self) -> Sequence[str]:
         """The digest of each query's gold, equal only for equal labels."""
-        if self.labels is None:
-            return self.fingerprints or [""] * len(self.queries)
-        return self.labels.fingerprints(self.queries)
+        if self.fingerprints:
+            return self.fingerprints
+        labels = self.labels
+        if labels is None and "id" in self.matches:
+            documents = self.matches["id"].labels()
+            labels = Gold(dict(zip(self.queries, documents, strict=True)))
+        if labels is None:
+            return [""] * len(self.queries)
+        return labels.fingerprints(self.queries)
 
     @cached_property
     def usage(self) -> Usage:
@@ -257,6 +266,10 @@ class Evaluation(Mapping[str, MetricScores]):
             rows.append(
                 [name, number(column.mean), interval, *counts, str(column.failed)]
             )
+        if self.latency is not None:
+            timed = f"{self.latency.n}/{total}"
+            for name, time in self.latency.in_words().items():
+                rows.append([name, time, DASH, timed, *[DASH] * 3])
         names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
         if any(column.failed for column in self.columns.values()):
             names.append("failed")

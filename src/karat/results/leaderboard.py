@@ -73,10 +73,12 @@ class Leaderboard(Mapping[str, Evaluation]):
             table = only.summary()
             return replace(table, notes=[*table.notes, *self.notes])
         metrics, ranked = self.metrics, self.ranked()
+        times = [*next((e.latency.in_words() for e in ranked if e.latency), {})]
         cells = [
-            [*(_with_interval(e, name) for name in metrics), *_counts(e)]
+            [*(_with_interval(e, name) for name in metrics), *_times(e, times)]
             for e in ranked
         ]
+        metrics = [*metrics, *times]
         names = [e.run for e in ranked]
         by_run = Table(
             columns=["run", *metrics, *_COUNTS],
@@ -182,6 +184,13 @@ def _with_interval(evaluation: Evaluation, name: str) -> str:
 def _limit(value: float) -> str:
     """Three decimals, without a leading zero: a board is soon too wide."""
     return f"{value:.3f}".removeprefix("0")
+
+
+def _times(evaluation: Evaluation, names: Sequence[str]) -> list[str]:
+    """Percentiles of the latency where any run has them, and the counts."""
+    latency = evaluation.latency
+    known = {} if latency is None else latency.in_words()
+    return [*(known.get(name, DASH) for name in names), *_counts(evaluation)]
 
 
 def _counts(evaluation: Evaluation) -> list[str]:

@@ -16,7 +16,7 @@ from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text, gc_paused
 from karat.reading.doors import load as read_input
@@ -201,8 +201,8 @@ def _trace(row: Mapping[str, Any]) -> Trace:
 
 
 def _verdict(saved: Mapping[str, Any]) -> Verdict:
-    ranks = {name: tuple(saved[name]) for name in ("alone", "together")}
-    return Verdict(**{**saved, **ranks})
+    lists = {n: tuple(value) for n, value in saved.items() if isinstance(value, list)}
+    return Verdict(**{**saved, **lists})
 
 
 def _column(
@@ -257,11 +257,21 @@ def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, 
             for row in rows
             if "documents" in row
         },
+        "latency": _latency(rows) if "latency" in saved else None,
         "matches": {
             name: _matches([row["matches"][name] for row in rows], facts, missing)
             for name, facts in saved["matchers"].items()
         },
     }
+
+
+def _latency(rows: Rows) -> Latency:
+    timed = {row["id"]: row["latency"] for row in rows if "latency" in row}
+    marked = (
+        {query for query, time in timed.items() if time.get(mark)}
+        for mark in ("earlier", "first_call")
+    )
+    return Latency({query: time["ms"] for query, time in timed.items()}, *marked)
 
 
 def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
@@ -279,6 +289,13 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
     query = np.arange(len(rows)).repeat(count)[item]
     order = np.lexsort((item, rank, query))
     places = [*enumerate(rows)]
+    start = count.cumsum() - count
+    joint = {
+        (int(start[p]) + number, at)
+        for p, row in places
+        for number, at in row.get("joint", ())
+    }
+    pairs = zip(item[order].tolist(), rank[order].tolist(), strict=True)
     return Matches(
         hits=Hits(
             query=query[order],
@@ -291,6 +308,7 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             distinct=facts["distinct"],
             judged=facts["judged"],
             coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
+            joint=np.array([pair in joint for pair in pairs], bool) if joint else None,
         ),
         items=[item[0] for item in items],
         missing=missing,

@@ -13,9 +13,10 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
+from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.errors import FormatError
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ DOCUMENT_COLUMNS = ("rank", "gold", "length", "fresh", "tokens")
 ITEM_COLUMNS = ("item_rank", "share", "sound")
 """What is saved of each rise of an item's coverage, after the item's place."""
 
+# What readers of the first version do not know of a verdict.
+_LATER = ("partial", "against")
+
 # Half a character, as broken JSON may hold, is written the way JSON writes it.
 LONE_SURROGATES = "backslashreplace"
 
@@ -63,6 +67,9 @@ def to_dict(result: "Evaluation") -> dict[str, Any]:
         return saved
     saved["labelled_by"] = dict(result.labelled_by)
     saved["default_matcher"] = result.default_matcher
+    if (latency := result.latency) is not None:
+        counts = {"n": latency.n, "earlier": len(latency.earlier)}
+        saved["latency"] = {**latency.percentiles, **counts}
     saved["matchers"] = {
         name: {"judged": m.hits.judged, "distinct": m.hits.distinct, "extra": m.extra}
         for name, m in result.matches.items()
@@ -149,7 +156,17 @@ def _rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
             row["own_k"] = own_k[place]
         if query in result.kept:
             row["documents"] = [_document(d) for d in result.kept[query]]
+        if result.latency is not None and query in result.latency.milliseconds:
+            row["latency"] = _latency(result.latency, query)
         yield row
+
+
+def _latency(latency: Latency, query: str) -> dict[str, Any]:
+    marks = {
+        "earlier": query in latency.earlier,
+        "first_call": query in latency.first_call,
+    }
+    return {"ms": latency.milliseconds[query], **{m: v for m, v in marks.items() if v}}
 
 
 def _facts(fact: Query) -> dict[str, Any]:
@@ -172,7 +189,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     hits = matches.hits
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
-    gains = _gains(matches)
+    gains, joint = _gains(matches), _joint(hits)
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
         row: dict[str, Any] = {
@@ -187,6 +204,8 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
             row["failure"] = matches.failures[query]
         if gains is not None:
             row["gains"] = next(gains)
+        if query in joint:
+            row["joint"] = joint[query]
         if shares is not None:
             row["coverage"] = next(shares)
         yield row
@@ -218,6 +237,18 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
     gains = hits.grade[np.lexsort((hits.rank, hits.item))]
     ends = np.searchsorted(hits.query, np.arange(1, hits.size))
     return iter([part.tolist() for part in np.split(gains, ends)])
+
+
+def _joint(hits: Hits) -> dict[int, list[list[int]]]:
+    """By query, the place of an item and the rank of each row that is joint."""
+    found: dict[int, list[list[int]]] = {}
+    if hits.joint is not None and hits.item is not None:
+        first = hits.gold_count.cumsum() - hits.gold_count
+        columns = (hits.query, hits.item - first[hits.query], hits.rank)
+        rows = zip(*(column[hits.joint].tolist() for column in columns), strict=True)
+        for query, *pair in rows:
+            found.setdefault(query, []).append(pair)
+    return found
 
 
 def _shares(coverage: Coverage, gold_count: Ints) -> Iterator[dict[str, Any]]:
@@ -264,7 +295,10 @@ def _old_rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
             "tags": list(trace.tags),
         }
         if trace.verdicts:
-            row["verdicts"] = [asdict(verdict) for verdict in trace.verdicts]
+            row["verdicts"] = [
+                {k: v for k, v in asdict(verdict).items() if k not in _LATER}
+                for verdict in trace.verdicts
+            ]
         if trace.usage is not None:
             row["usage"] = asdict(trace.usage)
         yield row

@@ -204,7 +204,7 @@ def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> No
     if "rank" in fields:
         note_contradictions(ranks, source.notes)
     else:
-        note_ascending(scores, source.notes)
+        note_ascending(scores, scores.values(), source.notes)
 
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
