@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from karat.results.loading import load
     from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
+    from karat.sweeps import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -42,6 +43,7 @@ __all__ = [
     "Leaderboard",
     "Run",
     "SuiteResult",
+    "Sweep",
     "__version__",
     "aevaluate",
     "aretrieve",
@@ -60,6 +62,7 @@ __all__ = [
     "retrieve",
     "run_suite",
     "search_weights",
+    "sweep",
 ]
 
 _HOMES = {
@@ -73,6 +76,7 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
+    "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
     "aretrieve": "karat.retrieving.retrieve",
     "compare": "karat.comparison.compare",
@@ -90,6 +94,7 @@ _HOMES = {
     "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
+    "sweep": "karat.sweeps",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

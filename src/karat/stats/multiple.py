@@ -196,7 +196,7 @@ def best_interval(
     centred = np.where(known, scores - means[:, None], 0.0)
     scale = np.sqrt((centred**2).sum(axis=1))
     varied = scale > _ROUNDING
-    if single is None or not varied.any():
+    if single is None or len(scores) == 1 or not varied.any():
         return single
     largest: list[Floats] = []
     for sums in signed_sums(centred[varied] / scale[varied, None]):

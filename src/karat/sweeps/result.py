@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ import numpy as np
 
 from karat.data.arrays import Floats
 from karat.data.scores import Interval
-from karat.data.tables import DASH, Table, amount, counted, number
+from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError, FormatError, MissingExtraError
 from karat.metrics import read_metric
 from karat.reading.decoding import decode_json, decode_text
@@ -80,11 +80,13 @@ class Sweep:
         queries: in the order of all scores; of a setting that was left early, the first
             ones have scores.
         trials: one for each setting.
+        earlier: how many of them were kept from an earlier sweep.
     """
 
     metrics: Sequence[str]
     queries: Sequence[str]
     trials: Sequence[Trial]
+    earlier: int = field(default=0, compare=False)
 
     @cached_property
     def best(self) -> Trial:
@@ -169,13 +171,18 @@ class Sweep:
                     " ".join(filter(None, marks)),
                 ]
             )
+        texts = [
+            place
+            for place, name in enumerate(names)
+            if any(isinstance(trial.setting.get(name), str) for trial in self.trials)
+        ]
         return Table(
             [*names, *self.metrics, "tokens", "p50 (ms)", "n", ""],
             rows,
             title=f"{counted(len(self.trials), 'setting')}, "
             f"{counted(len(self.queries), 'query')}",
             notes=self._notes(),
-            texts=(len(names) + len(self.metrics) + 3,),
+            texts=(*texts, len(names) + len(self.metrics) + 3),
         )
 
     def _notes(self) -> list[str]:
@@ -193,6 +200,11 @@ class Sweep:
             )
         if failed := sum(trial.failed for trial in self.trials):
             notes.append(f"failed: {counted(failed, 'query')}, in no mean")
+        if self.earlier:
+            notes.append(
+                f"kept from an earlier sweep: {counted(self.earlier, 'setting')}; "
+                "another version is tried anew"
+            )
         if any(not self._whole(trial) for trial in self.trials):
             notes.append("n: settings that fell behind were not asked all queries")
         return notes
@@ -219,7 +231,7 @@ class Sweep:
                 SCHEMA_VERSION,
             )
             trials = [Trial(**trial) for trial in saved["trials"] if known]
-            found = Sweep(saved["metrics"], saved["queries"], trials)
+            found = Sweep(saved["metrics"], saved["queries"], trials, saved["earlier"])
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"
             raise FormatError(problem, path=path) from None
@@ -266,7 +278,9 @@ def _or_endless(value: float) -> float:
 
 
 def _cost(value: float) -> str:
-    return DASH if math.isnan(value) else amount(value)
+    if math.isnan(value):
+        return DASH
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
 
 
 def point_of(trial: Trial, metric: str) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Document, Run
+from karat.data.spelling import LETTER
 from karat.errors import (
     DataError,
     MismatchError,
@@ -24,11 +25,11 @@ from karat.errors import (
 from karat.evaluation import evaluate
 from karat.llm import run_sync
 from karat.llm.callables import ThreadedFunction
-from karat.metrics import Metric, split_metrics
+from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.doors import take_gold, with_texts
 from karat.reading.queries import read_queries
 from karat.results.kept import digest_of, keep, kept
-from karat.retrieving import retrieve
+from karat.retrieving.retrieve import retrieve
 from karat.sweeps.result import Sweep, Trial, point_of
 
 __all__ = ["sweep"]
@@ -87,12 +88,12 @@ def sweep(  # noqa: PLR0913
         DataError: input that cannot be scored.
 
     Example:
-        >>> def build(first):
-        ...     return lambda query: [first, "b", "c"]
+        >>> def build(rank):
+        ...     return lambda query: [*["x", "y", "z"][:rank], "a"]
         >>> queries = {f"q{n}": "Which one?" for n in range(9)}
         >>> gold = {query: ["a"] for query in queries}
-        >>> sweep(build, {"first": ["a", "x"]}, queries, gold).best.setting
-        {'first': 'a'}
+        >>> sweep(build, {"rank": [2, 0, 1]}, queries, gold).best.setting
+        {'rank': 0}
     """
     settings = _settings(factory, grid, k)
     truth = take_gold(gold, mapping or {})
@@ -119,7 +120,7 @@ def sweep(  # noqa: PLR0913
             left.sort(key=lambda row: point_of(trials[row], spellings[0]))
             left = sorted(left[: -(-len(left) // 2)])
             trying.forget_others([settings[row] for row in left])
-    return Sweep(spellings, asked, trials)
+    return Sweep(spellings, asked, trials, len(trying.reused))
 
 
 def _rounds(queries: int, settings: int) -> Iterator[int]:
@@ -184,7 +185,10 @@ class _Trying:
         self._concurrency = concurrency
         self._depth = depth
         self._name = name
+        cutoffs = (getattr(read_metric(m), LETTER, None) for m in scoring["metrics"])
+        self._lettered = LETTER in cutoffs
         self._made: dict[str, Any] = {}
+        self.reused: set[str] = set()
 
     def try_all(
         self, settings: Sequence[Mapping[str, Any]], texts: Mapping[str, str]
@@ -200,6 +204,7 @@ class _Trying:
                 if found is None:
                     missing.append(place)
                 else:
+                    self.reused.add(json.dumps(settings[place], sort_keys=True))
                     yield place, found
             run = self._run(group, [settings[place] for place in missing], texts)
             for place in missing:
@@ -271,14 +276,17 @@ class _Trying:
         self, setting: Mapping[str, Any], run: Any, texts: Mapping[str, str]
     ) -> Trial:
         depth = setting.get("k", self._depth)
-        result = evaluate(run, gold=self._gold, k=depth, depth=depth, **self._scoring)
-        scores = {}
-        for metric in self._scoring["metrics"]:
-            column = result[metric]
-            own = (column.scores[column.places[query]] for query in texts)
-            scores[metric] = [
-                None if math.isnan(score) else float(score) for score in own
+        own = {"k": depth} if self._lettered else {}
+        result = evaluate(run, gold=self._gold, depth=depth, **own, **self._scoring)
+        places = {query: place for place, query in enumerate(result.queries)}
+        rows = [places[query] for query in texts]
+        scores = {
+            metric: [
+                None if math.isnan(score) else score
+                for score in result[metric].scores[rows].tolist()
             ]
+            for metric in self._scoring["metrics"]
+        }
         corpus = self._scoring.get("corpus")
         shown = run if corpus is None else with_texts(run, corpus)
         tokens = {
