@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karat.fusion import complementarity, fuse, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
+    from karat.reading.label_patch import apply_labels
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -46,6 +47,7 @@ __all__ = [
     "Sweep",
     "__version__",
     "aevaluate",
+    "apply_labels",
     "aretrieve",
     "compare",
     "complementarity",
@@ -79,6 +81,7 @@ _HOMES = {
     "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
     "aretrieve": "karat.retrieving.retrieve",
+    "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "diagnose": "karat.diagnosis.diagnose",

@@ -299,6 +299,8 @@ def main() -> None:
     )
     table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
     comparison: karat.Comparison = karat.compare(RUN, RUN, gold=GOLD)
+    patch = {"kind": "label patch", "schema_version": 1, "labels": []}
+    assert karat.apply_labels(patch, GOLD).added == 0
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     weights = karat.search_weights(

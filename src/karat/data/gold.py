@@ -16,6 +16,7 @@ __all__ = [
     "IMPORTANCE",
     "JUDGES",
     "KINDS",
+    "PEOPLE",
     "Gold",
     "Item",
     "Span",
@@ -24,6 +25,9 @@ __all__ = [
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
+
+PEOPLE = "human:"
+"""How the source of a label begins that a person signed."""
 
 KINDS = ("documents", "passages", "spans", "answers", "claims")
 """The kinds of gold a matcher may read."""
