@@ -27,7 +27,7 @@ from karat.stats.intervals import mean_interval
 from karat.stats.multiple import best_interval, maybe_best
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "chunking_eval"
-GRID = {
+GRID: dict[str, list[Any]] = {
     "chunker": ["characters", "sentences", "paragraphs"],
     "size": [200, 400, 800, 1600],
     "overlap": [0.0, 0.25],

@@ -11,17 +11,20 @@ from karat.diagnosis.headroom import gains_of, headroom
 from karat.errors import UnknownNameError, UsageError
 from karat.reports.charts import (
     Line,
+    Point,
     draw_bars,
     draw_histogram,
     draw_intervals,
     draw_lines,
     draw_matrix,
+    draw_scatter,
 )
 from karat.reports.drawing import Chart
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
+from karat.sweeps.result import Sweep
 
-__all__ = ["KINDS", "all_charts", "moves", "plot"]
+__all__ = ["KINDS", "all_charts", "moves", "plot", "sweep_chart"]
 
 _DEEPEST = 100
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
@@ -202,6 +205,37 @@ def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | N
         rows=baseline.run[:14],
         columns=candidate.run[:40],
     )
+
+
+def sweep_chart(sweep: Sweep, cost: str = "tokens") -> Chart:
+    """What the settings of a sweep achieve, by what they cost.
+
+    Args:
+        sweep: what was tried.
+        cost: `tokens` or `latency`.
+
+    Raises:
+        UsageError: there is no such cost, or no setting has it.
+    """
+    costs = {"tokens": "mean_tokens", "latency": "latency"}
+    if cost not in costs:
+        raise UnknownNameError("cost", cost, costs)
+    metric = sweep.metrics[0]
+    varied = [
+        name
+        for name in sweep.trials[0].setting
+        if len({str(trial.setting.get(name)) for trial in sweep.trials}) > 1
+    ]
+    points = [
+        Point(" ".join(str(trial.setting.get(name, "")) for name in varied), x, y)
+        for trial in sweep.trials
+        if not math.isnan(x := getattr(trial, costs[cost]))
+        and not math.isnan(y := trial.mean(metric))
+    ]
+    if not points:
+        raise UsageError(f"no setting has {cost} to draw")
+    unit = "milliseconds" if cost == "latency" else "tokens"
+    return draw_scatter(points, title=f"{metric} by {cost}", x=unit, y=metric)
 
 
 def _class(rank: int) -> int:

@@ -19,9 +19,10 @@ from karat.evaluation import evaluate
 from karat.gates import Gate, GateResult, Kind, check_gates, read_gate
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
-from karat.reading.doors import take_gold
+from karat.reading.doors import load as load_input, take_gold
 from karat.reports import REPORTS
 from karat.reports.gates import as_junit
+from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.kept import digest_of, keep, kept
 from karat.results.leaderboard import WIDTH, Leaderboard
@@ -37,6 +38,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _FUNCTION = re.compile(r"[\w.]+:\w+")
+# Documents of each query that the page shows.
+_SHOWN = 20
 _FILES = {"evaluation.json": "json", "per_query.jsonl": "jsonl"}
 _GATES: Mapping[str, Kind] = {
     "fail_under": "mean",
@@ -117,10 +120,15 @@ def run_suite(
         folder=_new_folder(Path(results), suite.name),
         sweep=swept,
     )
-    for target, form in _FILES.items() if board else ():
-        write_text(result.folder / target, REPORTS[form](board, result.tables()))
+    if board:
+        for target, form in _FILES.items():
+            write_text(result.folder / target, REPORTS[form](board, result.tables()))
+        compared = result.comparisons[0] if len(result.comparisons) == 1 else None
+        page = as_html(board, comparison=compared)
+        write_text(result.folder / "report.html", page)
     if swept is not None:
         swept.save(result.folder / "sweep.json")
+        swept.save(result.folder / "sweep.html")
     if result.gates:
         write_text(result.folder / "gates.junit.xml", as_junit(result.gates))
     return result
@@ -145,7 +153,9 @@ def _scored(
                 gold.append(take_gold(data["gold"], scoring["mapping"]))
             inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
             run = source.run(_queries(suite, data)) if source.run else source.decides[0]
-            found = evaluate(run, **inputs, **scoring, name=source.name, judged=True)
+            found = evaluate(
+                run, **inputs, **scoring, name=source.name, judged=True, keep=_SHOWN
+            )
             if not any(column.failures for column in found.values()):
                 keep(key, found.to_dict())
         evaluations[source.name] = found
@@ -201,11 +211,13 @@ def _data(suite: Suite) -> dict[str, Path]:
 
 def _queries(suite: Suite, data: Mapping[str, Path]) -> Any:
     """The texts to ask: a file of their own, or those that stand beside the gold."""
-    found = data.get("queries") or data.get("gold")
-    if found is None:
-        problem = "a retriever that is asked needs queries, and gold"
+    if "queries" in data:
+        return data["queries"]
+    facts = load_input(data["gold"], role="gold").queries if "gold" in data else {}
+    if not any(fact.text for fact in facts.values()):
+        problem = "a retriever that is asked needs queries: a file of their texts"
         raise suite.error(problem, "retrievers")
-    return found
+    return facts
 
 
 def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | None:

@@ -22,6 +22,7 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError, FormatError, MissingExtraError
 from karat.metrics import read_metric
 from karat.reading.decoding import decode_json, decode_text
+from karat.results.evaluation import SHOWN
 from karat.results.saved_form import write_text
 from karat.stats.multiple import best_interval, maybe_best
 
@@ -213,9 +214,27 @@ class Sweep:
         """Everything, in plain values: what `save` writes."""
         return {"schema_version": SCHEMA_VERSION, "kind": "sweep", **asdict(self)}
 
+    def to_html(self) -> str:
+        """A page that a browser shows: the table, and quality by what it costs."""
+        costs = {"tokens": "mean_tokens", "latency": "latency"}
+        known = [
+            cost
+            for cost, name in costs.items()
+            if not all(math.isnan(getattr(trial, name)) for trial in self.trials)
+        ]
+        charts = [self.plot(cost) for cost in known]
+        title = f"Sweep of {counted(len(self.trials), 'setting')}"
+        return str(SHOWN["tables"](title, [self.summary()], charts=charts))
+
+    def plot(self, cost: str = "tokens") -> Any:
+        """A picture of quality by a cost, `tokens` or `latency`, with its front."""
+        return SHOWN["sweep"](self, cost)
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sweep to a JSON file, which `Sweep.load` reads back."""
-        write_text(path, json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
+        """Write it to JSON, which `Sweep.load` reads back, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        text = json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+        write_text(path, self.to_html() if page else text)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Sweep":
