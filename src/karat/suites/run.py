@@ -211,12 +211,15 @@ def _data(suite: Suite) -> dict[str, Path]:
 
 def _queries(suite: Suite, data: Mapping[str, Path]) -> Any:
     """The texts to ask: a file of their own, or those that stand beside the gold."""
+    if "gold" not in data:
+        raise suite.error("a retriever that is asked needs gold, and queries")
     if "queries" in data:
         return data["queries"]
-    facts = load_input(data["gold"], role="gold").queries if "gold" in data else {}
+    facts = load_input(data["gold"], role="gold").queries
     if not any(fact.text for fact in facts.values()):
-        problem = "a retriever that is asked needs queries: a file of their texts"
-        raise suite.error(problem, "retrievers")
+        raise suite.error(
+            "a retriever that is asked needs queries: a file of their texts", "gold"
+        )
     return facts
 
 
@@ -240,7 +243,7 @@ def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | 
         factory,
         said["grid"],
         _queries(suite, data),
-        data.get("gold"),
+        data["gold"],
         name=None if fresh else said["factory"],
         # Another code may give other results, and so may another version of the data.
         version=digest_of(said.get("version"), Path(code) if code else None),

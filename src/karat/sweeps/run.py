@@ -276,8 +276,11 @@ class _Trying:
         self, setting: Mapping[str, Any], run: Any, texts: Mapping[str, str]
     ) -> Trial:
         depth = setting.get("k", self._depth)
-        own = {"k": depth} if self._lettered else {}
-        result = evaluate(run, gold=self._gold, depth=depth, **own, **self._scoring)
+        scoring = dict(self._scoring)
+        scoring["depth"] = min(depth, scoring.get("depth") or depth)
+        if self._lettered:
+            scoring["k"] = depth
+        result = evaluate(run, gold=self._gold, **scoring)
         places = {query: place for place, query in enumerate(result.queries)}
         rows = [places[query] for query in texts]
         scores = {
