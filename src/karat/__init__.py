@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
-    from karat.fusion import complementarity, fuse, search_weights
+    from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.label_patch import apply_labels
@@ -57,6 +57,7 @@ __all__ = [
     "fuse",
     "leaderboard",
     "load",
+    "rbo",
     "read_corpus",
     "read_gold",
     "read_run",
@@ -90,6 +91,7 @@ _HOMES = {
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
+    "rbo": "karat.fusion",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",

@@ -1,7 +1,7 @@
 """Runs: what was retrieved. Each kind of input finds ids in its own layout."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -169,6 +169,11 @@ class Latency:
             for name, time in self.percentiles.items()
         }
 
+    def rows(self, total: int) -> list[list[str]]:
+        """The percentiles as rows of a table of metrics, of so many queries."""
+        rest = [DASH, f"{self.n}/{total}", *[DASH] * 3]
+        return [[name, time, *rest] for name, time in self.in_words().items()]
+
     def __str__(self) -> str:
         shown = (f"{name} {time}" for name, time in self.in_words().items())
         old = len(self.earlier)
@@ -243,6 +248,18 @@ class Run(ABC):
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
         return frozenset({"ids"})
+
+    def ids_of(
+        self, queries: Container[str], *, first: int | None = None
+    ) -> dict[str, list[str]]:
+        """The documents of some queries, as they come, where that is quickly known.
+
+        Args:
+            queries: whose documents.
+            first: only so many of each query, and only of queries that come early.
+        """
+        del queries, first
+        return {}
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """What is to be said of the run, for matchers that do not look up ids."""

@@ -127,6 +127,7 @@ class Id(Matcher):
             grades=gold.grades if labels is gold.documents else None,
             hint=_HINTS.get(self.level, STRANGE_IDS),
             groups=gold.groups,
+            subtopics=None if gold.groups or compared is not run else gold.subtopics,
         )
         # Of sessions, every turn but the first would seem to be a duplicate.
         return matches if compared is run else replace(matches, run_notices=None)

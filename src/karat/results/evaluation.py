@@ -17,7 +17,7 @@ from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
 from karat.data.runs import Document, Latency, Notice
 from karat.data.spelling import LETTER
-from karat.data.tables import DASH, Table, counted, number
+from karat.data.tables import Table, counted, number
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
 from karat.reading.decoding import gc_paused
@@ -276,10 +276,7 @@ class Evaluation(Mapping[str, MetricScores]):
             rows.append(
                 [name, number(column.mean), interval, *counts, str(column.failed)]
             )
-        if self.latency is not None:
-            timed = f"{self.latency.n}/{total}"
-            for name, time in self.latency.in_words().items():
-                rows.append([name, time, DASH, timed, *[DASH] * 3])
+        rows += [] if self.latency is None else self.latency.rows(total)
         names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
         if any(column.failed for column in self.columns.values()):
             names.append("failed")

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from itertools import islice
 from math import isinf
 from pathlib import Path
@@ -110,9 +110,13 @@ def _policies(result: "Evaluation") -> dict[str, Any]:
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
     column = result.columns[name]
-    average = {} if column.average == "mean" else {"average": column.average}
+    unusual: dict[str, Any] = {}
+    if column.average != "mean":
+        unusual["average"] = column.average
+    if column.higher_is_better is not True:
+        unusual["higher_is_better"] = column.higher_is_better
     return {
-        **average,
+        **unusual,
         "mean": None if column.n == 0 else column.mean,
         "interval": None if column.interval is None else column.interval.to_dict(),
         "n": column.n,
@@ -189,6 +193,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     hits = matches.hits
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
+    topics = _topics(hits) if hits.subtopics else None
     gains, joint = _gains(matches), _joint(hits)
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
@@ -208,6 +213,8 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
             row["joint"] = joint[query]
         if shares is not None:
             row["coverage"] = next(shares)
+        if topics is not None:
+            row["subtopics"] = topics[query]
         yield row
 
 
@@ -237,6 +244,18 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
     gains = hits.grade[np.lexsort((hits.rank, hits.item))]
     ends = np.searchsorted(hits.query, np.arange(1, hits.size))
     return iter([part.tolist() for part in np.split(gains, ends)])
+
+
+def _topics(hits: Hits) -> list[list[list[float]]]:
+    """Item, aspect and grade of what the gold says of aspects, query by query."""
+    rows: list[list[list[float]]] = [[] for _ in range(hits.size)]
+    if hits.subtopics is not None:
+        first = (hits.gold_count.cumsum() - hits.gold_count).tolist()
+        item, topic, grade = (column.tolist() for column in astuple(hits.subtopics))
+        query = hits.gold_query[hits.subtopics.item].tolist()
+        for at, *row in zip(query, item, topic, grade, strict=True):
+            rows[at].append([row[0] - first[at], *row[1:]])
+    return rows
 
 
 def _joint(hits: Hits) -> dict[int, list[list[int]]]:

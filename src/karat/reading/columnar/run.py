@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -123,6 +123,28 @@ class ColumnarRun(Run):
             return any(len(index.find(block, row_keys(block))[0]) for block in blocks)
 
         return any(_in_order(look, self._source.pieces("document")))
+
+    def ids_of(
+        self, queries: Container[str], *, first: int | None = None
+    ) -> dict[str, list[str]]:
+        """The documents of some queries, in the order of the rows."""
+        found: dict[str, list[str]] = {}
+        for batch in self._batches("query", "document"):
+            start, names, which = batch.queries()
+            documents = batch.documents()
+            size = np.diff(start, append=len(documents))
+            kept = np.array([name in queries for name in names], bool)[which]
+            rows = np.flatnonzero(kept.repeat(size))
+            group = np.arange(len(size)).repeat(size)[rows]
+            if first is not None:
+                early = rows - start[group] < first
+                rows, group = rows[early], group[early]
+            some = documents.view(rows).names()
+            for name, document in zip(which[group].tolist(), some, strict=True):
+                found.setdefault(names[name], []).append(document)
+            if first is not None:
+                break
+        return found
 
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
