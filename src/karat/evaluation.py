@@ -1,6 +1,7 @@
 """The front door: score a run against gold."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from math import isfinite
@@ -66,6 +67,7 @@ def evaluate(  # noqa: PLR0913
     judged: bool = False,
     name: str | None = None,
     keep: int | None = None,
+    workers: int = 0,
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
@@ -110,6 +112,8 @@ def evaluate(  # noqa: PLR0913
         name: how reports call the run; default: its file name, or `run`.
         keep: how many of each query's top documents the result keeps; natively 5 where
             texts were matched, else none.
+        workers: how many processes read a run of Parquet files, for machines with many
+            processors; 0 for threads of this one.
 
     Raises:
         UsageError: an unknown or impossible metric, matcher or option.
@@ -148,10 +152,21 @@ def evaluate(  # noqa: PLR0913
         corpus=corpus,
         judged=judged,
     )
+    if workers:
+        prepared = prepared._replace(run=_with_workers(prepared.run, workers))
     runner = ENGINES[engine]() if isinstance(engine, str) else engine
     if not isinstance(runner, Engine):
         raise ParameterError("evaluate", "engine", "a name or an engine", engine)
     return _carry_out(prepared, runner, name=name, keep=keep)
+
+
+def _with_workers(run: Run, workers: int) -> Run:
+    """The run, which so many processes read; the caller's own stays as it is."""
+    if workers < 0:
+        raise ParameterError("evaluate", "workers", "an integer >= 0", workers)
+    run = copy(run)
+    run.workers = workers
+    return run
 
 
 def _retrieved(

@@ -203,10 +203,13 @@ class Run(ABC):
 
     Attributes:
         name: how reports call the system.
+        workers: how many processes read it, if it lies in Parquet files; 0 for threads
+            of this one.
         retrieval: how it came about, as far as karat knows.
     """
 
     name: str = "run"
+    workers: int = 0
     retrieval: Retrieval = Retrieval()
 
     @property
