@@ -24,7 +24,7 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.sweeps.result import Sweep
 
-__all__ = ["KINDS", "all_charts", "moves", "plot", "sweep_chart"]
+__all__ = ["KINDS", "all_charts", "moves", "plot"]
 
 _DEEPEST = 100
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
@@ -33,14 +33,17 @@ _RANKS = (1, 3, 10)
 
 
 def plot(
-    results: Evaluation | Leaderboard, kind: str = "curve", metric: str | None = None
+    results: Evaluation | Leaderboard | Sweep,
+    kind: str = "curve",
+    metric: str | None = None,
 ) -> Chart:
     """A picture of what runs scored.
 
     Args:
-        results: one evaluation or several.
+        results: one evaluation or several, or a sweep.
         kind: `curve` (a metric over k), `means` (with intervals), `distribution` (how
-            many queries score how much) or `headroom` (what is missing, and why).
+            many queries score how much) or `headroom` (what is missing, and why); of a
+            sweep its quality by `tokens` or `latency`.
         metric: by its spelling; default: the first.
 
     Raises:
@@ -52,6 +55,8 @@ def plot(
         >>> result.plot("means").description
         'run: 0.500 (0.013 to 0.987).'
     """
+    if isinstance(results, Sweep):
+        return _by_cost(results, kind)
     board = results
     if isinstance(results, Evaluation):
         board = Leaderboard({results.run: results})
@@ -207,16 +212,8 @@ def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | N
     )
 
 
-def sweep_chart(sweep: Sweep, cost: str = "tokens") -> Chart:
-    """What the settings of a sweep achieve, by what they cost.
-
-    Args:
-        sweep: what was tried.
-        cost: `tokens` or `latency`.
-
-    Raises:
-        UsageError: there is no such cost, or no setting has it.
-    """
+def _by_cost(sweep: Sweep, cost: str) -> Chart:
+    """What the settings of a sweep achieve, by what they cost."""
     costs = {"tokens": "mean_tokens", "latency": "latency"}
     if cost not in costs:
         raise UnknownNameError("cost", cost, costs)

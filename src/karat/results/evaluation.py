@@ -39,7 +39,6 @@ SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
         "chart": "karat.reports.figures:plot",
         "page": "karat.reports.page:as_html",
         "tables": "karat.reports.markup:page_of",
-        "sweep": "karat.reports.figures:sweep_chart",
     },
 )
 """How results are shown, by rooms above this one that are loaded when asked for."""

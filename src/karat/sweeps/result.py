@@ -228,7 +228,7 @@ class Sweep:
 
     def plot(self, cost: str = "tokens") -> Any:
         """A picture of quality by a cost, `tokens` or `latency`, with its front."""
-        return SHOWN["sweep"](self, cost)
+        return SHOWN["chart"](self, cost)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to JSON, which `Sweep.load` reads back, or to a page (`.html`)."""
