@@ -40,6 +40,7 @@ class LabelIndex:
     Attributes:
         query: the query of each label.
         grade: its grade.
+        labels: they themselves, in columns.
         size: how many queries there are.
         judged: whether those of documents judged non-relevant are looked up too.
     """
@@ -53,7 +54,7 @@ class LabelIndex:
                 [*chain.from_iterable(rows)],
                 as_floats(chain.from_iterable(row.values() for row in rows)),
             )
-        self._labels = labels
+        self.labels = labels
         self.query: Ints = np.repeat(np.arange(len(labels)), labels.count)
         self.grade: Floats = labels.grade
         self._label = (
@@ -67,9 +68,9 @@ class LabelIndex:
 
     def numbers(self, names: Sequence[str]) -> Ints:
         """The number of each query; -1 for one without labels."""
-        queries = self._labels.queries
+        queries = self.labels.queries
         if not isinstance(queries, ColumnNames):
-            known = self._labels.numbers
+            known = self.labels.numbers
             return np.array([known.get(name, -1) for name in names], np.int64)
         keys, order = self._query_keys
         wanted = type(queries.column).of(names).keys()
@@ -87,7 +88,7 @@ class LabelIndex:
     @cached_property
     def _query_keys(self) -> tuple[Keys, Ints]:
         """The keys of all queries in order, and whose each is."""
-        queries = self._labels.queries
+        queries = self.labels.queries
         assert isinstance(queries, ColumnNames)  # noqa: S101
         keys = queries.column.keys()
         order = np.argsort(keys)
