@@ -36,10 +36,14 @@ class Visit:
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda box: (self.said.append("dialog"), box.dismiss()))
+        self.page.on("dialog", self._dismiss)
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
         self.address = path.as_uri()
+
+    def _dismiss(self, box: Any) -> None:
+        self.said.append("dialog")
+        box.dismiss()
 
     def quiet(self) -> bool:
         """Whether nothing ran, complained or asked for anything but the page itself."""

@@ -28,7 +28,7 @@ WORDS = ("grain", "rye", "oats", "wheat", "barn", "field", "winter", "seed", "st
 
 def words(number: int, length: int) -> str:
     """About so many characters, others for each number."""
-    text = []
+    text: list[str] = []
     while sum(map(len, text)) + len(text) < length:
         number = (number * 1103515245 + 12345) % 2**31
         text.append(f"{WORDS[number % len(WORDS)]}{number % 997}")
