@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.diagnosis.diagnose import diagnose
     from karat.diagnosis.diagnosis import Diagnosis
     from karat.errors import KaratError
-    from karat.evaluation import aevaluate, evaluate
+    from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import leaderboard
@@ -38,6 +38,7 @@ __all__ = [
     "Dataset",
     "Diagnosis",
     "Evaluation",
+    "Evaluator",
     "Gold",
     "KaratError",
     "Leaderboard",
@@ -71,6 +72,7 @@ _HOMES = {
     "Dataset": "karat.data.queries",
     "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
+    "Evaluator": "karat.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",

@@ -239,6 +239,8 @@ def scores() -> dict[str, float]:
     evaluation: karat.Evaluation = karat.evaluate(
         RUN, gold=GOLD, metrics=metrics, undefined=undefined, ties=ties
     )
+    evaluator: karat.Evaluator = karat.Evaluator(GOLD, metrics, ties=ties)
+    assert evaluator.evaluate(RUN).means == evaluation.means
     column: MetricScores = evaluation["rr"]
     assert column.mean == evaluation.means["rr"]
     return dict(evaluation.means)
