@@ -218,10 +218,9 @@ def test_a_large_report_is_built_and_shown_soon(visit: Go, tmp_path: Path) -> No
     assert len(page.encode()) < 8_000_000
     (tmp_path / "r.html").write_text(page, "utf-8")
     tab = visit(tmp_path / "r.html")
-    paint = tab.page.evaluate(
-        "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-    )
-    assert paint < 1000
+    painted = "performance.getEntriesByName('first-contentful-paint').length"
+    assert tab.page.evaluate(painted) == 1
+    assert tab.seconds() < 1
     tab.page.locator("button.open").nth(50).click()
     tab.page.locator(".document-text").first.wait_for()
     assert tab.quiet()
@@ -230,11 +229,10 @@ def test_a_large_report_is_built_and_shown_soon(visit: Go, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_ten_thousand_queries_are_a_table_soon(visit: Go, tmp_path: Path) -> None:
     large(10_000, 5, 60).save(tmp_path / "r.html")
-    start = time.monotonic()
     tab = visit(tmp_path / "r.html")
     tab.page.locator("button.sort", has_text="recall@5").click()
     tab.page.locator("[aria-sort=ascending]").wait_for()
-    assert time.monotonic() - start < 2
+    assert tab.seconds() < 2
     assert tab.page.locator("#where").text_content() == "1 to 100 of 10000"
 
 
