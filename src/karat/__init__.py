@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from karat.version import __version__
 
 if TYPE_CHECKING:
+    from karat.approximation import ann_loss
     from karat.comparison.compare import compare
     from karat.comparison.comparison import Comparison
     from karat.data.gold import Gold
@@ -46,6 +47,7 @@ __all__ = [
     "SuiteResult",
     "__version__",
     "aevaluate",
+    "ann_loss",
     "apply_labels",
     "aretrieve",
     "compare",
@@ -79,6 +81,7 @@ _HOMES = {
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
+    "ann_loss": "karat.approximation",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",

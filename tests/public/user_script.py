@@ -301,7 +301,7 @@ def main() -> None:
         folds=2,
     )
     live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
-    print(live.latency, karat.aretrieve)
+    print(live.latency, karat.aretrieve, karat.ann_loss(RUN, RUN, gold=GOLD, k=1))
     found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
     print(table, comparison, fused, added, alike, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
