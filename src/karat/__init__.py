@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.results.loading import load
     from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
+    from karat.sweeps import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -45,6 +46,7 @@ __all__ = [
     "Leaderboard",
     "Run",
     "SuiteResult",
+    "Sweep",
     "__version__",
     "aevaluate",
     "ann_loss",
@@ -66,6 +68,7 @@ __all__ = [
     "retrieve",
     "run_suite",
     "search_weights",
+    "sweep",
 ]
 
 _HOMES = {
@@ -80,6 +83,7 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
+    "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
     "ann_loss": "karat.approximation",
     "aretrieve": "karat.retrieving.retrieve",
@@ -100,6 +104,7 @@ _HOMES = {
     "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
+    "sweep": "karat.sweeps",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.
