@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.label_patch import apply_labels
+    from karat.reports.exports import flat_metrics, log_mlflow, rank_eval_requests
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -57,9 +58,12 @@ __all__ = [
     "diagnose",
     "evaluate",
     "explain",
+    "flat_metrics",
     "fuse",
     "leaderboard",
     "load",
+    "log_mlflow",
+    "rank_eval_requests",
     "rbo",
     "read_corpus",
     "read_gold",
@@ -93,9 +97,12 @@ _HOMES = {
     "diagnose": "karat.diagnosis.diagnose",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
+    "flat_metrics": "karat.reports.exports",
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
+    "log_mlflow": "karat.reports.exports",
+    "rank_eval_requests": "karat.reports.exports",
     "rbo": "karat.fusion",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",

@@ -93,7 +93,7 @@ def ann_loss(
         >>> loss.recall, loss.approximation, loss.ranking, loss.overlap
         (0.25, 0.25, 0.5, 0.5)
     """
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+    if isinstance(k, bool) or k < 1:
         raise ParameterError("ann_loss", "k", "an integer >= 1", k)
     if queries is not None:
         run, exact = (retrieve(r, queries, k, **options) for r in (run, exact))
