@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from karat.version import __version__
 
 if TYPE_CHECKING:
-    from karat.approximation import ann_loss
     from karat.comparison.compare import compare
     from karat.comparison.comparison import Comparison
     from karat.data.gold import Gold
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
-    from karat.leaderboards import leaderboard
+    from karat.leaderboards import ann_loss, leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.label_patch import apply_labels
-    from karat.reports.exports import flat_metrics, log_mlflow, rank_eval_requests
+    from karat.reports.files import flat_metrics, log_mlflow, rank_eval_requests
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -89,7 +88,7 @@ _HOMES = {
     "SuiteResult": "karat.suites",
     "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
-    "ann_loss": "karat.approximation",
+    "ann_loss": "karat.leaderboards",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
@@ -97,12 +96,12 @@ _HOMES = {
     "diagnose": "karat.diagnosis.diagnose",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
-    "flat_metrics": "karat.reports.exports",
+    "flat_metrics": "karat.reports.files",
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
-    "log_mlflow": "karat.reports.exports",
-    "rank_eval_requests": "karat.reports.exports",
+    "log_mlflow": "karat.reports.files",
+    "rank_eval_requests": "karat.reports.files",
     "rbo": "karat.fusion",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",

@@ -1,5 +1,7 @@
 """What approximation loses, against brute force over the same vectors."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -28,11 +30,12 @@ def approximate(query: str, k: int) -> list[str]:
     return search(query, k, step=2)
 
 
-def test_the_parts_add_up_and_are_what_they_say() -> None:
+def test_the_parts_add_up_and_are_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gold = {q: sorted(names) for q, names in GOLD.items()}
-    loss = karat.ann_loss(
-        approximate, search, gold=gold, queries=ASKED, k=10, cache=None
-    )
+    monkeypatch.chdir(tmp_path)
+    loss = karat.ann_loss(approximate, search, gold=gold, queries=ASKED, k=10)
     assert loss.recall + loss.approximation + loss.ranking == pytest.approx(1)
     # Exact search finds the near half, and nothing else; the index sees half of it.
     assert loss.ranking == pytest.approx(0.5)
