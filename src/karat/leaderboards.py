@@ -304,11 +304,7 @@ def ann_loss(
         _mean(1 - best[known]),
         _mean(overlap[known]),
         mean_interval(lost, bounds=(-1.0, 1.0)),
-        {
-            q: (float(i), float(b), float(o))
-            for q, i, b, o, is_known in rows
-            if is_known
-        },
+        {q: (float(i), float(b), float(o)) for q, i, b, o in compress(rows, known)},
     )
 
 
