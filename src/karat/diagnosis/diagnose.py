@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints, count_by, ratio
-from karat.data.gold import Gold
+from karat.data.arrays import Bools, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
-from karat.diagnosis.causes import Examiner, Missed
+from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import Diagnosis
-from karat.diagnosis.headroom import gains_of, headroom
+from karat.diagnosis.headroom import gains_of, headroom, ideal
+from karat.diagnosis.miss_evidence import Given, Missed
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
 from karat.leaderboards import evaluation_of
+from karat.reading.doors import read_corpus
 from karat.results.evaluation import Evaluation
 from karat.version import __version__
 
@@ -26,6 +27,7 @@ __all__ = ["diagnose"]
 # So many documents of each ranking are looked at.
 _DEPTH = 1000
 _MOST_OF = 0.9
+_BUDGETS = (100, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -34,6 +36,7 @@ def diagnose(
     *,
     gold: Any = None,
     k: int = DEFAULT_K,
+    corpus: Any = None,
     candidates: Any = None,
     **options: Any,
 ) -> Diagnosis:
@@ -48,6 +51,7 @@ def diagnose(
         gold: what should have been retrieved; None for evaluations and for samples
             that carry their own.
         k: the cutoff.
+        corpus: texts of all documents by id, a mapping or a file.
         candidates: what the reranker was given, in any form of a run.
         options: the other options of `evaluate`, such as `match`, `queries`,
             `threshold` and `mapping`.
@@ -63,7 +67,10 @@ def diagnose(
     """
     if type(k) is not int or k < 1:
         raise ParameterError("diagnose", "k", "an integer >= 1", k)
+    if corpus is not None and not isinstance(corpus, Mapping):
+        corpus = read_corpus(corpus)
     scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
+    scoring["corpus"] = corpus
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
     try:
@@ -82,14 +89,19 @@ def diagnose(
         pool = evaluation_of(
             "candidates", candidates, result.labels, {**scoring, "force": True}
         )
-    return _Case(result, matcher, k, pool).diagnosis(notes)
+    return _Case(result, matcher, k, corpus, pool).diagnosis(notes)
 
 
 class _Case:
     """One run under examination."""
 
     def __init__(
-        self, result: Evaluation, matcher: str, k: int, candidates: Evaluation | None
+        self,
+        result: Evaluation,
+        matcher: str,
+        k: int,
+        corpus: Mapping[str, str] | None,
+        candidates: Evaluation | None,
     ) -> None:
         self.result, self.matcher, self.k = result, matcher, k
         places = np.arange(len(result.queries))
@@ -102,14 +114,7 @@ class _Case:
         if candidates is not None:
             rows = candidates.matches[matcher].first_ranks()
             ranked = dict(zip(candidates.queries, rows, strict=True))
-        self.examiner = Examiner(
-            result.labels or Gold(),
-            result.facts,
-            result.kept,
-            k,
-            ids=self.ids,
-            candidates=ranked,
-        )
+        self.examiner = Examiner(Given(result, matcher, corpus), k, ranked)
 
     def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
         """All that was found."""
@@ -117,7 +122,7 @@ class _Case:
         misses = self.examiner.examine(self._missed())
         asked = dict.fromkeys(miss.query for miss in misses)
         texts = {q: fact.text for q, fact in result.facts.items() if fact.text}
-        parts = self._headroom()
+        parts = self._headroom(misses)
         return Diagnosis(
             run=result.run,
             gold=result.gold,
@@ -130,6 +135,7 @@ class _Case:
             not_examined=self.examiner.not_examined(),
             todos=tuple(self._todos(misses)),
             recall_by_k=tuple(self._curve()),
+            coverage_by_tokens=tuple(self._coverage()),
             headroom=parts,
             oracle=self._oracle(parts),
             slices=failing_slices(
@@ -196,13 +202,34 @@ class _Case:
             if recall is not None:
                 yield k, recall
 
-    def _headroom(self) -> dict[str, float]:
-        """The mean parts of a perfect nDCG at k."""
-        parts = headroom(self.gains, self.k)
-        known = ~np.isnan(parts.score)
+    def _headroom(self, misses: Sequence[Miss]) -> dict[str, float]:
+        """The mean parts of a perfect nDCG at k, which add up to 1."""
+        parts = headroom(self.gains, self.k)._asdict()
+        if self.examiner.given.corpus is not None:
+            lost = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
+            query = (self.result.queries[place] for place in self.gains.query.tolist())
+            pairs = zip(query, self.gains.name, strict=True)
+            there = np.array([pair not in lost for pair in pairs], np.bool_)
+            parts["corpus"] = 1.0 - ideal(self.gains, there, self.k)
+            parts["candidates"] = parts["candidates"] - parts["corpus"]
+        known = ~np.isnan(parts["score"])
         if not known.any():
             return {}
-        return {n: float(part[known].mean()) for n, part in parts._asdict().items()}
+        return {name: float(part[known].mean()) for name, part in parts.items()}
+
+    def _coverage(self) -> Iterator[tuple[int, float]]:
+        """The share of gold text that fits in growing numbers of tokens."""
+        coverage = self.result.matches[self.matcher].hits.coverage
+        if coverage is None or not (coverage.size > 0).any():
+            return
+        total = running_sum(coverage.query, coverage.tokens)
+        most = float(total.max(initial=0.0))
+        for budget in _BUDGETS:
+            rows = total <= budget
+            gold = sum_by(coverage.query[rows], coverage.gold[rows], self.gains.size)
+            yield budget, float(np.nanmean(ratio(gold, coverage.size)))
+            if budget >= most:
+                return
 
     def _oracle(self, parts: Mapping[str, float]) -> dict[str, float]:
         """What the best order of everything retrieved would score."""

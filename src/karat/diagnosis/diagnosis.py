@@ -143,7 +143,7 @@ class Diagnosis:
             seen[miss.cause] += 1
             if seen[miss.cause] <= each:
                 asked = f"{miss.query}: {self.texts.get(miss.query, '')}".rstrip(": ")
-                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, miss.reason])
+                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, _why(miss)])
         rows.sort(key=lambda row: [*self.totals].index(row[2]))
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
@@ -254,3 +254,8 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         return "".join(table.as_html() for table in self.tables())
+
+
+def _why(miss: Miss) -> str:
+    differs = ", ".join(word for one in miss.related for word in one.differs)
+    return f"{miss.reason}; differs: {differs}" if differs else miss.reason

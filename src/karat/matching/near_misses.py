@@ -25,6 +25,8 @@ _ODD = re.compile(
     r"[/\\\\ \t\r]|[#:@|]\d|(?:chunk|part|passage|[-_]p)[-_]?\d|^0\d|^\d+\.0",
     re.MULTILINE,
 )
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
+_ENDING = re.compile(r"(?<=.)\.(?:txt|md|pdf|html?|xml|json|docx?)$")
 _ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
 
 
@@ -135,6 +137,7 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
         ranking: ids, or documents.
     """
     plain = {_plain(name): name for name in wanted}
+    parts = {_parts(name): name for name in wanted}
     last = {_last(name): name for name in wanted if _last(name) != name}
     whole = {_whole(name): name for name in wanted if _whole(name) != name}
     rest = {*wanted}
@@ -143,6 +146,7 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
         if isinstance(name, str):
             found = (
                 (plain.get(_plain(name)), "in another case, spacing or number form"),
+                (parts.get(_parts(name)), "with other marks between its parts"),
                 (last.get(name), "without its folder"),
                 (whole.get(name), "without its chunk's number"),
                 (_among(_last(name), wanted, name), "with a folder before it"),
@@ -179,6 +183,17 @@ def _plain(name: str) -> str:
     name = " ".join(name.casefold().split()).removeprefix("./").strip("/")
     number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
     return number[1] if number else name
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The words and numbers of an id, without the ending of a file.
+
+    Example:
+        >>> _parts("Doc-007.md"), _parts("doc_7")
+        (('doc', '7'), ('doc', '7'))
+    """
+    words = _PARTS.findall(_ENDING.sub("", _plain(name)))
+    return tuple(word.lstrip("0") or "0" for word in words)
 
 
 def _last(name: str) -> str:
