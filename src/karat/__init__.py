@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from karat.fusion import complementarity, fuse, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
+    from karat.reading.label_patch import apply_labels
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.suites import SuiteResult, run_suite
 
 __all__ = [
     "Comparison",
@@ -39,8 +41,10 @@ __all__ = [
     "KaratError",
     "Leaderboard",
     "Run",
+    "SuiteResult",
     "__version__",
     "aevaluate",
+    "apply_labels",
     "compare",
     "complementarity",
     "diagnose",
@@ -53,6 +57,7 @@ __all__ = [
     "read_gold",
     "read_run",
     "read_samples",
+    "run_suite",
     "search_weights",
 ]
 
@@ -66,7 +71,9 @@ _HOMES = {
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
+    "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
+    "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "diagnose": "karat.diagnosis.diagnose",
@@ -79,6 +86,7 @@ _HOMES = {
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }
 

@@ -51,7 +51,12 @@ _LONGEST_PATH = 1000
 
 # Zeros that only fill a number up.
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
-_LIBRARIES = {"parquet": "pyarrow", "zstd": "zstandard", "frames": "pandas"}
+_LIBRARIES = {
+    "parquet": "pyarrow",
+    "zstd": "zstandard",
+    "frames": "pandas",
+    "png": "resvg-py",
+}
 
 
 class KaratError(Exception):

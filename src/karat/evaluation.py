@@ -25,6 +25,8 @@ from karat.version import __version__
 
 __all__ = ["aevaluate", "evaluate"]
 
+_KEPT = 5
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ def evaluate(  # noqa: PLR0913
     corpus: Any = None,
     judged: bool = False,
     name: str | None = None,
-    keep: int = 0,
+    keep: int | None = None,
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
@@ -96,7 +98,8 @@ def evaluate(  # noqa: PLR0913
         corpus: texts of the documents by id, a mapping or a file, for runs of ids.
         judged: also `judged@k`, where gold holds documents judged non-relevant.
         name: how reports call the run; default: its file name, or `run`.
-        keep: how many of each query's top documents the result keeps.
+        keep: how many of each query's top documents the result keeps; natively 5 where
+            texts were matched, else none.
 
     Raises:
         UsageError: an unknown or impossible metric, matcher or option.
@@ -154,13 +157,18 @@ aevaluate = _in_thread(evaluate)
 
 
 def _carry_out(
-    prepared: Prepared, engine: Engine, *, name: str | None, keep: int
+    prepared: Prepared, engine: Engine, *, name: str | None, keep: int | None
 ) -> Evaluation:
     plan, run, gold, facts, own_k, read, fields = prepared
     queries = gold.queries
     found = engine.run(plan, run, gold, own_k)
     _refuse(plan.policies, queries, found, run)
     seen = _run_notices(prepared, found)
+    if keep is None:
+        # Who matched by texts has read the whole run already, and looks at it next.
+        matchers = plan.matchers
+        shown = all(getattr(one, "texts", True) for one in matchers.values())
+        keep = _KEPT if shown and any(name != "id" for name in matchers) else 0
     matched = (notice for matches in found.values() for notice in matches.notices)
     return Evaluation(
         run=name or run.name,
@@ -184,7 +192,8 @@ def _carry_out(
         labelled_by=gold.labellers(),
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
-        labels=gold.copy(),
+        # Plain labels are what the matcher of ids looked for: it has them already.
+        labels=None if gold.is_plain and "id" in found else gold.copy(),
     )
 
 

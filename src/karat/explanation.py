@@ -142,15 +142,27 @@ def _shown(
     return Table(columns, rows, texts=(0, 4, 5))
 
 
+_LABELS = {
+    "support": "yes",
+    "partial": "in part",
+    "none": "no",
+    "failed": "failed",
+    "contradict": "contradicted",
+}
+
+
 def _reasoned(verdicts: Sequence[Verdict], usage: Usage) -> Table:
     """Each claim with its verdict, the ranks that support it, and the reason."""
     rows = [
         [
             verdict.text or verdict.claim,
-            "failed" if verdict.failure else "yes" if verdict.supported else "no",
+            _LABELS[verdict.label],
             " + ".join(map(str, verdict.together))
             if verdict.together and verdict.rank == max(verdict.together)
-            else ", ".join(map(str, verdict.alone)) or DASH,
+            else ", ".join(
+                map(str, verdict.alone or verdict.against or verdict.partial)
+            )
+            or DASH,
             verdict.failure or verdict.reason,
         ]
         for verdict in verdicts

@@ -171,8 +171,7 @@ def read_queries(source: Any) -> Mapping[str, Query]:
 
 def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:
     """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
-    rows = gold.documents.values()
-    if not any(grade <= 0 for row in rows for grade in row.values()):
+    if gold.grades[1].min(initial=1) > 0:
         return ()
     read = (m if isinstance(m, Metric) else read_metric(m) for m in metrics)
     cutoffs = (getattr(metric, LETTER, None) for metric in read)

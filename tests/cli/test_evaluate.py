@@ -278,7 +278,10 @@ def test_slices_are_in_written_tables_too(karat: Karat, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("out.html", "unknown report format 'html'; known: csv, json, jsonl, md, txt"),
+        (
+            "out.xlsx",
+            "unknown report format 'xlsx'; known: csv, html, json, jsonl, md, txt",
+        ),
         ("out.jsn", "unknown report format 'jsn'; did you mean 'json'?"),
         ("out", "the extension chooses the format, one of .json"),
         ("nowhere/out.json", "nowhere/out.json: cannot be written: there is no folder"),

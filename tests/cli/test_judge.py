@@ -125,6 +125,8 @@ def test_reasons_are_in_the_json_unless_texts_must_stay_out(
         "reason": "so it is",
         "failure": None,
         "disagreement": 0.0,
+        "partial": [],
+        "against": [],
     }
     out = str(folder / "out.json")
     done = karat("evaluate", samples, *JUDGED, "--json", "--no-text", "-o", out)

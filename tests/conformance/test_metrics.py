@@ -55,6 +55,7 @@ BLIND_TO_AN_UNJUDGED_TAIL = {
     "containment",
     "context_precision",
     "context_recall",
+    "contradiction",
     "coverage",
     "err",
     "g",
@@ -80,6 +81,7 @@ BLIND_TO_AN_UNJUDGED_TAIL = {
 
 TOPS_OUT_ELSEWHERE = {
     "dcg",
+    "contradiction",
     "hits",
     "ideal_dcg",
     "num_q",

@@ -251,7 +251,7 @@ def test_limits_begin_anew_with_each_evaluation_unless_a_bench_was_given(
     for _ in range(2):
         with pytest.raises(IncompleteError, match="limit of 3 calls"):
             karat.evaluate(samples, metrics="context_recall", judge=shared)
-    with pytest.raises(UsageError, match="a JudgeSession has settings of its own"):
+    with pytest.raises(UsageError, match="a JudgeSession has settings and prompts"):
         Claims(shared.session, settings)
 
 

@@ -3,18 +3,22 @@
 import json
 import re
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.judgements import Prompt
+from karat.errors import FormatError, KaratError
 from karat.judging import prompts
-from karat.judging.replies import read_object
+from karat.judging.prompts import Prompts
+from karat.judging.replies import is_blank, read_object
 
 PINNED = {
-    "split": "c1ef8acd5ea5",
-    "support": "50a7fc1acb48",
-    "grade": "2dc96d92e9fc",
+    "split": "78f0666b1880",
+    "support": "0e239536c6fd",
+    "grade": "490c6a3de2b1",
 }
 
 
@@ -35,6 +39,69 @@ def test_a_changed_wording_needs_a_new_version(name: str) -> None:
     assert (prompt.version, digest) == (prompts.VERSION, PINNED[name]), (
         "the wording changed: raise VERSION in karat.judging.prompts, then pin it here"
     )
+
+
+def test_reasons_come_before_decisions() -> None:
+    verdict = example("support").schema["properties"]["verdicts"]["items"]  # type: ignore[index]
+    names = [*verdict["properties"]]
+    assert names == ["claim", "reason", "alone", "parts", "complete", "against"]
+    assert [*example("grade").schema["properties"]] == ["reason", "grade"]  # type: ignore[index]
+
+
+def test_the_question_stands_beside_the_claims() -> None:
+    asked = prompts.support([(1, "A.")], [(1, "B.")], question="Which letter?")
+    assert asked.user.startswith("[begin question | ")
+    assert "Which letter?" in asked.user
+
+
+@pytest.mark.parametrize("shown", sorted(prompts.SHOWN))
+def test_a_model_that_repeats_the_worked_example_has_not_judged(shown: str) -> None:
+    assert is_blank(shown)
+    everything = "".join(example(name).system for name in PINNED)
+    assert shown in everything
+
+
+def test_prompts_of_ones_own_have_a_version_of_their_own() -> None:
+    own = Prompts.read({"support": "Decide strictly."})
+    prompt = prompts.support([(1, "A.")], [(1, "B.")], prompts=own)
+    assert prompt.system.startswith("Decide strictly. Texts stand between")
+    assert prompt.system.endswith('"complete": false, "against": []}]}')
+    assert prompt.version == own.version("split", "support") != prompts.VERSION
+    assert own.version("split") == own.version("grade") == prompts.VERSION
+    assert prompt.version != Prompts.read({"support": "Decide!"}).version("support")
+
+
+def test_prompts_come_from_a_file_or_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.yaml"
+    path.write_text("grade: |\n  Grade it.\n  Be fair.\n", "utf-8")
+    assert Prompts.read(path).grade == "Grade it.\nBe fair."
+    umbrela = Prompts.read("umbrela")
+    assert "dedicated to the query and contains the exact answer" in umbrela.grade
+    assert (umbrela.split, umbrela.support) == (Prompts().split, Prompts().support)
+    assert Prompts.read(None) == Prompts.read("karat") == Prompts()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("umbrella", "unknown prompts 'umbrella'; did you mean 'umbrela'?"),
+        ({"suport": "x"}, "unknown prompt 'suport'; did you mean 'support'?"),
+        ({"grade": " "}, "prompt 'grade' must be a text, got ' '"),
+        ({"grade": 3}, "prompt 'grade' must be a text, got 3"),
+        ({}, "prompts must be texts by name, of split, support, grade"),
+        ("missing.yaml", "missing.yaml"),
+    ],
+)
+def test_prompts_that_cannot_be_used_are_refused(given: Any, problem: str) -> None:
+    with pytest.raises(KaratError, match=re.escape(problem)):
+        Prompts.read(given)
+
+
+def test_a_file_without_prompts_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("grades: x\n", "utf-8")
+    with pytest.raises(FormatError, match=r"p\.yaml: unknown prompt 'grades'"):
+        Prompts.read(path)
 
 
 def code_of(prompt: Prompt) -> str:

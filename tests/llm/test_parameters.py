@@ -194,7 +194,7 @@ def test_a_cut_off_reply_is_repaired_and_a_whole_one_is_taken(tmp_path: Path) ->
         )
         endless = run_jobs_sync([lambda: split(None, "It rises.")], client, settings)
         assert len(server.requests) == 3
-    assert repaired == endless == [["Bread rises"]]
+    assert repaired == endless == [{"Bread rises": 1.0}]
 
 
 def test_a_reply_of_unknown_length_was_cut_off_all_the_same() -> None:

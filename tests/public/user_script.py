@@ -271,6 +271,11 @@ def mistakes() -> list[str]:
     raise AssertionError
 
 
+def suite() -> karat.SuiteResult:
+    """What a file says is to be evaluated."""
+    return karat.run_suite("main", "karat.yaml", fresh=True)
+
+
 def main() -> None:
     """Use them all."""
     print(karat.__version__, scores(), passages(), mistakes(), inputs())
@@ -282,6 +287,8 @@ def main() -> None:
     )
     table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
     comparison: karat.Comparison = karat.compare(RUN, RUN, gold=GOLD)
+    patch = {"kind": "label patch", "schema_version": 1, "labels": []}
+    assert karat.apply_labels(patch, GOLD).added == 0
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     weights = karat.search_weights(
@@ -294,7 +301,7 @@ def main() -> None:
     print(table, comparison, fused, added, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
-        print(decode_text(stream.read(3)), karat.aevaluate, karat.load, karat.Run)
+        print(decode_text(stream.read(3)), karat.aevaluate, karat.load, suite)
 
 
 if __name__ == "__main__":

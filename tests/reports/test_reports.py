@@ -94,6 +94,7 @@ def test_undefined_is_null_in_lines_and_empty_in_cells() -> None:
     assert json.loads(lines[0]) == {
         "run": "run",
         "query": "q0",
+        "tags": ["a", "b"],
         "missing": False,
         "status": "undefined",
         "rr": None,

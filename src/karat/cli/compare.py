@@ -16,6 +16,7 @@ from karat.cli.options import (
     policy_options,
     writable,
 )
+from karat.cli.outputs import KEPT, PAGE, with_command
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.comparison.compare import compare_evaluations
@@ -26,11 +27,12 @@ from karat.leaderboards import evaluation_of
 from karat.metrics import split_metrics
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
 __all__ = ["command"]
 
-_FORMATS = ("json", "md", "tex", "txt", "csv")
+_FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 _SCORING = (
     *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
     *("ties", "order", "threshold", "queries", "corpus"),
@@ -71,6 +73,7 @@ _SCORING = (
     help=f"Write the comparison, by extension: {', '.join(_FORMATS)}; repeatable.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
+@click.option("--no-text", is_flag=True, help="Keep texts out of what is written.")
 @click.option("--force", is_flag=True, help="Compare what was not scored alike.")
 def command(**options: Any) -> None:
     """Compare each CANDIDATE with BASELINE on the queries that both have.
@@ -92,6 +95,8 @@ def command(**options: Any) -> None:
     scoring |= {"mapping": options["map"], "force": options["force"] or None}
     if asked:
         scoring["metrics"] = asked
+    if any(path.suffix == PAGE for path in outputs):
+        scoring["keep"] = KEPT
     evaluations = [
         evaluation_of(name, path, options["gold"], scoring)
         for name, path in zip(_names(paths), paths, strict=True)
@@ -114,7 +119,7 @@ def command(**options: Any) -> None:
         cluster=options["cluster"],
         force=options["force"],
     )
-    _report(comparison, outputs, options)
+    _report(comparison, evaluations, outputs, options)
     baseline, *candidates = evaluations
     results = gate_results(gates, candidates, options, baseline)
     conclude(candidates, results, options)
@@ -170,8 +175,14 @@ def _systems(
 
 
 def _report(
-    comparison: Comparison, outputs: Sequence[Path], options: Mapping[str, Any]
+    comparison: Comparison,
+    evaluations: Sequence[Evaluation],
+    outputs: Sequence[Path],
+    options: Mapping[str, Any],
 ) -> None:
+    if options["no_text"]:
+        comparison = comparison.without_texts()
+        evaluations = [one.without_texts() for one in evaluations]
     if options["json"]:
         text = comparison.to_json() + "\n"
         click.echo(text.encode("utf-8", LONE_SURROGATES), nl=False)
@@ -181,5 +192,10 @@ def _report(
                 click.echo()
             show(table)
     for path in outputs:
-        write_text(path, comparison.write(path.suffix.removeprefix(".")))
+        if path.suffix == PAGE:
+            board = with_command(Leaderboard({one.run: one for one in evaluations}))
+            text = comparison.to_html(*board.values())
+        else:
+            text = comparison.write(path.suffix.removeprefix("."))
+        write_text(path, text)
         say(f"karat: wrote {path}", err=True)

@@ -18,7 +18,7 @@ from karat.cli.options import (
     metric_option,
     policy_options,
 )
-from karat.cli.outputs import outputs_of, rehearse, report
+from karat.cli.outputs import KEPT, PAGE, outputs_of, rehearse, report
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.policies import policies_for
@@ -185,9 +185,9 @@ _SCORING = (
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
-    default=0,
     metavar="N",
-    help="Also save the top N documents of each query.",
+    help=f"Keep the top N documents of each query; default: {KEPT} for a page, and 5 "
+    "where texts are matched.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--force", is_flag=True, default=None, help="Score without common ids.")
@@ -221,7 +221,10 @@ def command(**options: Any) -> None:
         return
     if judge is None:
         inputs = track(inputs, len(paths), "scoring")
-    board = leaderboard(inputs, keep=options["keep"], **scoring)
+    keep = options["keep"]
+    if keep is None and any(path.suffix == PAGE for path, _ in outputs):
+        keep = KEPT
+    board = leaderboard(inputs, keep=keep, **scoring)
     if judge is not None:
         _say_unasked(board)
     if options["dry_run"]:

@@ -92,6 +92,12 @@ def conclude(
         whys = (evaluation[name].failures for name in evaluation)
         most = max(whys, key=len, default={})
         failed += [(evaluation.queries[place], why) for place, why in most.items()]
+        failed += [
+            (evaluation.queries[place], f"in part: {next(filter(None, reasons))}")
+            for matches in evaluation.matches.values()
+            for place, row in matches.verdicts.items()
+            if place not in most and any(reasons := [v.failure for v in row])
+        ]
     admit(failed, allowed, kinds)
     if outcome == "inconclusive" and options["strict"]:
         sys.exit(_INCOMPLETE)

@@ -185,7 +185,8 @@ def open_session(options: Mapping[str, Any]) -> JudgeSession:
             flag, error.parameter, error.must_be, error.value
         ) from None
     progress.attach(click.get_current_context())
-    return (DryRun if options["dry_run"] else JudgeSession)(client, settings)
+    session = DryRun if options["dry_run"] else JudgeSession
+    return session(client, settings, prompts=options["prompts"])
 
 
 def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:

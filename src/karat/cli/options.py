@@ -203,6 +203,14 @@ _JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
             "help": "Sent too, as the key of a gateway; may be repeated.",
         },
     ),
+    (
+        "--prompts",
+        {
+            "metavar": "FILE",
+            "help": "Instructions of your own by name (split, support, grade), or "
+            "umbrela.",
+        },
+    ),
     ("--concurrency", {"type": int, "help": "Calls at once (default: 8)."}),
     ("--rpm", {"type": float, "metavar": "N", "help": "Calls per minute at most."}),
     (

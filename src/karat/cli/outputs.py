@@ -1,8 +1,10 @@
 """Where the results of an evaluation go: the terminal, and files."""
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,13 @@ from karat.reports.terminal import show, width_of
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
-__all__ = ["outputs_of", "rehearse", "report"]
+__all__ = ["KEPT", "PAGE", "outputs_of", "rehearse", "report", "with_command"]
+
+PAGE = ".html"
+"""The ending of a report that browsers show."""
+
+KEPT = 20
+"""How many of each query's documents such a report shows, unless told."""
 
 
 def outputs_of(
@@ -62,9 +70,30 @@ def report(
             if place:
                 click.echo()
             show(table)
+    if any(path.suffix == PAGE for path, _ in outputs):
+        board = with_command(board)
     for path, form in outputs:
         write_text(path, form(board, _tables(board, options)))
         say(f"karat: wrote {path}", err=True)
+
+
+def with_command(board: Leaderboard) -> Leaderboard:
+    """The same, saying which command made it; the values of headers may be keys."""
+    words = sys.argv[1:]
+    shown = [
+        "***"
+        if before == "--header"
+        else word.partition("=")[0] + "=***"
+        if word.startswith("--header=")
+        else word
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+    command = shlex.join(["karat", *shown])
+    signed = {
+        name: replace(one, provenance={**one.provenance, "command": command})
+        for name, one in board.items()
+    }
+    return replace(board, evaluations=signed)
 
 
 def rehearse(taken: Any, options: Mapping[str, Any]) -> None:

@@ -22,6 +22,8 @@ __all__ = ["Command", "log", "speak"]
 
 PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
+SUITES = "suites"
+"""The section of evaluations that are written down, which `karat suite` reads."""
 SHARED = "judging"
 """The section for all commands that ask a model."""
 ORIGINS = {
@@ -114,7 +116,7 @@ class Command(click.Command):
         if parent is not None and isinstance(parent.command, click.Group):
             commands = parent.command.list_commands(parent)
             for name in settings:
-                if name not in (*commands, SHARED):
+                if name not in (*commands, SHARED, SUITES):
                     raise _unknown("command", name, commands)
         options = {
             name: option

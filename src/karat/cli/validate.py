@@ -21,7 +21,7 @@ from karat.evaluation import evaluate
 from karat.reading.check import Checked, validate
 from karat.reading.meaning.mapping import mapping_of, shared_names
 
-__all__ = ["command"]
+__all__ = ["command", "contents"]
 
 _WRONG = 2
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
@@ -92,7 +92,7 @@ def _check(
             err=True,
         )
     if checked.loaded is not None:
-        say(f"{path}: {', '.join(_contents(checked.loaded))}")
+        say(f"{path}: {', '.join(contents(checked.loaded))}")
         for line in _remarks(checked.loaded):
             say(f"  {line}")
         if checked.loaded.gold is None and options["gold"] is None:
@@ -100,7 +100,7 @@ def _check(
     return checked
 
 
-def _contents(loaded: Dataset) -> Iterator[str]:
+def contents(loaded: Dataset) -> Iterator[str]:
     """What a file holds, in a few words."""
     yield loaded.format
     if loaded.run is not None:

@@ -5,7 +5,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from karat.comparison.changes import Change
@@ -18,6 +18,8 @@ from karat.reading.decoding import decode_json, decode_text
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.reading.syntax.delimited import write_rows
+from karat.results.evaluation import SHOWN, Evaluation
+from karat.results.leaderboard import Leaderboard
 from karat.results.plain_values import as_plain
 from karat.results.saved_form import write_text
 
@@ -209,6 +211,22 @@ class Comparison:
         """The comparison as JSON; `Comparison.load` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
 
+    def to_html(self, *evaluations: Evaluation) -> str:
+        """A page that a browser shows: one file.
+
+        Given what was compared, the baseline first, it also shows every query.
+        """
+        if not evaluations:
+            return str(SHOWN["tables"](self.summary().title, self.tables()))
+        names = (self.baseline, *self.candidates)
+        pairs = zip(names, evaluations, strict=True)
+        board = Leaderboard({name: replace(one, run=name) for name, one in pairs})
+        return str(SHOWN["page"](board, comparison=self))
+
+    def without_texts(self) -> "Comparison":
+        """The same without what the queries ask."""
+        return replace(self, movers=tuple(replace(m, text=None) for m in self.movers))
+
     def write(self, format: str) -> str:
         """The comparison as the text of a file: json, md, tex, csv or txt."""
         if format == "json":
@@ -226,8 +244,9 @@ class Comparison:
         return str(self) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison to a JSON file."""
-        write_text(path, self.to_json() + "\n")
+        """Write the comparison to a JSON file, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        write_text(path, self.to_html() if page else self.to_json() + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Comparison":

@@ -14,6 +14,7 @@ __all__ = [
     "Ints",
     "as_floats",
     "count_by",
+    "defined",
     "place_by",
     "ratio",
     "running_sum",
@@ -73,7 +74,16 @@ def place_by(query: Ints, size: int) -> Ints:
     return cast("Ints", np.arange(1, len(query) + 1) - (count.cumsum() - count)[query])
 
 
+def defined(score: Floats, count: Ints) -> Floats:
+    """The scores, made undefined (NaN) in place where there is nothing to count."""
+    if np.count_nonzero(count) < len(count):
+        score[count == 0] = np.nan
+    return score
+
+
 def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
     """Divide element by element; where the whole is 0 the result is undefined (NaN)."""
+    if np.count_nonzero(whole) == np.size(whole):
+        return cast("Floats", part / whole)
     result = np.full(part.shape, np.nan)
     return cast("Floats", np.divide(part, whole, out=result, where=whole != 0))

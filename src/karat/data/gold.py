@@ -9,15 +9,31 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, as_floats
+from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels, Notice
 
-__all__ = ["JUDGES", "KINDS", "Gold", "Item", "Span", "labeller_notices"]
+__all__ = [
+    "IMPORTANCE",
+    "JUDGES",
+    "KINDS",
+    "PEOPLE",
+    "Gold",
+    "Item",
+    "Span",
+    "labeller_notices",
+]
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
 
+PEOPLE = "human:"
+"""How the source of a label begins that a person signed."""
+
 KINDS = ("documents", "passages", "spans", "answers", "claims")
 """The kinds of gold a matcher may read."""
+
+IMPORTANCE: Mapping[str, float] = {"vital": 1.0, "okay": 0.5}
+"""The grade of a claim by how important it is for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,8 @@ class Gold:
     @cached_property
     def grades(self) -> tuple[Ints, Floats]:
         """How many documents are labelled for each query, and all of their grades."""
+        if isinstance(self.documents, ColumnLabels):
+            return self.documents.count, self.documents.grade
         rows = self.documents.values()
         count = np.fromiter(map(len, rows), np.int64, len(rows))
         by_query: Any = map(dict.values, rows)  # type: ignore[arg-type]
@@ -106,6 +124,9 @@ class Gold:
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
+        if isinstance(self.documents, ColumnLabels) and len(self.documents.grade):
+            others = (k for k in KINDS[1:] if any(getattr(self, k).values()))
+            return ("documents", *others)
         return tuple(kind for kind in KINDS if any(getattr(self, kind).values()))
 
     @property
@@ -118,7 +139,7 @@ class Gold:
         """Who labelled how many of the documents and texts; most people first."""
         if not self.sources and not (self.passages or self.answers or self.claims):
             # By far the most common gold: ids that people labelled.
-            return {"human": sum(map(len, self.documents.values()))}
+            return {"human": len(self.grades[1])}
         counts: dict[str, int] = {"human": 0}
         for query, labels in self.documents.items():
             told = self.sources.get(query, {})
@@ -132,9 +153,8 @@ class Gold:
 
     def copy(self) -> "Gold":
         """The same labels, which no change to the caller's own can reach."""
-        if self.is_plain:
-            copied = {query: {**row} for query, row in self.documents.items()}
-            return Gold(copied, order=self.order, name=self.name)
+        if self.is_plain and isinstance(self.documents, ColumnLabels):
+            return self
         return replace(
             self,
             passages=dict(self.passages),

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
 from karat.data.coverage import Coverage, concatenate_coverage
 
 __all__ = ["Credits", "Hits", "concatenate_hits", "is_relevant"]
@@ -60,6 +60,8 @@ class Hits:
         own_k: the cutoff `@k` takes for each query, or None when no metric needs it.
         judged: whether rows of judged non-relevant items are present.
         coverage: how much of the gold text was retrieved, if the matcher measures it.
+        joint: which rows match their item only together with a later row: they count
+            as matched positions, but the item is not found there yet.
     """
 
     query: Ints
@@ -73,6 +75,7 @@ class Hits:
     own_k: Ints | None = None
     judged: bool = True
     coverage: Coverage | None = None
+    joint: Bools | None = None
     _credits: dict[float | None, Credits] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -105,8 +108,17 @@ class Hits:
         if self.item is None or self.distinct:
             return np.ones(len(self.query), np.bool_)
         first = np.zeros(len(self.query), np.bool_)
-        first[np.unique(self.item, return_index=True)[1]] = True
+        rows = np.flatnonzero(_not(self.joint, len(first)))
+        first[rows[np.unique(self.item[rows], return_index=True)[1]]] = True
         return first
+
+    @cached_property
+    def first_rank(self) -> Ints:
+        """The rank at which each entry of `gold_grade` is found; 0 where it is not."""
+        rank: Ints = np.zeros(len(self.gold_grade), np.int64)
+        if self.item is not None:
+            rank[self.item[self.first]] = self.rank[self.first]
+        return rank
 
     def with_grades(self, exchange: Mapping[float, float]) -> "Hits":
         """The same hits with other labels in place of some."""
@@ -176,7 +188,7 @@ class Hits:
             order=place,
             grade=grade,
             relevant=relevant,
-            whole=_or_undefined(relevant),
+            whole=defined(relevant.astype(np.float64), relevant),
         )
 
     def _paid(self, threshold: float | None) -> Bools | slice:
@@ -187,11 +199,8 @@ class Hits:
         return rows if self.item is None or self.distinct else rows & self.first
 
 
-def _or_undefined(count: Ints) -> Floats:
-    whole = count.astype(np.float64)
-    if np.count_nonzero(count) < len(count):
-        whole[count == 0] = np.nan
-    return whole
+def _not(flags: Bools | None, size: int) -> Bools:
+    return np.ones(size, np.bool_) if flags is None else ~flags
 
 
 def is_relevant(grade: Floats, threshold: float | None) -> Bools:
@@ -210,6 +219,7 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
     ]
     own_k = [part.own_k for part in parts if part.own_k is not None]
     coverage = [part.coverage for part in parts if part.coverage is not None]
+    joint = [~_not(part.joint, len(part.query)) for part in parts]
     return Hits(
         query=np.concatenate(
             [part.query + q for part, q in zip(parts, first_query, strict=False)]
@@ -226,4 +236,5 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
         coverage=concatenate_coverage(coverage, first_query, first_item)
         if coverage
         else None,
+        joint=np.concatenate(joint) if any(map(np.any, joint)) else None,
     )

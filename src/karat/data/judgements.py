@@ -127,7 +127,8 @@ class Verdict:
     """Whether, where and why the retrieved documents support one claim.
 
     A claim is found at the first rank that supports it alone, or at the rank that
-    completes the documents which support it only together.
+    completes the documents which support it only together. One that is not found may
+    be supported in part, or contradicted.
 
     Attributes:
         claim: id of the claim within its query.
@@ -137,10 +138,14 @@ class Verdict:
         reason: the judge's own sentence.
         failure: why there is no verdict; then the claim is neither found nor missed.
         disagreement: share of the votes that differ from the majority, or failed.
+        partial: ranks of documents that state a part of it, the rest being nowhere.
+        against: ranks of the documents that contradict it.
 
     Example:
         >>> Verdict("claim-1", "It rains.", alone=(5,), together=(1, 3)).rank
         3
+        >>> Verdict("claim-1", "It rains.", against=(2,)).label
+        'contradict'
     """
 
     claim: str
@@ -150,6 +155,8 @@ class Verdict:
     reason: str = ""
     failure: str | None = None
     disagreement: float = 0.0
+    partial: tuple[int, ...] = ()
+    against: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int | None:
@@ -165,7 +172,10 @@ class Verdict:
         return self.rank is not None
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Every rank that matches the claim: each alone, or by completing others."""
-        completing = {max(self.together)} if self.together else set()
-        return tuple(sorted({*self.alone, *completing}))
+    def label(self) -> str:
+        """In a word: `support`, `contradict`, `partial`, `none` or `failed`."""
+        if self.failure is not None:
+            return "failed"
+        if self.supported:
+            return "support"
+        return "contradict" if self.against else "partial" if self.partial else "none"

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
+from karat.data.arrays import Bools
 from karat.data.hits import Hits, concatenate_hits
 from karat.data.judgements import Usage, Verdict
 from karat.data.runs import Notice
@@ -53,10 +53,7 @@ class Matches:
         Items judged non-relevant are left out where nobody looked for them.
         """
         hits = self.hits
-        first: Ints = np.zeros(len(hits.gold_grade), np.int64)
-        if hits.item is not None:
-            # Rows go down the ranking: written from the end, the first rank stays.
-            first[hits.item[::-1]] = hits.rank[::-1]
+        first = hits.first_rank
         known = [True] * len(first)
         if not hits.judged:
             known = (hits.gold_grade > 0).tolist()
@@ -69,6 +66,11 @@ class Matches:
             }
             for count in hits.gold_count.tolist()
         ]
+
+    def labels(self) -> list[dict[str, float]]:
+        """The grade of each gold item by name, query by query."""
+        rows = zip(self.items, self.hits.gold_grade.tolist(), strict=True)
+        return [dict(islice(rows, count)) for count in self.hits.gold_count.tolist()]
 
 
 def merge_matches(parts: Sequence[Matches]) -> Matches:

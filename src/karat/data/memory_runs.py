@@ -9,8 +9,9 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, compress, count
+from itertools import chain, compress, count, repeat
 from math import isfinite
+from operator import contains, getitem
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -147,35 +148,31 @@ class ScoredRun(_MemoryRun[Scores]):
         """Find labelled documents; a rank is 1 + the number of documents before."""
         try:
             rankings, sizes = self._labelled(labels, {})
-            found: list[int] = []
-            documents: list[str] = []
-            scores: list[float] = []
-            grades: list[float] = []
-            items: list[int] = []
-            item = 0
-            for ranking, wanted in zip(rankings, labels.values(), strict=True):
-                before = len(items)
-                for document, label in wanted.items():
-                    if (judged or label > 0) and document in ranking:
-                        documents.append(document)
-                        scores.append(ranking[document])
-                        grades.append(label)
-                        items.append(item)
-                    item += 1
-                found.append(len(items) - before)
-            place, tied = count_before(rankings, found, documents, scores, policies)
+            counts = [*map(len, labels.values())]
+            # A ranking and a document for each label: no step is taken in Python.
+            pairs = [*chain.from_iterable(map(repeat, rankings, counts))]
+            names: Sequence[str] = [*chain.from_iterable(labels.values())]
+            rows = (row.values() for row in labels.values())
+            grade = as_floats(chain.from_iterable(rows))
+            query = np.arange(len(counts)).repeat(counts)
+            there = np.fromiter(map(contains, pairs, names), np.bool_, len(names))
+            if not judged:
+                there &= grade > 0
+            chosen = there.tolist()
+            names = [*compress(names, chosen)]
+            scores = [*map(getitem, compress(pairs, chosen), names)]
+            item = np.flatnonzero(there)
+            query = query[item]
+            found = count_by(query, len(counts))
+            place, tied = count_before(rankings, found, names, scores, policies)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()
             raise
-        rows = _Rows(
-            np.arange(len(found)).repeat(found),
-            place,
-            np.array(items, np.int64),
-            as_floats(grades),
-        )
-        ties = rows.query[tied[rows.grade[tied] > 0]] if len(tied) else tied
-        return self._located(rows, sizes, labels, policies, ties=ties)
+        grade = grade[item]
+        ties = query[tied[grade[tied] > 0]] if len(tied) else tied
+        found_rows = _Rows(query, place, item, grade)
+        return self._located(found_rows, sizes, labels, policies, ties=ties)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best score first."""

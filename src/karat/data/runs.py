@@ -171,6 +171,8 @@ def run_notices(
         empty: queries with an empty ranking.
         extra: queries without gold.
     """
+    if not (ties or duplicates or empty or extra):
+        return ()
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
     shared = f"score with another document; ordered by {rule}"
     counted = (

@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from itertools import compress, count, islice, pairwise
+from itertools import chain, compress, count, islice, pairwise
 from math import isfinite
-from operator import not_
+from operator import methodcaller, not_
 from struct import Struct
 from typing import Any
 
@@ -25,6 +25,7 @@ _EACH = 10
 _BLOCK = 1 << 17
 # Whole numbers from here on differ where floats are equal.
 _INEXACT = 2.0**53
+_VALUES = methodcaller("values")
 
 
 def rank_order(
@@ -48,7 +49,7 @@ def rank_order(
 
 def count_before(
     rankings: Sequence[Scores],
-    found: Sequence[int],
+    found: Ints,
     documents: Sequence[str],
     scores: Sequence[Any],
     policies: Policies,
@@ -69,14 +70,15 @@ def count_before(
     """
     counted = None
     size = sum(map(len, rankings)) + _EACH * len(scores)
+    numbers = found.tolist()
     if policies.precision == "double" and size < _MANY:
-        counted = _count_one_by_one(rankings, found, scores)
-    better, tied = counted or _count_at_once(rankings, found, scores, policies)
+        counted = _count_one_by_one(rankings, numbers, scores)
+    better, tied = counted or _count_at_once(rankings, numbers, scores, policies)
     if len(tied):
-        ends = np.cumsum(found)
+        ends = found.cumsum()
         for number in np.unique(ends.searchsorted(tied, "right")).tolist():
             end = int(ends[number])
-            begin = end - found[number]
+            begin = end - int(found[number])
             equal = {*_as_compared(scores[begin:end], policies)}
             before = _count_in_ties(rankings[number], equal, policies)
             better[begin:end] += [*map(before.__getitem__, documents[begin:end])]
@@ -159,7 +161,7 @@ def _count_at_once(
     rows = [*compress(rankings, found)]
     others = compress(rankings, map(not_, found))
     # A score that is not a number makes the sum none either.
-    if not isfinite(sum(sum(ranking.values()) for ranking in others)):
+    if not isfinite(sum(chain.from_iterable(map(_VALUES, others)))):
         raise ValueError
     if not rows:
         nothing: Ints = np.zeros(0, np.int64)

@@ -95,6 +95,16 @@ class Table:
         """The notes as lines, each note that takes several indented from the second."""
         return [line for note in self.notes for line in _wrapped(clean(note), width)]
 
+    def without_empty(self) -> "Table":
+        """The table without the columns that have nothing in any row."""
+        kept = [n for n in range(len(self.columns)) if any(row[n] for row in self.rows)]
+        return replace(
+            self,
+            columns=[self.columns[n] for n in kept],
+            rows=[[row[n] for n in kept] for row in self.rows],
+            texts=[place for place, n in enumerate(kept) if n in self.texts],
+        )
+
     def _rooms(self, width: int) -> list[int] | None:
         """How wide each column may be where texts wrap; None if that is too narrow."""
         rooms = self._widths()

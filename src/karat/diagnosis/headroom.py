@@ -52,10 +52,6 @@ class Headroom(NamedTuple):
 def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> Gains:
     """The relevant items of the queries at these places, in their order."""
     hits = matches.hits
-    rank: Ints = np.zeros(len(hits.gold_grade), np.int64)
-    if hits.item is not None:
-        # Rows go down the ranking: written from the end, the first rank stays.
-        rank[hits.item[::-1]] = hits.rank[::-1]
     start = hits.gold_count.cumsum() - hits.gold_count
     count = hits.gold_count[places]
     query = np.repeat(np.arange(len(places)), count)
@@ -69,7 +65,7 @@ def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> 
         query,
         [matches.items[place] for place in item.tolist()],
         hits.gold_grade[item],
-        rank[item],
+        hits.first_rank[item],
         len(places),
     )
 

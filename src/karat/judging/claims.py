@@ -17,9 +17,9 @@ from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
-from karat.judging import prompts
 from karat.judging.claim_agreement import calibration_of
 from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
+from karat.judging.prompts import Prompts
 from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
 from karat.judging.support import majority, support
@@ -35,6 +35,11 @@ __all__ = ["Claims"]
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
 _Verdicts = tuple[Verdict, ...]
+
+_LABELS = {
+    "contradict": "contradicted by what was retrieved, and not supported",
+    "partial": "supported in part, which is not enough",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,7 @@ class Claims(Matcher):
         budget: tokens of contexts in one question.
         texts: whether claims and reasons may be shown in results.
         questions: what the queries ask, which helps to split references.
+        prompts: other instructions: texts by name (`split`, `support`), or a file.
     """
 
     name: ClassVar[str] = "claims"
@@ -64,6 +70,7 @@ class Claims(Matcher):
     budget: int = BUDGET
     texts: bool = True
     questions: Mapping[str, str] = field(default_factory=dict)
+    prompts: Any = None
 
     # Two judges are never the same: each has its own client.
     __eq__ = object.__eq__
@@ -72,10 +79,12 @@ class Claims(Matcher):
     def __post_init__(self) -> None:
         if not isinstance(self.client, JudgeSession):
             object.__setattr__(self, "client", as_client(self.client))
-        elif self.settings is not None:
+        elif self.settings is not None or self.prompts is not None:
             raise UsageError(
-                "a JudgeSession has settings of its own; give them to it instead"
+                "a JudgeSession has settings and prompts of its own; give them to it"
             )
+        if self.prompts is not None:
+            object.__setattr__(self, "prompts", Prompts.read(self.prompts))
         for name in ("votes", "budget"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
@@ -84,7 +93,7 @@ class Claims(Matcher):
     @property
     def session(self) -> JudgeSession:
         """The model and its settings; limits start anew unless a session was given."""
-        return JudgeSession.of(self.client, self.settings)
+        return JudgeSession.of(self.client, self.settings, self.prompts)
 
     @property
     def spelling(self) -> Spelling:
@@ -157,7 +166,13 @@ class Claims(Matcher):
                 claims[query] = [*reversed(first.values())]
         jobs: list[Job[_Verdicts]] = [
             partial(
-                support, items, contexts[query], budget=self.budget, assessor=assessor
+                support,
+                items,
+                contexts[query],
+                budget=self.budget,
+                assessor=assessor,
+                question=self.questions.get(query),
+                prompts=session.prompts,
             )
             for query, items in claims.items()
             for assessor in range(1, self.votes + 1)
@@ -187,12 +202,13 @@ class Claims(Matcher):
     @property
     def facts(self) -> dict[str, Any]:
         """What it takes to get the same judgements again."""
-        client = self.session.client
+        session = self.session
+        client = session.client
         return {
             "model": client.model,
             "endpoint": client.endpoint,
             "parameters": dict(client.parameters),
-            "prompts": prompts.VERSION,
+            "prompts": session.prompts.version("split", "support"),
             "votes": self.votes,
         }
 
@@ -224,6 +240,13 @@ class Claims(Matcher):
                 "try it with karat judge --claims --probe"
             )
         notices = [_claims(kind, len(valid), how)] if valid else []
+        for label, what in _LABELS.items():
+            if of := [
+                q for q, row in verdicts.items() for v in row if v.label == label
+            ]:
+                text, one = f"claims are {what}", f"claim is {what}"
+                examples = tuple(dict.fromkeys(of))[:3]
+                notices.append(Notice(label, len(of), text, examples, one))
         without = [
             query
             for query in gold.queries
@@ -320,7 +343,7 @@ def _hits(
 
     A claim without a verdict is neither found nor missed: it is no item.
     """
-    rows: list[tuple[int, int, float, int]] = []
+    rows: list[tuple[int, int, float, int, bool]] = []
     grades: list[float] = []
     counts: list[int] = []
     names: list[str] = []
@@ -330,13 +353,22 @@ def _hits(
         before = len(names)
         for item in wanted_items(gold.claims.get(query, ())):
             judged = [by_text[text] for text in item.texts if text in by_text]
-            ranks = {rank for verdict in judged for rank in verdict.ranks}
+            alone = {rank for verdict in judged for rank in verdict.alone}
+            together = [verdict.together for verdict in judged if verdict.together]
+            ranks = alone | {max(parts) for parts in together}
+            parts = {rank for parts in together for rank in parts} - ranks
             failed = any(verdict.failure is not None for verdict in judged)
             if failed and not ranks and query not in failures:
                 continue
-            rows += [(index, rank, item.grade, len(names)) for rank in ranks]
+            rows += [(index, rank, item.grade, len(names), False) for rank in ranks]
+            rows += [(index, rank, item.grade, len(names), True) for rank in parts]
             grades.append(item.grade)
             names.append(item.name)
+            # What contradicts the claim is judged, and not relevant.
+            if against := {rank for verdict in judged for rank in verdict.against}:
+                rows += [(index, r, -item.grade, len(names), False) for r in against]
+                grades.append(-item.grade)
+                names.append(f"{item.name} (contradicted)")
         counts.append(len(names) - before)
         documents = rankings.get(query, ())
         collapse = policies.duplicates == "collapse"
@@ -345,7 +377,7 @@ def _hits(
             count if policies.depth is None else min(count, policies.depth)
         )
     rows.sort()
-    columns = [*zip(*rows, strict=True)] or [(), (), (), ()]
+    columns = [*zip(*rows, strict=True)] or [()] * 5
     hits = Hits(
         query=np.array(columns[0], np.int64),
         rank=np.array(columns[1], np.int64),
@@ -354,5 +386,6 @@ def _hits(
         gold_grade=np.array(grades, np.float64),
         retrieved=np.array(retrieved, np.int64),
         item=np.array(columns[3], np.int64),
+        joint=np.array(columns[4], bool) if any(columns[4]) else None,
     )
     return hits, names

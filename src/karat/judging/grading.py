@@ -167,13 +167,20 @@ def complete_gold(gold: Gold, judged: Gold) -> Gold:
 
 
 def grade(
-    question: str, text: str, *, budget: int = BUDGET, assessor: int = 1
+    question: str,
+    text: str,
+    *,
+    budget: int = BUDGET,
+    assessor: int = 1,
+    wording: prompts.Prompts | None = None,
 ) -> Conversation[Grade]:
     """The grade of one document; the best piece counts where it is long."""
+    wording = wording or prompts.Prompts()
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
         read = partial(_read, passage=piece)
-        answers = yield from ask(prompts.grade(question, piece, assessor), read)
+        prompt = prompts.grade(question, piece, assessor, wording)
+        answers = yield from ask(prompt, read)
         value, problem = answers[-1].value, answers[-1].problem
         if value is None:
             raise InvalidReply(problem or "")
@@ -229,6 +236,7 @@ def grade_pool(
             pooled[query][name],
             budget=budget,
             assessor=assessor,
+            wording=session.prompts,
         )
         for query, name in pairs
         for assessor in range(first, first + votes)

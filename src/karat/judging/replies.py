@@ -251,8 +251,8 @@ def read_flag(value: object) -> bool | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a model repeats the form of a reply instead of filling it in."""
-    return text.strip() == prompts.BLANK
+    """Whether a model repeats what it was shown instead of filling in the form."""
+    return text.strip() in prompts.SHOWN
 
 
 def read_reason(value: object) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from karat.data.gold import JUDGES
 from karat.data.judgements import Failure, Prompt, Usage
 from karat.errors import IncompleteError, OfflineMissError
+from karat.judging.prompts import Prompts
 from karat.llm import (
     Client,
     Estimate,
@@ -40,27 +41,33 @@ class JudgeSession:
         client: answers prompts.
         settings: speed, limits and the journal.
         failed: the kinds of failures so far.
+        prompts: the instructions: texts by name (`split`, `support`, `grade`), a file
+            of them, or `umbrela` for the grades of that name.
     """
 
     client: Client
     settings: Settings = field(default_factory=Settings)
     failed: set[str] = field(default_factory=set, repr=False)
+    prompts: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prompts", Prompts.read(self.prompts))
         given = self.settings
         if given.budget is None:
             budget = Budget(given.prices, given.max_calls, given.max_cost)
             object.__setattr__(self, "settings", replace(given, budget=budget))
 
     @staticmethod
-    def of(judge: Any, settings: Settings | None = None) -> "JudgeSession":
+    def of(
+        judge: Any, settings: Settings | None = None, prompts: Any = None
+    ) -> "JudgeSession":
         """A session from one, a client, the name of a model, or a function.
 
         A function is given the prompt's text and returns the reply's.
         """
         if isinstance(judge, JudgeSession):
             return judge
-        return JudgeSession(as_client(judge), settings or Settings())
+        return JudgeSession(as_client(judge), settings or Settings(), prompts=prompts)
 
     @property
     def source(self) -> str:
@@ -190,14 +197,16 @@ _REASON = "The context says in other words about what the claim says, or it does
 def _split(prompt: Prompt) -> str:
     answer = _ANSWER.search(prompt.user)
     sentences = _SENTENCE.split(answer[1] if answer else "")
-    return json.dumps({"claims": [s for s in sentences if s.strip()]})
+    claims = [{"text": s, "importance": "vital"} for s in sentences if s.strip()]
+    return json.dumps({"claims": claims})
 
 
 def _support(prompt: Prompt) -> str:
     verdicts: Any = (prompt.schema or {})["properties"]["verdicts"]
     numbers = verdicts["items"]["properties"]["claim"]["enum"]
-    blank = {"alone": [], "parts": [], "complete": False, "reason": _REASON}
-    return json.dumps({"verdicts": [{"claim": n, **blank} for n in numbers]})
+    blank = {"alone": [], "parts": [], "complete": False, "against": []}
+    entries = [{"claim": n, "reason": _REASON, **blank} for n in numbers]
+    return json.dumps({"verdicts": entries})
 
 
 def _grade(prompt: Prompt) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from karat.data.gold import Gold, Item
+from karat.data.gold import IMPORTANCE, Gold, Item
 from karat.data.judgements import Conversation, Failure, Usage
 from karat.data.tables import counted
 from karat.errors import InvalidReply
@@ -61,6 +61,7 @@ class Split:
                     "query": query,
                     "claim": item.id,
                     "text": item.text if texts else "",
+                    "grade": item.grade,
                     "labelled_by": item.source,
                 }
                 for query, row in self.gold.claims.items()
@@ -73,9 +74,15 @@ class Split:
         }
 
 
-def split(question: str | None, reference: str) -> Conversation[list[str]]:
-    """The claims of a reference answer; none when it states nothing."""
-    answers = yield from ask(prompts.split(question, reference), _read_claims)
+def split(
+    question: str | None, reference: str, wording: prompts.Prompts | None = None
+) -> Conversation[dict[str, float]]:
+    """The claims of a reference answer, each with the grade of its importance.
+
+    An answer that states nothing has none.
+    """
+    prompt = prompts.split(question, reference, wording or prompts.Prompts())
+    answers = yield from ask(prompt, _read_claims)
     if problem := answers[-1].problem:
         raise InvalidReply(problem)
     return answers[-1].value
@@ -101,7 +108,10 @@ def split_references(
         for query, text in gold.references.items()
         if text.strip() and not gold.claims.get(query)
     }
-    jobs = [partial(split, questions.get(query), text) for query, text in todo.items()]
+    jobs = [
+        partial(split, questions.get(query), text, session.prompts)
+        for query, text in todo.items()
+    ]
     claims = dict(gold.claims)
     failures: dict[str, str] = {}
     results = session.run_jobs(jobs, _SPLITTING, [*todo])
@@ -110,8 +120,8 @@ def split_references(
             failures[query] = f"the reference could not be split: {result.reason}"
             continue
         claims[query] = tuple(
-            Item(f"claim-{number}", text, source=session.source)
-            for number, text in enumerate(result, 1)
+            Item(f"claim-{number}", text, grade, session.source)
+            for number, (text, grade) in enumerate(result.items(), 1)
         )
     return Split(
         replace(gold, claims=claims, order=tuple(gold.queries)),
@@ -121,14 +131,22 @@ def split_references(
     )
 
 
-def _read_claims(text: str) -> Answer[list[str]]:
+def _read_claims(text: str) -> Answer[dict[str, float]]:
     reply = read_object(text)
     if isinstance(reply, str):
-        return Answer([], reply)
+        return Answer({}, reply)
     claims = reply.get("claims")
-    if not isinstance(claims, list) or not all(isinstance(c, str) for c in claims):
-        return Answer([], "it has no list of claims")
-    if any(map(is_blank, claims)):
-        return Answer([], NOT_FILLED_IN)
-    cleaned = (" ".join(claim.split()) for claim in claims)
-    return Answer(list(dict.fromkeys(claim for claim in cleaned if claim)))
+    if not isinstance(claims, list):
+        return Answer({}, "it has no list of claims")
+    grades: dict[str, float] = {}
+    for claim in claims:
+        # Models that follow no schema often leave out what is usual.
+        entry = claim if isinstance(claim, dict) else {"text": claim}
+        said, importance = entry.get("text"), entry.get("importance", "vital")
+        if not isinstance(said, str) or importance not in IMPORTANCE:
+            return Answer({}, "a claim must have a text, and be vital or okay")
+        if is_blank(said):
+            return Answer({}, NOT_FILLED_IN)
+        if said := " ".join(said.split()):
+            grades.setdefault(said, IMPORTANCE[importance])
+    return Answer(grades)

@@ -13,6 +13,7 @@ from karat.data.judgements import ParallelConversation, Prompt, Reply, Verdict
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.contexts import BUDGET, Context, excerpts, pack
+from karat.judging.prompts import Prompts
 from karat.judging.replies import (
     Answer,
     is_blank,
@@ -38,6 +39,7 @@ class _Finding:
     alone: frozenset[int] = frozenset()
     parts: frozenset[int] = frozenset()
     complete: bool = False
+    against: frozenset[int] = frozenset()
     reason: str = ""
 
     @property
@@ -58,16 +60,21 @@ class _Question(NamedTuple):
         claims: number and text of each claim.
         contexts: rank and text of each document; a long one may come in pieces.
         assessor: which of several independent votes this is.
+        asked: what the query asks, if that is known.
+        prompts: the instructions.
     """
 
     batch: int
     claims: Sequence[tuple[int, str]]
     contexts: Sequence[Context]
     assessor: int
+    asked: str | None
+    prompts: Prompts
 
     @property
     def prompt(self) -> Prompt:
-        return prompts.support(self.claims, self.contexts, self.assessor)
+        shown = (self.claims, self.contexts, self.assessor, self.asked)
+        return prompts.support(*shown, self.prompts)
 
     def text(self, rank: int) -> str:
         """What the question shows of a document."""
@@ -96,6 +103,8 @@ def support(
     *,
     budget: int = BUDGET,
     assessor: int = 1,
+    question: str | None = None,
+    prompts: Prompts | None = None,
 ) -> ParallelConversation[tuple[Verdict, ...]]:
     """One verdict for each claim; one that cannot be had says why.
 
@@ -108,14 +117,17 @@ def support(
         contexts: rank and text of each document.
         budget: tokens of contexts in one question.
         assessor: which of several independent votes this is.
+        question: what was asked, if that is known.
+        prompts: the instructions.
 
     Raises:
         InvalidReply: for some claims there is no valid verdict; its `result` has the
             verdicts of the others, if there are any.
     """
     packs = pack(contexts, budget)
+    constant = (assessor, question, prompts or Prompts())
     questions = [
-        _Question(start, [*enumerate(texts, 1)], group, assessor)
+        _Question(start, [*enumerate(texts, 1)], group, *constant)
         for start in range(0, len(claims), _CLAIMS)
         for texts in [[item.text for item in claims[start : start + _CLAIMS]]]
         for group in packs
@@ -247,11 +259,13 @@ def _read_findings(text: str, question: _Question) -> Answer[_Findings]:
 
 
 def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
-    alone, parts = read_numbers(entry.get("alone")), read_numbers(entry.get("parts"))
+    alone, parts, against = (
+        read_numbers(entry.get(name)) for name in ("alone", "parts", "against")
+    )
     complete = read_flag(entry.get("complete"))
-    if alone is None or parts is None or complete is None:
+    if alone is None or parts is None or against is None or complete is None:
         return "has a verdict of another form"
-    if made_up := sorted({*alone, *parts} - shown):
+    if made_up := sorted({*alone, *parts, *against} - shown):
         return f"names context {made_up[0]}, which was not shown"
     if complete and not parts:
         # Complete without parts is how some models say that one is enough.
@@ -259,7 +273,10 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
     reason = read_reason(entry.get("reason"))
     if is_blank(reason):
         return "repeats the form it was shown instead of filling it in"
-    return _Finding(frozenset(alone), frozenset(parts), complete, reason)
+    if both := sorted({*alone} & {*against}):
+        return f"has context {both[0]} both for and against it"
+    ranks = frozenset(alone), frozenset(parts)
+    return _Finding(*ranks, complete, frozenset(against), reason)
 
 
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
@@ -277,13 +294,21 @@ def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     alone = {rank for finding in found for rank in finding.alone}
     complete = [finding.parts for finding in found if finding.complete]
     completing = min(complete, key=max, default=frozenset[int]())
-    best = min(found, key=lambda finding: finding.rank, default=_Finding())
+    # Where nothing supports the claim, the reason is that of what comes nearest.
+    best = min(
+        found,
+        key=lambda f: (f.rank, not f.against, not f.parts),
+        default=_Finding(),
+    )
+    partial = {r for f in found if not f.complete for r in f.parts} - alone
     return Verdict(
         item.id,
         item.text,
         tuple(sorted(alone)),
         tuple(sorted(completing)),
         best.reason,
+        partial=() if alone or completing else tuple(sorted(partial)),
+        against=tuple(sorted({rank for f in found for rank in f.against} - alone)),
     )
 
 
@@ -305,6 +330,6 @@ def _vote(ballots: list[Verdict]) -> Verdict:
         return ballots[0]
     supported = sum(verdict.supported for verdict in valid) * 2 > len(valid)
     winners = [verdict for verdict in valid if verdict.supported == supported]
-    winners.sort(key=lambda verdict: verdict.rank or 0)
+    winners.sort(key=lambda v: (v.rank or 0, bool(v.against), bool(v.partial)))
     middle = winners[(len(winners) - 1) // 2]
     return replace(middle, disagreement=1 - len(winners) / len(ballots))

@@ -202,10 +202,13 @@ class _JobRunner(Generic[T]):
                 )
             ]
             await self._calls.mark_invalid(invalid)
-            if error.result is not None:
-                return error.result  # type: ignore[return-value]
             reason = self._attempts.reason(error)
-            return Failure(reason, "invalid", max(1, len(invalid)))
+            failure = Failure(reason, "invalid", max(1, len(invalid)))
+            if error.result is None:
+                return failure
+            # In part it is a result, and as a whole a row that failed.
+            self._count_failure(failure)
+            return error.result  # type: ignore[return-value]
         except CallError as error:
             kind = "refused" if isinstance(error, Refused) else "transient"
             return Failure(self._attempts.reason(error), kind, error.attempts)

@@ -1,5 +1,6 @@
 """The matchers karat ships, and which of them fits the data."""
 
+from functools import lru_cache
 from itertools import chain
 
 from karat.catalogue import Catalogue
@@ -71,6 +72,11 @@ def read_matcher(text: str | Spelling | Matcher) -> Matcher:
     return build(MATCHERS[spelling.name], spelling, "matcher")
 
 
+@lru_cache
+def _plain(name: str) -> Matcher:
+    return MATCHERS[name]()
+
+
 def choose(gold: Gold, run: Run) -> Matcher:
     """The matcher that fits the data.
 
@@ -79,16 +85,16 @@ def choose(gold: Gold, run: Run) -> Matcher:
     """
     kinds = gold.kinds()
     if kinds == ("documents",):
-        return MATCHERS["id"]()
+        return _plain("id")
     if "documents" in kinds and run.holds_any({*chain(*gold.documents.values())}):
-        return MATCHERS["id"]()
+        return _plain("id")
     for kind, names in _BY_KIND.items():
         if kind == "answers" and "documents" in kinds:
             break
         if kind in kinds and (name := next(filter(MATCHERS.__contains__, names), None)):
-            return MATCHERS[name]()
+            return _plain(name)
     if "documents" in kinds:
-        return MATCHERS["id"]()
+        return _plain("id")
     raise DataError(
         "the gold holds no labels: no relevant ids, passages or answers", path=gold.name
     )

@@ -9,6 +9,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
 from karat.data.gold import Gold
 from karat.data.hits import Hits
+from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
@@ -77,6 +78,7 @@ def lay_out(
     *,
     judged: bool,
     policies: Policies,
+    run_notices: tuple[Notice, ...] | None = None,
 ) -> Matches:
     """Hits from rows, with the narrowing the policies ask for.
 
@@ -88,6 +90,8 @@ def lay_out(
         gold: number of gold items of each query, and the grades of all of them.
         judged: whether rows of judged non-relevant items are among the rows.
         policies: how much of each ranking is read.
+        run_notices: what is to be said of the run; None: what the rows' notices say is
+            the matcher's own.
     """
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
@@ -112,7 +116,8 @@ def lay_out(
         distinct=located.distinct,
         judged=judged,
     )
-    return Matches(hits, items, missing, located.extra, located.notices)
+    notices = located.notices if run_notices is None else ()
+    return Matches(hits, items, missing, located.extra, notices, run_notices)
 
 
 def examples(ids: Iterable[str]) -> str:
@@ -210,27 +215,39 @@ def match_labels(
     # Where every label is positive there is nothing to leave out.
     positive = bool(grade.min(initial=1) > 0)
     judged = bool(judged or policies.judged_only or groups or positive)
+    names: Sequence[str]
     if groups:
         items = items_of(labels, groups)
         count, grade = items.count, items.grade
         names = [name for row in items.names for name in row]
         located = items.locate(run, labels, policies)
     else:
-        names = [*chain.from_iterable(labels.values())]
+        names = (
+            labels.names
+            if isinstance(labels, ColumnLabels)
+            else [*chain.from_iterable(labels.values())]
+        )
         located = run.locate(labels, judged=judged, policies=policies)
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)
-    matches = lay_out(
-        run, labels, located, names, (count, grade), judged=judged, policies=policies
-    )
-    if not len(matches.hits.query) and not policies.force:
-        _refuse_no_common_id(run, labels, hint)
-    near: tuple[Notice, ...] = ()
+    notices = located.notices
     if not groups and located.item is not None:
         missed = grade > 0
         missed[located.item] = False
-        near = near_miss_notices(run, [*labels], names, count, missed)
-    return replace(matches, notices=(), run_notices=(*matches.notices, *near))
+        notices += near_miss_notices(run, [*labels], names, count, missed)
+    matches = lay_out(
+        run,
+        labels,
+        located,
+        names,
+        (count, grade),
+        judged=judged,
+        policies=policies,
+        run_notices=notices,
+    )
+    if not len(matches.hits.query) and not policies.force:
+        _refuse_no_common_id(run, labels, hint)
+    return matches
 
 
 def _ignore_identical(

@@ -50,6 +50,7 @@ SHIPPED: dict[str, str] = {
     "ndcg_any": "karat.metrics.ranking:NDCGAny",
     "context_precision": "karat.metrics.ranking:ContextPrecision",
     "context_recall": "karat.metrics.precision_recall:ContextRecall",
+    "contradiction": "karat.metrics.precision_recall:Contradiction",
     "r_precision": "karat.metrics.recall_points:RPrecision",
     "bpref": "karat.metrics.incomplete_judgements:BPref",
     "gm_bpref": "karat.metrics.incomplete_judgements:GeometricBPref",

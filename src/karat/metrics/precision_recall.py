@@ -5,14 +5,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, count_by, ratio
-from karat.data.hits import Hits
+from karat.data.arrays import Floats, Ints, count_by, defined, ratio, sum_by
+from karat.data.hits import Hits, is_relevant
 from karat.metrics.metric import BinaryMetric
 
 __all__ = [
     "F1",
     "Containment",
     "ContextRecall",
+    "Contradiction",
     "Hit",
     "HitCount",
     "Precision",
@@ -42,7 +43,7 @@ class Hit(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """1 where anything was found."""
         items, relevant = found(self, hits)
-        return np.where(relevant > 0, (items > 0).astype(float), np.nan)
+        return defined((items > 0).astype(float), relevant)
 
     def workings(self, hits: Hits) -> str:
         """How many were found."""
@@ -62,7 +63,7 @@ class HitCount(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """Found."""
         items, relevant = found(self, hits)
-        return np.where(relevant > 0, items.astype(float), np.nan)
+        return defined(items.astype(float), relevant)
 
 
 class Containment(Hit):
@@ -95,16 +96,78 @@ class Recall(BinaryMetric):
         return f"{items[0]} found / {relevant[0]} relevant"
 
 
+@dataclass(frozen=True)
 class ContextRecall(Recall):
     """The share of the reference answer's claims that the top k supports.
 
-    A judge decides which document supports which claim. Undefined for a query whose
+    A judge decides which document supports which claim. A claim that is vital for an
+    answer has grade 1 and one that is welcome 0.5: `threshold=1` counts the vital ones
+    alone, `weights=grade` lets each count by its grade. Undefined for a query whose
     reference makes no claim.
+
+    Attributes:
+        weights: `equal`, or by `grade`.
     """
 
     name: ClassVar[str] = "context_recall"
     formula: ClassVar[str] = "claims supported by the top k / claims"
     matcher: ClassVar[str | None] = "claims"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"weights": ("equal", "grade")}
+
+    weights: str = "equal"
+
+    def score(self, hits: Hits) -> Floats:
+        """Found over relevant, or the sums of their grades."""
+        if self.weights == "equal":
+            return super().score(hits)
+        return ratio(*self._sums(hits))
+
+    def workings(self, hits: Hits) -> str:
+        """Found / R, or the sums of their grades."""
+        if self.weights == "equal":
+            return super().workings(hits)
+        found, gold = self._sums(hits)
+        return f"{found[0]:g} found / {gold[0]:g} in the gold, by grades"
+
+    def _sums(self, hits: Hits) -> tuple[Floats, Floats]:
+        credits = hits.credits(self.threshold)
+        rows = self.within(hits, credits.query, credits.rank)
+        gold = is_relevant(hits.gold_grade, self.threshold)
+        return (
+            sum_by(credits.query[rows], credits.grade[rows], hits.size),
+            sum_by(hits.gold_query[gold], hits.gold_grade[gold], hits.size),
+        )
+
+
+class Contradiction(BinaryMetric):
+    """The share of the reference answer's claims that the top k contradicts.
+
+    A judge decides which document contradicts which claim, as one with another number
+    does. Smaller is better. A claim may be supported as well, by another document.
+    Undefined for a query whose reference makes no claim.
+    """
+
+    name: ClassVar[str] = "contradiction"
+    formula: ClassVar[str] = "claims contradicted by the top k / claims"
+    matcher: ClassVar[str | None] = "claims"
+    reads_judged: ClassVar[bool] = True
+
+    def score(self, hits: Hits) -> Floats:
+        """Contradicted over relevant."""
+        # Labels of ids may reject more documents than there are relevant ones.
+        share = self._contradicted(hits) / hits.credits(self.threshold).whole
+        return np.minimum(share, 1.0)
+
+    def workings(self, hits: Hits) -> str:
+        """Contradicted / R."""
+        relevant = hits.credits(self.threshold).relevant[0]
+        return f"{self._contradicted(hits)[0]} contradicted / {relevant} relevant"
+
+    def _contradicted(self, hits: Hits) -> Ints:
+        least = self.threshold or 0.0
+        rows = hits.first & (hits.grade < 0) & (hits.grade <= -least)
+        query = hits.query[rows]
+        return count_by(query[self.within(hits, query, hits.rank[rows])], hits.size)
 
 
 class RecallAll(BinaryMetric):
@@ -120,7 +183,7 @@ class RecallAll(BinaryMetric):
     def score(self, hits: Hits) -> Floats:
         """1 where nothing is missing."""
         items, relevant = found(self, hits)
-        return np.where(relevant > 0, (items == relevant).astype(float), np.nan)
+        return defined((items == relevant).astype(float), relevant)
 
     def workings(self, hits: Hits) -> str:
         """Found, of how many."""
@@ -172,7 +235,7 @@ class Precision(BinaryMetric):
         if not isinstance(room, int):
             # Where there is no room nothing matches: 0, whatever it is divided by.
             room = np.maximum(room, 1)
-        return np.where(hits.gold_count > 0, matched / room, np.nan)
+        return defined(matched / room, hits.gold_count)
 
     def workings(self, hits: Hits) -> str:
         """Matched / k."""

@@ -294,12 +294,16 @@ def take_run(
         gold: the gold, if it comes apart; the mapping may be about it only.
     """
     role: Role = "samples" if with_gold else "run"
+    if not mapping:
+        return _read(source, role, _NOTHING, None)
     optional = frozenset[str]() if gold is None else shared_names(mapping, gold)
     return _read(source, role, mapping_of(role, mapping), None, optional)
 
 
 def take_gold(source: Any, mapping: Mapping[str, str] = _NOTHING) -> Dataset:
     """Gold from any kind of object or a path; the mapping may be about a run only."""
+    if not mapping:
+        return _read(source, "gold", _NOTHING, None)
     told = mapping_of("gold", mapping)
     return _read(source, "gold", told, None, shared_names(mapping))
 
@@ -333,14 +337,18 @@ def _read(
             source, role=role, mapping=mapping, name=role, optional=optional
         )
         return frame
-    return _read_objects(source, Source(role, role, mapping, optional=optional))
-
-
-def _read_objects(source: Any, where: Source) -> Dataset:
     if not isinstance(source, dict | list | tuple):
         source = with_lists(source)
-    plain = {"run": plain_run, "gold": plain_gold}.get(str(where.role))
+    plain = {"run": plain_run, "gold": plain_gold}.get(role)
     found = None if plain is None else plain(source)
+    if found is None or mapping:
+        found = _interpreted(
+            source, found, Source(role, role, mapping, optional=optional)
+        )
+    return found
+
+
+def _interpreted(source: Any, found: Dataset | None, where: Source) -> Dataset:
     if found is not None:
         return _with_all_names(found, where)
     if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):

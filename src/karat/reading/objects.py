@@ -76,7 +76,7 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
         return None
     if scored:
         notes = Notes()
-        note_ascending({q: row.values() for q, row in rankings.items()}, notes)
+        note_ascending(rankings, map(dict.values, rankings.values()), notes)
         notices = (*notices, *notes.notices())
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
     return Dataset(run, format=_FORMAT, notices=notices, bare=bare)
@@ -250,7 +250,8 @@ def _coerce(
 def _check_grades(gold: Gold) -> None:
     # What is no number at all is named below, like what is not finite.
     with suppress(struct.error):
-        if np.isfinite(gold.grades[1]).all():
+        grades = gold.grades[1]
+        if np.count_nonzero(np.isfinite(grades)) == len(grades):
             return
     for query, row in gold.documents.items():
         for document, grade in row.items():

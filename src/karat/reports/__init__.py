@@ -17,12 +17,14 @@ __all__ = ["REPORTS", "SHIPPED", "Report"]
 Report: TypeAlias = Callable[[Leaderboard, Sequence[Table]], str]
 """From a leaderboard, and the tables a person is shown of it, to the text of a file."""
 
-SHIPPED: dict[str, Report] = {
+SHIPPED: dict[str, Report | str] = {
     "json": as_json,
     "jsonl": as_jsonl,
     "csv": as_csv,
     "md": as_markdown,
     "txt": as_text,
+    # Only who wants a page pays for importing what makes it.
+    "html": "karat.reports.page:as_html",
 }
 
 REPORTS: Catalogue[Report] = Catalogue("report format", SHIPPED, group="karat.reports")

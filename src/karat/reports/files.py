@@ -7,6 +7,7 @@ from typing import Any
 
 from karat.data.tables import Table
 from karat.reading.syntax.delimited import write_rows
+from karat.reports.details import lowest_queries
 from karat.results.leaderboard import WIDTH, Leaderboard
 
 __all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]
@@ -14,7 +15,7 @@ __all__ = ["as_csv", "as_json", "as_jsonl", "as_markdown", "as_text"]
 # What may be the matter with a score of a query, the worst first.
 _STATUSES = ("failed", "missing", "undefined")
 # A cell that starts with one of these would be a formula in a spreadsheet.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
 def as_json(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
@@ -44,8 +45,9 @@ def as_csv(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
 
 
 def as_markdown(board: Leaderboard, tables: Sequence[Table]) -> str:
-    """The tables, for a pull request or a README."""
-    del board
+    """The tables, and the queries that score lowest, for a pull request or a README."""
+    lowest = lowest_queries(board)
+    tables = [*tables, *([] if lowest is None or not lowest.rows else [lowest])]
     return "\n\n".join(table.as_markdown() for table in tables) + "\n"
 
 
@@ -57,24 +59,20 @@ def as_text(board: Leaderboard, tables: Sequence[Table]) -> str:
 
 def _rows(board: Leaderboard) -> list[dict[str, Any]]:
     """A row per run and query: what it asks, whether all went well, and the scores."""
-    asks = any(fact.text for e in board.values() for fact in e.facts.values())
     rows = []
     for evaluation in board.values():
         for place, row in enumerate(evaluation.per_query):
-            fact = evaluation.facts.get(row["query"])
             said = {evaluation.status(metric, place) for metric in evaluation}
-            head = {
-                "run": evaluation.run,
-                "query": row["query"],
-                **({"question": fact and fact.text} if asks else {}),
-                "missing": row["missing"],
-                "status": next((s for s in _STATUSES if s in said), "ok"),
-            }
-            rows.append(head | row)
+            status = next((s for s in _STATUSES if s in said), "ok")
+            first = ("query", "question", "tags", "missing")
+            head = {name: row[name] for name in first if name in row}
+            rows.append({"run": evaluation.run, **head, "status": status} | row)
     return rows
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        value = "\n".join(value)
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return "" if value is None else value

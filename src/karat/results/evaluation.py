@@ -1,13 +1,14 @@
 """Evaluations: what a run scored, metric by metric and query by query."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat.catalogue import Catalogue
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold
 from karat.data.judgements import Usage, Verdict
@@ -25,12 +26,22 @@ from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
 from karat.results.saved_form import as_json, to_dict, write_text
 from karat.results.scores import MetricScores, score_measures
-from karat.results.slices import tag_table
+from karat.results.slices import query_rows, tag_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "Trace"]
+__all__ = ["SHOWN", "Evaluation", "Trace"]
+
+SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
+    "way to show",
+    {
+        "chart": "karat.reports.figures:plot",
+        "page": "karat.reports.page:as_html",
+        "tables": "karat.reports.markup:page_of",
+    },
+)
+"""How results are shown, by rooms above this one that are loaded when asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,8 @@ class Evaluation(Mapping[str, MetricScores]):
         labelled_by: who gave how many of the labels.
         own_k: each query's cutoff for metrics spelled with the letter k.
         kept: the top documents of each query, where they were asked for.
-        labels: a copy of the gold, to tell by whether other gold is the same.
+        labels: a copy of the gold, to tell by whether other gold is the same; None
+            where it is nothing but the documents that the matcher of ids looked for.
         fingerprints: digest of each query's gold, where the labels are not at hand.
         old_traces: what is known of each query of an evaluation that was saved by a
             karat that did not keep its hits.
@@ -209,9 +221,15 @@ class Evaluation(Mapping[str, MetricScores]):
     @cached_property
     def digests(self) -> Sequence[str]:
         """The digest of each query's gold, equal only for equal labels."""
-        if self.labels is None:
-            return self.fingerprints or [""] * len(self.queries)
-        return self.labels.fingerprints(self.queries)
+        if self.fingerprints:
+            return self.fingerprints
+        labels = self.labels
+        if labels is None and "id" in self.matches:
+            documents = self.matches["id"].labels()
+            labels = Gold(dict(zip(self.queries, documents, strict=True)))
+        if labels is None:
+            return [""] * len(self.queries)
+        return labels.fingerprints(self.queries)
 
     @cached_property
     def usage(self) -> Usage:
@@ -221,13 +239,11 @@ class Evaluation(Mapping[str, MetricScores]):
 
     @cached_property
     def per_query(self) -> list[dict[str, Any]]:
-        """One row per query in input order: its id, status and every score."""
-        return [
-            {"query": query, "missing": missing, **scores}
-            for query, missing, scores in zip(
-                self.queries, self.missing.tolist(), self.scores_by_query(), strict=True
-            )
-        ]
+        """One row per query in input order: what it asks, and every score.
+
+        Tags, and the ids and texts of its top documents, where any are known.
+        """
+        return query_rows(self)
 
     def scores_by_query(self) -> Iterator[dict[str, float | None]]:
         """Every metric's score, query by query; None where there is none."""
@@ -320,6 +336,8 @@ class Evaluation(Mapping[str, MetricScores]):
         """The same without what was asked, retrieved and said, in anybody's words."""
         return replace(
             self,
+            labels=None,
+            fingerprints=self.digests,
             facts={
                 q: replace(f, text=None, metadata={}) for q, f in self.facts.items()
             },
@@ -348,12 +366,21 @@ class Evaluation(Mapping[str, MetricScores]):
         with gc_paused():
             return as_json(to_dict(self), indent=indent)
 
+    def to_html(self) -> str:
+        """A page that a browser shows: verdict, curves, every query; one file."""
+        return str(SHOWN["page"](self))
+
+    def plot(self, kind: str = "curve", metric: str | None = None) -> Any:
+        """A picture: `curve`, `means`, `distribution` or `headroom` of a metric."""
+        return SHOWN["chart"](self, kind, metric)
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the evaluation to a JSON file, which `karat.load` reads back."""
-        write_text(path, self.to_json() + "\n")
+        """Write it to JSON, which `karat.load` reads back, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        write_text(path, self.to_html() if page else self.to_json() + "\n")
 
     def to_frame(self) -> "pd.DataFrame":
-        """The per-query scores as a pandas DataFrame, one row per query."""
+        """What each query asks and scores as a pandas DataFrame, one row per query."""
         try:
             import pandas as pd  # noqa: PLC0415
         except ImportError:

@@ -4,11 +4,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karat.data.tables import DASH, Table, number
 from karat.errors import MissingExtraError, UnknownNameError
-from karat.results.evaluation import Evaluation
+from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.saved_form import as_json, write_text
 
 if TYPE_CHECKING:
@@ -110,9 +110,18 @@ class Leaderboard(Mapping[str, Evaluation]):
         texts = [as_json(evaluation.to_dict()) for evaluation in self.values()]
         return texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]"
 
+    def to_html(self) -> str:
+        """A page that a browser shows: verdict, curves, every query; one file."""
+        return str(SHOWN["page"](self))
+
+    def plot(self, kind: str = "curve", metric: str | None = None) -> Any:
+        """A picture of all runs: `curve`, `means`, `distribution` or `headroom`."""
+        return SHOWN["chart"](self, kind, metric)
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all evaluations to a JSON file, which `karat.load` reads back."""
-        write_text(path, self.to_json() + "\n")
+        """Write all to JSON, which `karat.load` reads back, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        write_text(path, self.to_html() if page else self.to_json() + "\n")
 
     def to_frame(self) -> "pd.DataFrame":
         """The means as a pandas DataFrame: a row per run, a column per metric."""

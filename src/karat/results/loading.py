@@ -201,8 +201,8 @@ def _trace(row: Mapping[str, Any]) -> Trace:
 
 
 def _verdict(saved: Mapping[str, Any]) -> Verdict:
-    ranks = {name: tuple(saved[name]) for name in ("alone", "together")}
-    return Verdict(**{**saved, **ranks})
+    lists = {n: tuple(value) for n, value in saved.items() if isinstance(value, list)}
+    return Verdict(**{**saved, **lists})
 
 
 def _column(
@@ -279,6 +279,13 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
     query = np.arange(len(rows)).repeat(count)[item]
     order = np.lexsort((item, rank, query))
     places = [*enumerate(rows)]
+    start = count.cumsum() - count
+    joint = {
+        (int(start[p]) + number, at)
+        for p, row in places
+        for number, at in row.get("joint", ())
+    }
+    pairs = zip(item[order].tolist(), rank[order].tolist(), strict=True)
     return Matches(
         hits=Hits(
             query=query[order],
@@ -291,6 +298,7 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             distinct=facts["distinct"],
             judged=facts["judged"],
             coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
+            joint=np.array([pair in joint for pair in pairs], bool) if joint else None,
         ),
         items=[item[0] for item in items],
         missing=missing,

@@ -13,6 +13,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
+from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice
@@ -39,6 +40,9 @@ DOCUMENT_COLUMNS = ("rank", "gold", "length", "fresh", "tokens")
 
 ITEM_COLUMNS = ("item_rank", "share", "sound")
 """What is saved of each rise of an item's coverage, after the item's place."""
+
+# What readers of the first version do not know of a verdict.
+_LATER = ("partial", "against")
 
 # Half a character, as broken JSON may hold, is written the way JSON writes it.
 LONE_SURROGATES = "backslashreplace"
@@ -172,7 +176,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     hits = matches.hits
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
-    gains = _gains(matches)
+    gains, joint = _gains(matches), _joint(hits)
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
         row: dict[str, Any] = {
@@ -187,6 +191,8 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
             row["failure"] = matches.failures[query]
         if gains is not None:
             row["gains"] = next(gains)
+        if query in joint:
+            row["joint"] = joint[query]
         if shares is not None:
             row["coverage"] = next(shares)
         yield row
@@ -218,6 +224,18 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
     gains = hits.grade[np.lexsort((hits.rank, hits.item))]
     ends = np.searchsorted(hits.query, np.arange(1, hits.size))
     return iter([part.tolist() for part in np.split(gains, ends)])
+
+
+def _joint(hits: Hits) -> dict[int, list[list[int]]]:
+    """By query, the place of an item and the rank of each row that is joint."""
+    found: dict[int, list[list[int]]] = {}
+    if hits.joint is not None and hits.item is not None:
+        first = hits.gold_count.cumsum() - hits.gold_count
+        columns = (hits.query, hits.item - first[hits.query], hits.rank)
+        rows = zip(*(column[hits.joint].tolist() for column in columns), strict=True)
+        for query, *pair in rows:
+            found.setdefault(query, []).append(pair)
+    return found
 
 
 def _shares(coverage: Coverage, gold_count: Ints) -> Iterator[dict[str, Any]]:
@@ -264,7 +282,10 @@ def _old_rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
             "tags": list(trace.tags),
         }
         if trace.verdicts:
-            row["verdicts"] = [asdict(verdict) for verdict in trace.verdicts]
+            row["verdicts"] = [
+                {k: v for k, v in asdict(verdict).items() if k not in _LATER}
+                for verdict in trace.verdicts
+            ]
         if trace.usage is not None:
             row["usage"] = asdict(trace.usage)
         yield row

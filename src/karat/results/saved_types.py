@@ -185,6 +185,8 @@ _VERDICTS = _list(
         reason=_TEXT,
         failure=_or_null(_TEXT),
         disagreement=_NUMBER,
+        partial=_list(_RANK),
+        against=_list(_RANK),
     )
 )
 _USAGE = _fields({}, prompt_tokens=_COUNT, completion_tokens=_COUNT, replies=_COUNT)
@@ -257,6 +259,7 @@ _MATCH = _fields(
         "items": _list(_row(_TEXT, _NUMBER, more=_or_null(_RANK))),
     },
     gains=_list(_NUMBER),
+    joint=_list(_row(_COUNT, _RANK)),
     coverage=_fields(
         {
             "size": _NUMBER,

@@ -63,7 +63,7 @@ class MetricScores:
     def defined(self) -> Floats:
         """The scores that are in the mean."""
         gaps = np.isnan(self.scores)
-        return self.scores[~gaps] if gaps.any() else self.scores
+        return self.scores[~gaps] if np.count_nonzero(gaps) else self.scores
 
     @property
     def n(self) -> int:
@@ -81,13 +81,14 @@ class MetricScores:
 
         The geometric mean or the sum, where that is how the metric is reported.
         """
-        if not self.n:
+        n = self.n
+        if not n:
             return float("nan")
         # One after the other, as trec_eval adds up: the same last bit on any machine.
         if self.average == "geometric":
-            return math.exp(float(self._logarithms.cumsum()[-1]) / self.n)
+            return math.exp(float(self._logarithms.cumsum()[-1]) / n)
         total = float(self.defined.cumsum()[-1])
-        return total if self.average == "sum" else total / self.n
+        return total if self.average == "sum" else total / n
 
     @property
     def _logarithms(self) -> Floats:
@@ -144,8 +145,9 @@ def score_measures(
     if policies.missing == "skip":
         scores[:, missing] = np.nan
         undefined[:, missing] = False
-    without = undefined.sum(axis=1).tolist()
-    if any(without):
+    without = [0] * len(measures)
+    if np.count_nonzero(undefined):
+        without = undefined.sum(axis=1).tolist()
         _apply_undefined(scores, undefined, measures, queries, policies)
     ks = () if own_k is None else tuple(np.unique(own_k).tolist())
     return {

@@ -1,8 +1,8 @@
-"""Means of slices: the queries that share a tag."""
+"""A row per query, for programs and frames; and means of queries that share a tag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,36 @@ from karat.results.scores import MetricScores
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = ["UNTAGGED", "slice_table", "tag_table", "tagged"]
+__all__ = ["UNTAGGED", "query_rows", "slice_table", "tag_table", "tagged"]
 
 UNTAGGED = "(untagged)"
+
+
+def query_rows(result: "Evaluation") -> list[dict[str, Any]]:
+    """A row per query: what it asks, its scores, and what was retrieved, if known."""
+    facts, kept = result.facts, result.kept
+    asked = any(fact.text for fact in facts.values())
+    with_tags = any(fact.tags for fact in facts.values())
+    named = any(d.id is not None for top in kept.values() for d in top)
+    said = any(d.text is not None for top in kept.values() for d in top)
+    rows = zip(
+        result.queries, result.missing.tolist(), result.scores_by_query(), strict=True
+    )
+    table = []
+    for query, missing, scores in rows:
+        fact, top = facts.get(query), kept.get(query, ())
+        row: dict[str, Any] = {"query": query}
+        if asked:
+            row["question"] = fact.text if fact else None
+        if with_tags:
+            row["tags"] = list(fact.tags) if fact else []
+        row |= {"missing": missing, **scores}
+        if named:
+            row["documents"] = [d.id or "" for d in top]
+        if said:
+            row["texts"] = [d.text or "" for d in top]
+        table.append(row)
+    return table
 
 
 def tag_table(result: "Evaluation") -> Table:

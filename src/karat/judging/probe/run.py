@@ -187,7 +187,13 @@ def _judge_all(
 ) -> list[_Verdicts | Failure]:
     """The verdicts on each text, alone beside its claims."""
     jobs: list[Job[_Verdicts]] = [
-        partial(support, case.claims, [(1, case.text)], assessor=assessor)
+        partial(
+            support,
+            case.claims,
+            [(1, case.text)],
+            assessor=assessor,
+            prompts=session.prompts,
+        )
         for case in cases
         for assessor in range(1, votes + 1)
     ]
@@ -242,8 +248,9 @@ def _pairs(
 def _support_goal(claims: Sequence[Item]) -> Goal:
     # In alphabetical order, the words of a claim do not state it.
     words = {word.strip(".,;:!?") for item in claims for word in item.text.split()}
-    verdict = {"alone": [1], "parts": [], "complete": False, "reason": "It says so."}
-    verdicts = [{"claim": n, **verdict} for n in range(1, len(claims) + 1)]
+    verdict = {"reason": "It says so.", "alone": [1], "parts": [], "complete": False}
+    numbers = range(1, len(claims) + 1)
+    verdicts = [{"claim": n, **verdict, "against": []} for n in numbers]
     return Goal(
         order="report that this context alone supports every claim",
         praise="it states every claim in full",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from karat.data.arrays import Bools, Ints
 from karat.data.runs import Notice
 from karat.errors import DataError
-from karat.reading.columnar.byte_column import Column, join_columns, starts
+from karat.reading.columnar.byte_column import Column, Rows, join_columns, starts
 
 __all__ = [
     "Batch",
@@ -23,6 +23,7 @@ __all__ = [
     "RunSource",
     "Values",
     "join_blocks",
+    "number",
     "ranges",
 ]
 
@@ -176,14 +177,27 @@ class Block:
         return inner, [self.part(at, at + 1).own() for at in edges]
 
 
+def number(names: Sequence[str], numbers: dict[str, int]) -> Ints:
+    """The number of each name; new ones, each named once, get the next numbers."""
+    if numbers.keys().isdisjoint(names):
+        first = len(numbers)
+        numbers.update(zip(names, range(first, first + len(names)), strict=True))
+        return np.arange(first, len(numbers))
+    for name in names:
+        numbers.setdefault(name, len(numbers))
+    return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
+
+
 def join_blocks(blocks: Sequence[Block]) -> Block:
     """The rows of all blocks as one, with one group for each query."""
     query = np.concatenate([_NOTHING, *(block.query for block in blocks)])
     size = np.concatenate([_NOTHING, *(block.size for block in blocks)])
-    start = np.cumsum(size) - size
-    order = np.argsort(query, kind="stable")
-    query, size = query[order], size[order]
-    _, rows = ranges(start[order], start[order] + size)
+    rows: Rows = slice(None)
+    if (query[1:] < query[:-1]).any():
+        start = np.cumsum(size) - size
+        order = np.argsort(query, kind="stable")
+        query, size = query[order], size[order]
+        _, rows = ranges(start[order], start[order] + size)
     first = starts(query)
     values = [block.values for block in blocks if block.values is not None]
     return Block(

@@ -6,7 +6,7 @@ whoever looks at the few survivors to check, byte by byte.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ __all__ = [
     "MIX",
     "ByteColumn",
     "Column",
+    "ColumnNames",
     "Keys",
     "NumberColumn",
     "Rows",
@@ -85,6 +86,10 @@ class ByteColumn:
             start -= first
         return cls(data, start, np.diff(cuts).astype(np.int64, copy=False))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Eight bytes at every position would be eight times the data.
+        return ByteColumn, (self.data, self.start, self.length)
+
     def __len__(self) -> int:
         return len(self.start)
 
@@ -98,8 +103,11 @@ class ByteColumn:
         start = np.cumsum(self.length) - self.length
         size = int(self.length.sum())
         data = np.zeros(size + _WORD, np.uint8)
-        shift = np.repeat(self.start - start, self.length)
-        data[:size] = self.data[shift + np.arange(size)]
+        shift = self.start - start
+        if len(shift) and (shift == shift[0]).all():
+            data[:size] = self.data[shift[0] : shift[0] + size]
+        else:
+            data[:size] = self.data[np.repeat(shift, self.length) + np.arange(size)]
         return ByteColumn(data, start, self.length.copy())
 
     def texts(self) -> "ByteColumn":
@@ -110,10 +118,22 @@ class ByteColumn:
         """The texts as Python strings."""
         ends = (self.start + self.length).tolist()
         data = self.data.data
+        if len(ends) > _LONG and (text := self._ascii()) is not None:
+            pairs = zip(self.start.tolist(), ends, strict=True)
+            return [text[begin:end] for begin, end in pairs]
         return [
             str(data[begin:end], "utf-8", "surrogateescape")
             for begin, end in zip(self.start.tolist(), ends, strict=True)
         ]
+
+    def _ascii(self) -> str | None:
+        """All bytes as one text, if they are not many more than those of the rows."""
+        if len(self.data) > 4 * int(self.length.sum()):
+            return None
+        try:
+            return str(self.data.data, "ascii")
+        except UnicodeDecodeError:
+            return None
 
     def keys(self) -> Keys:
         """A number for each text: its bytes if they are eight at most, else a hash."""
@@ -235,6 +255,30 @@ class NumberColumn:
 Column: TypeAlias = ByteColumn | NumberColumn
 
 
+class ColumnNames(Sequence[str]):
+    """The ids of a column as a sequence of Python strings, made when asked for."""
+
+    __slots__ = ("column",)
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return self.column.view(at).names()
+        return self.column.view(np.array([range(len(self))[at]])).names()[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.column.names())
+
+
 def starts(values: npt.NDArray[Any]) -> Ints:
     """The rows whose value differs from that of the row before; the first is one."""
     new = np.ones(len(values), np.bool_)
@@ -253,6 +297,8 @@ def distinct(values: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     # Not by `np.unique`, which loads NumPy's masked arrays.
     order = np.argsort(values, kind="stable")
     new = starts(values[order])
+    if len(new) == len(values):
+        return np.arange(len(new)), np.arange(len(new))
     first = order[new]
     place = np.empty(len(first), np.int64)
     place[np.argsort(first)] = np.arange(len(first))
@@ -263,6 +309,8 @@ def distinct(values: npt.NDArray[Any]) -> tuple[Ints, Ints]:
 
 def join_columns(parts: Sequence[Column]) -> Column:
     """One column after the other; numbers become texts where both occur."""
+    if len(parts) == 1:
+        return parts[0]
     numbers = [part.values for part in parts if isinstance(part, NumberColumn)]
     if len(numbers) == len(parts) > 0 and len({n.dtype for n in numbers}) == 1:
         return NumberColumn(np.concatenate(numbers))

@@ -6,15 +6,23 @@ lets through all labelled rows and few others; the survivors are searched among 
 sorted keys, and what is left is compared byte by byte. So the answer is exact.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, as_floats, count_by
+from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels
 from karat.reading.columnar.blocks import Block, ranges
-from karat.reading.columnar.byte_column import MIX, ByteColumn, Keys, NumberColumn
+from karat.reading.columnar.byte_column import (
+    MIX,
+    ByteColumn,
+    ColumnNames,
+    Keys,
+    NumberColumn,
+)
 
 __all__ = ["LabelIndex", "find_repeated", "row_keys"]
 
@@ -29,27 +37,64 @@ class LabelIndex:
     Labels are numbered over all queries in order, queries from 0.
 
     Attributes:
-        numbers: the number of each labelled query.
         query: the query of each label.
         grade: its grade.
     """
 
     def __init__(self, labels: Labels, *, judged: bool = True) -> None:
-        count = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-        self.numbers = {query: number for number, query in enumerate(labels)}
-        self.query: Ints = np.repeat(np.arange(len(labels)), count)
-        grades = (grades.values() for grades in labels.values())
-        self.grade: Floats = as_floats(chain.from_iterable(grades))
+        if not isinstance(labels, ColumnLabels):
+            rows = labels.values()
+            labels = ColumnLabels(
+                [*labels],
+                np.fromiter(map(len, rows), np.int64, len(rows)),
+                [*chain.from_iterable(rows)],
+                as_floats(chain.from_iterable(row.values() for row in rows)),
+            )
+        self._labels = labels
+        self.query: Ints = np.repeat(np.arange(len(labels)), labels.count)
+        self.grade: Floats = labels.grade
         self._label = (
             np.arange(len(self.grade)) if judged else np.flatnonzero(self.grade > 0)
         )
-        self._names = [*chain.from_iterable(labels.values())]
+        self._names = labels.names
+        self.size = len(labels)
         self._end = np.cumsum(count_by(self.query[self._label], len(labels)))
         self._begin = np.concatenate((np.zeros(1, np.int64), self._end[:-1]))
 
+    def numbers(self, names: Sequence[str]) -> Ints:
+        """The number of each query; -1 for one without labels."""
+        queries = self._labels.queries
+        if not isinstance(queries, ColumnNames):
+            known = self._labels.numbers
+            return np.array([known.get(name, -1) for name in names], np.int64)
+        keys, order = self._query_keys
+        wanted = type(queries.column).of(names).keys()
+        begin, end = (np.searchsorted(keys, wanted, side=s) for s in ("left", "right"))
+        owner, at = ranges(begin, end)
+        place = order[at]
+        found = queries.column.view(place).names()
+        same = [
+            names[row] == name for row, name in zip(owner.tolist(), found, strict=True)
+        ]
+        number = np.full(len(names), -1)
+        number[owner[same]] = place[same]
+        return number
+
+    @cached_property
+    def _query_keys(self) -> tuple[Keys, Ints]:
+        """The keys of all queries in order, and whose each is."""
+        queries = self._labels.queries
+        assert isinstance(queries, ColumnNames)  # noqa: S101
+        keys = queries.column.keys()
+        order = np.argsort(keys)
+        return keys[order], order
+
     @cached_property
     def _documents(self) -> ByteColumn:
-        return ByteColumn.of(self._names).view(self._label)
+        names = self._names
+        if not isinstance(names, ColumnNames):
+            return ByteColumn.of(names).view(self._label)
+        return names.column.view(self._label).texts()
 
     @cached_property
     def _text_keys(self) -> Keys:
@@ -57,7 +102,10 @@ class LabelIndex:
 
     @cached_property
     def _number_keys(self) -> Keys:
-        return NumberColumn.of(self._names).keys()[self._label]
+        names = self._names
+        if isinstance(names, ColumnNames) and isinstance(names.column, NumberColumn):
+            return names.column.view(self._label).keys()
+        return NumberColumn.of(names).keys()[self._label]
 
     def find(self, block: Block, keys: Keys) -> tuple[Ints, Ints]:
         """The rows of a block that are labelled, and the number of each one's label.

@@ -23,6 +23,7 @@ from karat.reading.columnar.blocks import (
     RunSource,
     cut_blocks,
     join_blocks,
+    number,
 )
 from karat.reading.columnar.byte_column import distinct, starts
 from karat.reading.columnar.join import (
@@ -163,9 +164,7 @@ class ColumnarRun(Run):
         blocks: list[Block] = []
         texts: list[Block] = []
         for batch in self._batches("query", "document", "value", "text"):
-            for name in batch.queries()[1]:
-                numbers.setdefault(name, len(numbers))
-            blocks.append(_block(batch, numbers)[0])
+            blocks.append(_block(batch, partial(number, numbers=numbers))[0])
             if (column := batch.texts()) is not None:
                 texts.append(replace(blocks[-1], documents=column))
         whole = join_blocks(blocks)
@@ -202,18 +201,18 @@ class ColumnarRun(Run):
         """What is in all the rankings, and what else there was."""
         join = partial(find_matches, index=index, policies=policies)
         scan = _Scan()
-        work = partial(_scan, numbers=index.numbers, join=join)
+        work = partial(_scan, index=index, join=join)
         for part in _in_order(work, self._pieces()):
             scan.add(part)
             scan.join_ended(join)
         matches, rest = join_matches(scan.matches), scan.rest
-        scattered = _scattered(matches, rest, len(index.numbers))
+        scattered = _scattered(matches, rest, index.size)
         if scattered.any():
             matches = matches.only(
                 ~scattered[matches.query], ~scattered[index.query[matches.label]]
             )
             rest = [block.copy(~scattered[block.query]) for block in rest]
-            collect = partial(_collect, numbers=index.numbers, wanted=scattered)
+            collect = partial(_collect, index=index, wanted=scattered)
             rest += chain.from_iterable(_in_order(collect, self._pieces()))
         if rest:
             blocks = cut_blocks(rest, _BLOCK_ROWS)
@@ -229,12 +228,10 @@ class ColumnarRun(Run):
             yield from piece()
 
 
-def _scan(
-    piece: Piece, numbers: dict[str, int], join: Callable[[Block], Matches]
-) -> _Scan:
+def _scan(piece: Piece, index: LabelIndex, join: Callable[[Block], Matches]) -> _Scan:
     scan = _Scan()
     for batch in piece():
-        block, extra = _block(batch, numbers)
+        block, extra = _block(batch, index.numbers)
         whole, rest = block.split()
         if len(whole.query):
             scan.matches.append(join(whole))
@@ -244,11 +241,11 @@ def _scan(
     return scan
 
 
-def _collect(piece: Piece, numbers: dict[str, int], wanted: Bools) -> list[Block]:
+def _collect(piece: Piece, index: LabelIndex, wanted: Bools) -> list[Block]:
     """The rows of the wanted queries."""
     collected = []
     for batch in piece():
-        block, _ = _block(batch, numbers)
+        block, _ = _block(batch, index.numbers)
         groups = block.query >= 0
         groups[groups] = wanted[block.query[groups]]
         if groups.any():
@@ -256,12 +253,14 @@ def _collect(piece: Piece, numbers: dict[str, int], wanted: Bools) -> list[Block
     return collected
 
 
-def _block(batch: Batch, numbers: dict[str, int]) -> tuple[Block, list[str]]:
+def _block(
+    batch: Batch, numbers: Callable[[list[str]], Ints]
+) -> tuple[Block, list[str]]:
     """A batch as a block, and the queries in it that have no number."""
     start, names, which = batch.queries()
-    number = np.array([numbers.get(name, -1) for name in names], np.int64)
-    extra = [names[at] for at in np.flatnonzero(number < 0).tolist()]
-    return Block(number[which], start, batch.documents(), batch.values()), extra
+    known = numbers(names)
+    extra = [names[at] for at in np.flatnonzero(known < 0).tolist()]
+    return Block(known[which], start, batch.documents(), batch.values()), extra
 
 
 def _scattered(matches: Matches, rest: list[Block], size: int) -> Bools:

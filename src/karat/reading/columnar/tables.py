@@ -1,16 +1,17 @@
 """What a table in columns holds: a run, gold, or samples."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from karat.data.arrays import Ints
 from karat.data.gold import Gold
+from karat.data.labels import ColumnLabels
 from karat.data.queries import Dataset
-from karat.data.runs import Notice
+from karat.data.runs import Labels, Notice
 from karat.errors import FormatError
 from karat.reading.columnar.arrow_arrays import (
     column_of,
@@ -20,12 +21,14 @@ from karat.reading.columnar.arrow_arrays import (
 )
 from karat.reading.columnar.arrow_source import (
     ArrowSource,
-    RecordBatch,
     RunColumns,
     TableSource,
     Tabular,
     reading as unbroken,
 )
+from karat.reading.columnar.blocks import Block, Values, cut_blocks, join_blocks, number
+from karat.reading.columnar.byte_column import Column, ColumnNames, join_columns
+from karat.reading.columnar.label_index import find_repeated, row_keys
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.order import note_ascending, note_contradictions
@@ -38,6 +41,9 @@ from karat.reading.streams import Source
 __all__ = ["load_samples", "load_table", "read_records", "split_table"]
 
 _LOOK = 5000
+_MANY = 1 << 16
+"""From so many labels on they stay columns."""
+
 _CODES = ("dictionary", "int", "uint")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 _AUTORAG = {
@@ -94,16 +100,12 @@ def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabula
     for piece in table.pieces([column], [column]):
         for batch in piece():
             start, names, which = groups_of(*batch.column(column))
-            for name in names:
-                numbers.setdefault(name, len(numbers))
-            number = np.array([numbers[name] for name in names], np.int64)
-            parts.append(
-                np.repeat(number[which], np.diff(start, append=len(batch.rows)))
-            )
-    number = np.concatenate(parts)
+            value = number(names, numbers)[which]
+            parts.append(np.repeat(value, np.diff(start, append=len(batch.rows))))
+    values = np.concatenate(parts)
     rest = table.table([name for name in table.schema.names if name != column])
-    rest = rest.take(load_pyarrow().array(np.argsort(number, kind="stable")))
-    ends = np.cumsum(np.bincount(number, minlength=len(numbers))).tolist()
+    rest = rest.take(load_pyarrow().array(np.argsort(values, kind="stable")))
+    ends = np.cumsum(np.bincount(values, minlength=len(numbers))).tolist()
     bounds = zip(numbers, [0, *ends], ends, strict=False)
     return {
         name: TableSource(rest.slice(first, last - first), table.path)
@@ -202,37 +204,53 @@ def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> No
     if "rank" in fields:
         note_contradictions(ranks, source.notes)
     else:
-        note_ascending(scores, source.notes)
+        note_ascending(scores, scores.values(), source.notes)
 
 
-def _labels(table: Tabular, mapping: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     """The grade of each document of each query."""
     columns = [mapping[ours] for ours in ("id", "document", "grade") if ours in mapping]
-    labels: dict[str, dict[str, float]] = {}
-    for piece in table.pieces(columns, columns[:1]):
+    parts: list[tuple[Column, Ints, Column, Values]] = []
+    for piece in table.pieces(columns):
         for batch in piece():
-            start, names, which = groups_of(*batch.column(columns[0]))
-            documents = column_of(*batch.column(columns[1])).names()
-            grades = [1.0] * len(documents)
+            queries = column_of(*batch.column(columns[0]))
+            documents = column_of(*batch.column(columns[1]))
+            grades: Values = np.ones(len(documents))
             if "grade" in mapping:
-                numbers = numbers_of(*batch.column(mapping["grade"]))
-                grades = numbers.astype(np.float64).tolist()
-            ends = [*start[1:].tolist(), len(documents)]
-            for first, last, at in zip(
-                start.tolist(), ends, which.tolist(), strict=True
-            ):
-                some = dict(zip(documents[first:last], grades[first:last], strict=True))
-                wanted = labels.setdefault(names[at], {})
-                if len(some) < last - first or not wanted.keys().isdisjoint(some):
-                    raise _twice(names[at], [*wanted, *documents[first:last]], batch)
-                wanted.update(some)
-    return labels
+                grades = numbers_of(*batch.column(mapping["grade"])).astype(np.float64)
+            start = queries.starts()
+            size = np.diff(start, append=len(queries))
+            parts.append((queries.view(start).copy(), size, documents, grades))
+    groups = join_columns([part[0] for part in parts])
+    first, which = groups.distinct()
+    size = np.concatenate([part[1] for part in parts])
+    block = Block(
+        which,
+        np.cumsum(size) - size,
+        join_columns([part[2] for part in parts]),
+        np.concatenate([part[3] for part in parts]),
+    )
+    whole = join_blocks([block])
+    names = ColumnNames(groups.view(first))
+    _refuse_twice(whole, names, table.path)
+    labels = ColumnLabels(
+        names, whole.size, ColumnNames(whole.documents), np.asarray(whole.values)
+    )
+    if len(labels.grade) > _MANY:
+        return labels
+    return {query: labels[query] for query in labels}
 
 
-def _twice(query: str, documents: list[str], batch: RecordBatch) -> FormatError:
-    document, _ = Counter(documents).most_common(1)[0]
-    problem = f"document {document!r:.60} has two grades"
-    return FormatError(problem, path=batch.path, query=query)
+def _refuse_twice(labels: Block, queries: Sequence[str], path: str | None) -> None:
+    """Say which document has two grades, if one has."""
+    for block in (join_blocks(part) for part in cut_blocks([labels], _MANY)):
+        rows = find_repeated(row_keys(block))
+        names = block.documents.view(rows).names()
+        pairs = [*zip(block.group(rows).tolist(), names, strict=True)]
+        if twice := next((p for i, p in enumerate(pairs) if p in pairs[:i]), None):
+            problem = f"document {twice[1]!r:.60} has two grades"
+            query = queries[int(block.query[twice[0]])]
+            raise FormatError(problem, path=path, query=query)
 
 
 def read_records(table: Tabular) -> Iterator[dict[str, Any]]:

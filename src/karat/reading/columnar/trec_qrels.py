@@ -7,7 +7,7 @@ import io
 import os
 from typing import BinaryIO
 
-from karat.data.gold import JUDGES
+from karat.data.gold import JUDGES, PEOPLE
 from karat.errors import FormatError
 from karat.reading.columnar.decimals import number
 from karat.reading.columnar.trec_lines import (
@@ -24,7 +24,7 @@ __all__ = ["read_qrels", "read_sources"]
 
 # Control characters at which str.split would cut a word, and trec_eval would not.
 _SEPARATORS = "\x1c\x1d\x1e\x1f"
-_JUDGE = JUDGES.encode()
+_SIGNED = (JUDGES.encode(), PEOPLE.encode())
 
 
 def read_qrels(
@@ -99,16 +99,16 @@ def _any_qrels(data: bytes, path: str) -> dict[str, dict[str, float]]:
 
 
 def read_sources(data: bytes) -> dict[str, dict[str, str]]:
-    r"""Who labelled what: judges sign in the column that is called iteration.
+    r"""Who labelled what, by what is signed in the column called iteration.
 
     Example:
         >>> read_sources(b"q1 judge:small d7 2\nq1 0 d3 0\n")
         {'q1': {'d7': 'judge:small'}}
     """
     sources: dict[str, dict[str, str]] = {}
-    for line in data.splitlines() if _JUDGE in data else ():
+    for line in data.splitlines() if any(mark in data for mark in _SIGNED) else ():
         words = line.split()
-        if len(words) == QRELS.count and words[1].startswith(_JUDGE):
+        if len(words) == QRELS.count and words[1].startswith(_SIGNED):
             query, who, document, _ = (word.decode() for word in words)
             sources.setdefault(query, {})[document] = who
     return sources

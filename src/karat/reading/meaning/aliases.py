@@ -38,6 +38,7 @@ __all__ = [
     "infer",
     "is_row",
     "known_as",
+    "names_fields",
     "respell",
 ]
 
@@ -196,6 +197,17 @@ _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     for ours, aliases in ALIASES.items()
     for order, alias in enumerate(aliases.split())
 }
+
+
+def names_fields(names: Iterable[object]) -> bool:
+    """Whether any of the names could be one that a field has.
+
+    Example:
+        >>> names_fields(["q1", "q2"]), names_fields(["q1", "Doc ID"])
+        (False, True)
+    """
+    plain = map(_plain, map(str, names))
+    return any(name in _KNOWN or name in _UNLESS for name in plain)
 
 
 def ask(value: object, names: Iterable[str]) -> Any:

@@ -223,9 +223,8 @@ class Gathered:
         if not self._rankings:
             return None, False
         if len(self._scored) == len(self._rankings):
-            note_ascending(
-                {q: scores.values() for q, scores in self._scored.items()}, self._notes
-            )
+            numbers = map(dict.values, self._scored.values())
+            note_ascending(self._scored, numbers, self._notes)
             return ScoredRun(self._scored, name), False
         rankings = dict(self._rankings)
         for query, scores in self._scored.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from karat.data.gold import Item, Span
+from karat.data.gold import IMPORTANCE, Item, Span
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
     ENDS,
@@ -225,6 +225,11 @@ def _read_item(
     entry = respell(entry)
     identity, grade = ask(entry, IDS), ask(entry, GRADES)
     own_group, source = ask(entry, ("group",)), ask(entry, ("labelled_by",))
+    importance = ask(entry, ("importance",))
+    if grade is None and kind == "claim" and importance is not None:
+        grade = IMPORTANCE.get(str(importance).strip().lower())
+        if grade is None:
+            raise FormatError(f"a claim is vital or okay, not {importance!r:.60}")
     return Item(
         id=name if identity is None else read_id(identity, f"{kind} id", notes),
         text=_said(ask(entry, TEXTS), kind),

@@ -28,16 +28,19 @@ _AGAINST = (
 )
 
 
-def note_ascending(rankings: Mapping[str, Iterable[float]], notes: Notes) -> None:
+def note_ascending(
+    queries: Iterable[str], rankings: Iterable[Iterable[float]], notes: Notes
+) -> None:
     """Say so if the scores of every query rise, as distances do.
 
     Args:
-        rankings: the scores of each query, in the order given.
+        queries: the ids of the queries.
+        rankings: the scores of each of them, in the order given.
         notes: where it is said.
     """
     several = False
     try:
-        for scores in rankings.values():
+        for scores in rankings:
             for first, second in pairwise(scores):
                 if second <= first:
                     return
@@ -46,7 +49,7 @@ def note_ascending(rankings: Mapping[str, Iterable[float]], notes: Notes) -> Non
         # What is no number is named by whoever looks at all of them.
         return
     if several:
-        for query in rankings:
+        for query in queries:
             notes.notice(
                 "order",
                 f"queries have scores that rise {_RISING}",

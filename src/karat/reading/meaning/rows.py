@@ -184,8 +184,8 @@ class Table:
         if self._ranks is not None:
             note_contradictions(self._ranks, source.notes)
         elif self._role == "run" and self._number == "score":
-            rows = self._rows.items()
-            note_ascending({q: [r[1] for r in row] for q, row in rows}, source.notes)
+            scores = ((r[1] for r in row) for row in self._rows.values())
+            note_ascending(self._rows, scores, source.notes)
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
             mapping["grade" if self._role == "gold" else self._number] = self._fields[

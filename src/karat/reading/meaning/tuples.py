@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from karat.reading.meaning.aliases import GOLD, RETRIEVED, infer, is_row
+from karat.reading.meaning.aliases import GOLD, RETRIEVED, infer, is_row, names_fields
 from karat.reading.meaning.values import is_list
 
 __all__ = ["holds_columns", "holds_rows", "named_rows"]
@@ -56,7 +56,7 @@ def holds_columns(value: Mapping[Any, Any]) -> bool:
         >>> holds_columns({"qid": ["q1"], "docno": ["d7"], "score": [0.5]})
         True
     """
-    if len(value) > _FEW:
+    if len(value) > _FEW or not names_fields(value):
         return False
     fields = infer(map(str, value))
     return is_row(fields) or bool(

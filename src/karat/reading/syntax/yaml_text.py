@@ -14,7 +14,7 @@ from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.streams import Source
 
-__all__ = ["YAML", "decode_yaml"]
+__all__ = ["YAML", "decode_yaml", "key_lines"]
 
 _DEPTH = 100
 _BYTES = 64 << 20
@@ -106,6 +106,32 @@ def decode_yaml(text: str) -> Any:
         reason = " ".join(str(error).split())
         raise FormatError(f"broken YAML: {reason[:200]}") from None
     return builder.value()
+
+
+def key_lines(text: str) -> dict[tuple[str, ...], int]:
+    r"""Where each key and each entry of a list stands, for text that can be decoded.
+
+    Example:
+        >>> key_lines("a:\n  b: 1\n  c: [2]")
+        {('a',): 1, ('a', 'b'): 2, ('a', 'c'): 3, ('a', 'c', '0'): 3}
+    """
+    import yaml  # noqa: PLC0415
+
+    lines: dict[tuple[str, ...], int] = {}
+    # Nodes are not values yet: composing makes no object of any tag.
+    nodes: list[tuple[tuple[str, ...], Any]] = [
+        ((), yaml.compose(text, Loader=yaml.SafeLoader))
+    ]
+    for path, node in nodes:
+        entries: list[tuple[str, Any, Any]] = []
+        if isinstance(node, yaml.MappingNode):
+            entries = [(str(key.value), key, value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            entries = [(str(n), value, value) for n, value in enumerate(node.value)]
+        for name, start, value in entries:
+            lines[*path, name] = _line(start)
+            nodes.append(((*path, name), value))
+    return lines
 
 
 class _Builder:

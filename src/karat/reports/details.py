@@ -1,0 +1,338 @@
+"""What a page shows of each query: a table of all, and texts in compressed blocks.
+
+The table is small and there at once. Questions, documents, evidence and reasons lie in
+blocks of some hundred queries, each compressed, which the page unpacks when a row of
+theirs is opened. What would make the file too large is cut, and the page says so.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from karat.data.gold import KINDS
+from karat.data.matches import Matches
+from karat.data.memory_runs import DocumentRun
+from karat.data.queries import Query
+from karat.data.tables import Table, number
+from karat.matching.shipped import read_matcher
+from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
+
+__all__ = ["BUDGET", "Details", "Notes", "encoded", "lowest_queries"]
+
+Notes: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
+"""Sentences on gold items, by query and item."""
+
+BUDGET = 25_000_000
+"""How many bytes the texts of a page may take."""
+
+_BLOCK = 200
+_QUESTION = 240
+# How long texts may be, from the whole text to none, until all of them fit.
+_LENGTHS = (None, 2_000, 600, 200, 0)
+_EVIDENCE = 4_000_000
+_LOWEST, _TOP, _LONG_NAME = 10, 3, 60
+
+
+class Details:
+    """The queries of a leaderboard, as a page takes them."""
+
+    def __init__(self, board: Leaderboard, notes: Notes | None = None) -> None:
+        self.board = board
+        self.notes = notes or {}
+        self.systems = [_System(one) for one in board.values()]
+        self.queries = [
+            *dict.fromkeys(query for one in board.values() for query in one.queries)
+        ]
+
+    def table(self) -> dict[str, Any]:
+        """What the table of queries is made of, column by column."""
+        facts = [self.fact(query) for query in self.queries]
+        tags = sorted({tag for fact in facts if fact for tag in fact.tags})
+        number = {tag: place for place, tag in enumerate(tags)}
+        asked = [fact.text or "" if fact else "" for fact in facts]
+        return {
+            "size": _BLOCK,
+            "systems": [*self.board],
+            "metrics": self.board.metrics,
+            "queries": self.queries,
+            "questions": [text[:_QUESTION] for text in asked],
+            "tags": tags,
+            "tagged": [[number[t] for t in f.tags] if f else [] for f in facts],
+            "scores": [
+                [system.column(metric, self.queries) for metric in self.board.metrics]
+                for system in self.systems
+            ],
+            "first": [system.first_relevant(self.queries) for system in self.systems],
+            "status": [system.statuses(self.queries) for system in self.systems],
+        }
+
+    def blocks(self, budget: int = BUDGET) -> tuple[list[str], str]:
+        """The compressed texts, and what had to be cut to keep them small."""
+        for longest in _LENGTHS:
+            packed = [*self._packed(longest)]
+            if sum(map(len, packed)) <= budget:
+                break
+        megabytes = budget // 1_000_000
+        if longest is None:
+            return packed, ""
+        what = f"cut to {longest} characters" if longest else "left out"
+        return packed, f"Texts are {what}, to keep the page below {megabytes} MB."
+
+    def _packed(self, longest: int | None) -> Iterator[str]:
+        for start in range(0, len(self.queries), _BLOCK):
+            documents: dict[tuple[str | None, str | None], int] = {}
+            rows = [
+                self._row(query, documents, longest)
+                for query in self.queries[start : start + _BLOCK]
+            ]
+            texts = [[name, _cut(text, longest)] for name, text in documents]
+            block = encoded({"documents": texts, "rows": rows})
+            yield base64.b64encode(gzip.compress(block, 6, mtime=0)).decode()
+
+    def _row(
+        self,
+        query: str,
+        documents: dict[tuple[str | None, str | None], int],
+        longest: int | None,
+    ) -> dict[str, Any]:
+        fact = self.fact(query)
+        row: dict[str, Any] = {
+            "question": _cut(fact.text if fact else None, longest),
+            "gold": self._gold(query, longest),
+            "systems": [system.row(query, documents) for system in self.systems],
+        }
+        if query in self.notes:
+            row["notes"] = self.notes[query]
+        return row
+
+    def _gold(self, query: str, longest: int | None) -> list[list[Any]]:
+        """Every gold item: its name, its grade and what it says."""
+        for system in self.systems:
+            if query in system.places:
+                said = system.gold_texts(query)
+                return [
+                    [name, grade, _cut(said.get(name), longest)]
+                    for name, grade in system.items(query)
+                ]
+        return []
+
+    def fact(self, query: str) -> Query | None:
+        """What is known of a query, by any of the runs."""
+        facts = (one.facts.get(query) for one in self.board.values())
+        return next((fact for fact in facts if fact), None)
+
+
+class _Found(NamedTuple):
+    """The rows of hits of one query: at which rank which of its items was found."""
+
+    ranks: list[int]
+    items: list[int]
+
+
+class _System:
+    """One evaluation, as the rows of a page read it."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.one = evaluation
+        self.places = {query: n for n, query in enumerate(evaluation.queries)}
+        self.matcher = next(iter(evaluation.matchers.values()), "")
+        self.matches: Matches | None = evaluation.matches.get(self.matcher)
+        self.left = _EVIDENCE
+
+    def column(self, metric: str, queries: Sequence[str]) -> list[float | None]:
+        if metric not in self.one:
+            return [None] * len(queries)
+        scores = self.one[metric].scores.tolist()
+        rows = (self.places.get(query) for query in queries)
+        found = (None if row is None else scores[row] for row in rows)
+        return [None if s is None or s != s else round(s, 6) for s in found]  # noqa: PLR0124
+
+    def first_relevant(self, queries: Sequence[str]) -> list[int]:
+        """The rank of the first relevant item of each query; 0 without one."""
+        if self.matches is None:
+            return [0] * len(queries)
+        credits = self.matches.hits.credits(self.one.policies.threshold)
+        first = np.zeros(self.matches.hits.size, np.int64)
+        first[credits.query[::-1]] = credits.rank[::-1]
+        ranks = first.tolist()
+        return [ranks[self.places[q]] if q in self.places else 0 for q in queries]
+
+    def statuses(self, queries: Sequence[str]) -> dict[int, str]:
+        """What is the matter with a query, by its place, where something is."""
+        told = {}
+        missing = self.one.missing.tolist()
+        for place, query in enumerate(queries):
+            row = self.places.get(query)
+            if row is None or missing[row]:
+                told[place] = "missing from the run"
+        for column in self.one.columns.values():
+            for row, why in column.failures.items():
+                told[queries.index(self.one.queries[row])] = f"failed: {why}"
+        return told
+
+    @cached_property
+    def _starts(self) -> tuple[list[int], list[int]]:
+        """Where the items and the hits of each query begin."""
+        assert self.matches is not None  # noqa: S101
+        hits = self.matches.hits
+        items = np.concatenate(([0], hits.gold_count.cumsum()))
+        rows = np.searchsorted(hits.query, np.arange(hits.size + 1))
+        return items.tolist(), rows.tolist()
+
+    def items(self, query: str) -> list[tuple[str, float]]:
+        if self.matches is None:
+            return []
+        place = self.places[query]
+        own = slice(*self._starts[0][place : place + 2])
+        grades = self.matches.hits.gold_grade[own].tolist()
+        return [*zip(self.matches.items[own], grades, strict=True)]
+
+    def _found(self, query: str) -> _Found:
+        place = self.places[query]
+        if self.matches is None or self.matches.hits.item is None:
+            return _Found([], [])
+        rows = slice(*self._starts[1][place : place + 2])
+        items = self.matches.hits.item[rows] - self._starts[0][place]
+        return _Found(self.matches.hits.rank[rows].tolist(), items.tolist())
+
+    def gold_texts(self, query: str) -> dict[str, str]:
+        """What gold items say, where the labels are at hand."""
+        labels = self.one.labels
+        if labels is None:
+            verdicts = self._verdicts(query)
+            return {v.claim: v.text for v in verdicts if v.text}
+        rows = (getattr(labels, kind).get(query, ()) for kind in KINDS[1:])
+        said = {item.id: item.text for row in rows for item in row if item.text}
+        return said | {v.claim: v.text for v in self._verdicts(query) if v.text}
+
+    def _verdicts(self, query: str) -> Sequence[Any]:
+        place = self.places[query]
+        judged = (m.verdicts.get(place) for m in self.one.matches.values())
+        return next((verdicts for verdicts in judged if verdicts), ())
+
+    def row(
+        self, query: str, documents: dict[tuple[str | None, str | None], int]
+    ) -> dict[str, Any] | None:
+        """The ranking of a query, what each document is worth, and why."""
+        if query not in self.places:
+            return None
+        found = self._found(query)
+        items = self.items(query)
+        grades = dict(items) if self.matcher == "id" else {}
+        by_rank: dict[int, list[int]] = {}
+        first = [0] * len(items)
+        for rank, item in zip(found.ranks, found.items, strict=True):
+            by_rank.setdefault(rank, []).append(item)
+            first[item] = first[item] or rank
+        ranking = []
+        for rank, document in enumerate(self.one.kept.get(query, ()), 1):
+            key = (document.id, document.text)
+            own = by_rank.get(rank, [])
+            grade = max((items[item][1] for item in own), default=None)
+            if grade is None and document.id is not None:
+                grade = grades.get(document.id)
+            place = documents.setdefault(key, len(documents))
+            ranking.append([place, document.score, grade, own])
+        row: dict[str, Any] = {"ranking": ranking, "first": first}
+        if verdicts := self._verdicts(query):
+            row["verdicts"] = [
+                [v.claim, v.text, list(v.ranks), v.failure or v.reason, bool(v.failure)]
+                for v in verdicts
+            ]
+        if evidence := self._evidence(query):
+            row["evidence"] = evidence
+        return row
+
+    def _evidence(self, query: str) -> list[list[Any]]:
+        """Which characters of which document speak for which gold item."""
+        labels, kept = self.one.labels, self.one.kept.get(query, ())
+        size = sum(len(document.text or "") for document in kept)
+        if labels is None or not size or not self.matcher.startswith("span"):
+            return []
+        self.left -= size
+        if self.left < 0:
+            return []
+        run = DocumentRun({query: [*kept]}, self.one.run)
+        matcher = read_matcher(self.matcher)
+        return [
+            [e.rank, e.item, [*map(list, e.text)], round(e.share, 4), list(e.differs)]
+            for e in matcher.evidence(run, labels, query)
+        ]
+
+
+def _cut(text: str | None, longest: int | None) -> str | None:
+    if not text or longest is None or len(text) <= longest:
+        return text
+    return f"{text[:longest]}\N{HORIZONTAL ELLIPSIS}" if longest else None
+
+
+def encoded(value: Any) -> bytes:
+    """JSON in UTF-8; half a character, which UTF-8 cannot hold, becomes an escape."""
+    try:
+        plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return plain.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def lowest_queries(board: Leaderboard) -> Table | None:
+    """The queries that score lowest, with what they ask and what came first.
+
+    None where nothing is known of the queries besides their scores.
+    """
+    details = Details(board)
+    known = any(one.facts or one.kept for one in board.values())
+    if not known or not board.metrics:
+        return None
+    metric = board.metrics[0]
+    columns = [system.column(metric, details.queries) for system in details.systems]
+    worst = [
+        min((s for s in scores if s is not None), default=None)
+        for scores in zip(*columns, strict=True)
+    ]
+    order = sorted(
+        (place for place, score in enumerate(worst) if score is not None),
+        key=lambda place: (worst[place], place),
+    )
+    rows = []
+    for place in order[:_LOWEST]:
+        query = details.queries[place]
+        fact = details.fact(query)
+        rows.append(
+            [
+                query,
+                " ".join((fact.text or "").split())[:_QUESTION] if fact else "",
+                ", ".join(fact.tags) if fact else "",
+                *(number(column[place]) for column in columns),
+                *(_top(one, query) for one in board.values()),
+            ]
+        )
+    several = len(board) > 1
+    scored = [f"{metric} {name}" if several else metric for name in board]
+    kept = [
+        f"first documents {name}" if several else "first documents" for name in board
+    ]
+    table = Table(
+        ["query", "question", "tags", *scored, *kept],
+        rows,
+        title=f"queries that score lowest by {metric}",
+        texts=(0, 1, 2, *range(3 + len(board), 3 + 2 * len(board))),
+    )
+    return table.without_empty()
+
+
+def _top(evaluation: Evaluation, query: str) -> str:
+    documents = evaluation.kept.get(query, ())[:_TOP]
+    names = (
+        document.id
+        if document.id is not None
+        else " ".join((document.text or "").split())
+        for document in documents
+    )
+    return "; ".join(name[:_LONG_NAME] for name in names)

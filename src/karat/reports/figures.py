@@ -1,0 +1,240 @@
+"""Pictures of evaluations, for pages, notebooks and files."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from karat.data.spelling import LETTER, parse
+from karat.diagnosis.headroom import gains_of, headroom
+from karat.errors import UnknownNameError, UsageError
+from karat.reports.charts import (
+    Line,
+    draw_bars,
+    draw_histogram,
+    draw_intervals,
+    draw_lines,
+    draw_matrix,
+)
+from karat.reports.drawing import Chart
+from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
+
+__all__ = ["KINDS", "all_charts", "moves", "plot"]
+
+_DEEPEST = 100
+_STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
+_HEADROOM = 10
+_RANKS = (1, 3, 10)
+
+
+def plot(
+    results: Evaluation | Leaderboard, kind: str = "curve", metric: str | None = None
+) -> Chart:
+    """A picture of what runs scored.
+
+    Args:
+        results: one evaluation or several.
+        kind: `curve` (a metric over k), `means` (with intervals), `distribution` (how
+            many queries score how much) or `headroom` (what is missing, and why).
+        metric: by its spelling; default: the first.
+
+    Raises:
+        UsageError: there is no such picture or metric, or nothing to draw.
+
+    Example:
+        >>> from karat import evaluate
+        >>> result = evaluate({"q": ["b", "a"]}, gold={"q": ["a"]}, metrics=["rr"])
+        >>> result.plot("means").description
+        'run: 0.500 (0.013 to 0.987).'
+    """
+    board = results
+    if isinstance(results, Evaluation):
+        board = Leaderboard({results.run: results})
+    assert isinstance(board, Leaderboard)  # noqa: S101
+    if kind not in KINDS:
+        raise UnknownNameError("kind of chart", kind, KINDS)
+    if not board.metrics:
+        raise UsageError("there is no metric to draw")
+    name = board.metrics[0] if metric is None else metric
+    for evaluation in board.values():
+        if metric is not None and kind != "curve":
+            evaluation[metric]  # says which metrics there are
+    drawn = KINDS[kind](board, name)
+    if drawn is None:
+        raise UsageError(f"nothing to draw: {_NOTHING[kind].format(name)}")
+    return drawn
+
+
+def _with_cutoff(board: Leaderboard) -> list[str]:
+    """The metrics worth a curve: one for each family that has a cutoff."""
+    families: dict[str, str] = {}
+    for metric in board.metrics:
+        spelling = parse(metric)
+        if spelling.k is not None and not metric.startswith("judged@"):
+            families.setdefault(str(replace(spelling, k=None)), metric)
+    return [*families.values()]
+
+
+def _curve(board: Leaderboard, metric: str) -> Chart | None:
+    """A metric at growing k, with its interval, for every run."""
+    spelling = parse(metric)
+    lines = []
+    for name, evaluation in board.items():
+        found = _deepest(evaluation, metric)
+        ks = [k for k in _STEPS if k < found] + [found] if found else []
+        columns = []
+        for k in ks:
+            try:
+                columns.append(evaluation.score(str(replace(spelling, k=k))))
+            except UsageError:
+                return None
+        known = [
+            (k, c.mean, c.interval or (c.mean, c.mean))
+            for k, c in zip(ks, columns, strict=True)
+            if c.n
+        ]
+        if len(known) > 1:
+            at, means, bands = zip(*known, strict=True)
+            low, high = zip(*bands, strict=True)
+            lines.append(Line(name, at, means, low, high))
+    if not lines:
+        return None
+    family = replace(spelling, k=None)
+    highest = max((v for line in lines for v in line.high), default=1.0)
+    bounds = (0.0, 1.0) if highest <= 1.0 else (0.0, highest)
+    return draw_lines(lines, title=f"{family} over k", x="k", y="", bounds=bounds)
+
+
+def _deepest(evaluation: Evaluation, metric: str) -> int:
+    """The largest k that says something: no deeper than was retrieved or judged."""
+    matcher = evaluation.matchers.get(metric, evaluation.default_matcher)
+    matches = evaluation.matches.get(matcher)
+    if matches is None or not matches.hits.size:
+        return 0
+    deep = min(int(matches.hits.retrieved.max()), _DEEPEST)
+    if evaluation.policies.depth is not None:
+        deep = min(deep, evaluation.policies.depth)
+    if matches.verdicts:
+        # Below the deepest cutoff asked for, a judge did not look.
+        asked = [parse(m).k for m, by in evaluation.matchers.items() if by == matcher]
+        ks = [k for k in asked if isinstance(k, int)]
+        if LETTER not in asked and None not in asked:
+            deep = min(deep, max(ks, default=deep))
+    return deep
+
+
+def _means(board: Leaderboard, metric: str) -> Chart | None:
+    rows: list[tuple[str, float, tuple[float, float] | None]] = []
+    for evaluation in board.ranked(metric):
+        if metric in evaluation and evaluation[metric].n:
+            column = evaluation[metric]
+            pair = None if column.interval is None else (*column.interval,)
+            rows.append((evaluation.run, column.mean, pair))
+    title = f"{metric}: mean and 95% interval"
+    return draw_intervals(rows, title=title) if rows else None
+
+
+def _distribution(board: Leaderboard, metric: str) -> Chart | None:
+    scores = {
+        name: evaluation[metric].defined.tolist()
+        for name, evaluation in board.items()
+        if metric in evaluation and evaluation[metric].n
+    }
+    limits = [board[name][metric].bounds for name in scores]
+    values = [value for own in scores.values() for value in own]
+    if not values:
+        return None
+    ends = [end for pair in limits for end in pair if math.isfinite(end)]
+    low, high = min(*ends, *values), max(*ends, *values)
+    title = f"{metric}: queries by score"
+    return draw_histogram(scores, title=title, bounds=(low, max(high, low + 1e-9)))
+
+
+def _headroom(board: Leaderboard, metric: str) -> Chart | None:
+    """What each run lacks to a perfect nDCG, by its causes."""
+    k = parse(metric).k
+    k = k if isinstance(k, int) else _HEADROOM
+    names = {
+        "score": f"nDCG@{k}",
+        "ordering": "order of the top",
+        "cutoff": f"below rank {k}",
+        "candidates": "not retrieved",
+    }
+    rows: dict[str, Mapping[str, float]] = {}
+    for name, evaluation in board.items():
+        matches = evaluation.matches.get(evaluation.matchers.get(metric, ""))
+        if matches is None:
+            continue
+        places = np.arange(len(evaluation.queries))
+        parts = headroom(gains_of(matches, places, evaluation.policies.threshold), k)
+        known = ~np.isnan(parts.score)
+        if known.any():
+            rows[name] = {
+                text: float(getattr(parts, part)[known].mean())
+                for part, text in names.items()
+            }
+    return draw_bars(rows, title="what is missing, and where") if rows else None
+
+
+def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | None:
+    """Where relevant items stood before and stand now."""
+    ranks = []
+    for one in (baseline, candidate):
+        found = one.matches.get(one.matchers.get(metric, ""))
+        if found is None:
+            return None
+        gains = gains_of(found, np.arange(len(one.queries)), one.policies.threshold)
+        queries = [one.queries[place] for place in gains.query.tolist()]
+        pairs = zip(queries, gains.name, strict=True)
+        ranks.append(dict(zip(pairs, gains.rank.tolist(), strict=True)))
+    old, new = ranks
+    names = ["1", "2-3", "4-10", "below", "not found"]
+    counts = [[0] * len(names) for _ in names]
+    for pair, rank in old.items():
+        if pair in new:
+            counts[_class(rank)][_class(new[pair])] += 1
+    return draw_matrix(
+        names,
+        counts,
+        title="ranks of relevant items, before and after",
+        rows=baseline.run[:14],
+        columns=candidate.run[:40],
+    )
+
+
+def _class(rank: int) -> int:
+    if not rank:
+        return len(_RANKS) + 1
+    return next((n for n, last in enumerate(_RANKS) if rank <= last), len(_RANKS))
+
+
+KINDS: dict[str, Callable[[Leaderboard, str], Chart | None]] = {
+    "curve": _curve,
+    "means": _means,
+    "distribution": _distribution,
+    "headroom": _headroom,
+}
+"""The pictures that `plot` draws, by name."""
+
+_NOTHING: Mapping[str, str] = {
+    "curve": "{} has no cutoff that could change, or its hits are not kept",
+    "means": "no query has a score by {}",
+    "distribution": "no query has a score by {}",
+    "headroom": "the hits that {} reads are not kept",
+}
+
+
+def all_charts(board: Leaderboard) -> Sequence[Chart]:
+    """The pictures of a report, those with nothing to show left out."""
+    metrics = [m for m in board.metrics if not m.startswith("judged@")]
+    drawn: list[Chart | None] = []
+    if len(board) > 1 and metrics:
+        drawn.append(_means(board, metrics[0]))
+    drawn += [_curve(board, m) for m in _with_cutoff(board)[:3]]
+    if metrics:
+        drawn.append(_distribution(board, metrics[0]))
+        cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
+        drawn.append(_headroom(board, (cut or metrics)[0]))
+    return [chart for chart in drawn if chart is not None]

@@ -1,0 +1,274 @@
+"""The HTML report: one file that needs no server and asks for nothing outside of it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from hashlib import sha256
+
+from karat.comparison.comparison import Comparison
+from karat.data.tables import DASH, Table, counted, number
+from karat.reports.charts import draw_intervals
+from karat.reports.details import Details, Notes
+from karat.reports.drawing import Chart
+from karat.reports.figures import all_charts, moves
+from karat.reports.markup import Markup, figure, grid, page, section, tag
+from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
+from karat.results.slices import UNTAGGED, slice_table, tagged
+from karat.version import __version__
+
+__all__ = ["as_html"]
+
+_GOOD = {"better": "good", "worse": "bad"}
+
+
+def as_html(
+    results: Evaluation | Leaderboard,
+    tables: Sequence[Table] = (),
+    *,
+    comparison: Comparison | None = None,
+    notes: Notes | None = None,
+    more: Sequence[Table] = (),
+) -> str:
+    """A page about runs: verdict, curves, every query with its documents, provenance.
+
+    Args:
+        results: what one run scored, or several; of a comparison the baseline first.
+        tables: what a terminal is shown; the page has its own.
+        comparison: what came of comparing them.
+        notes: sentences on gold items, by query and item, such as a judge's reasons.
+        more: tables besides, such as a judge's agreement with people.
+    """
+    del tables
+    board = (
+        Leaderboard({results.run: results})
+        if isinstance(results, Evaluation)
+        else results
+    )
+    details = Details(board, notes)
+    blocks, cut = details.blocks()
+    first = next(iter(board.values()))
+    title = (
+        first.title if len(board) == 1 else f"{len(board)} runs against {first.gold}"
+    )
+    if comparison is not None:
+        title = (
+            f"{', '.join(comparison.candidates)} compared with {comparison.baseline}"
+        )
+    sections = [
+        _verdict(board, comparison),
+        section("charts", "In pictures", *map(figure, _charts(board, comparison))),
+        section("queries", f"{counted(len(details.queries), 'query')}", _queries(cut)),
+        *(_compared(comparison) if comparison else ()),
+        section("more", "Besides", *map(grid, more)),
+        _slices(board),
+        section("labels", "Label health", *_label_health(board)),
+        section("method", "Rules and provenance", *_method(board)),
+    ]
+    data = {
+        **details.table(),
+        "gold": first.gold,
+        "karat": __version__,
+        "fingerprints": dict(zip(first.queries, first.digests, strict=True)),
+    }
+    return page(title, sections, data, blocks)
+
+
+def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
+    """What it comes down to, and the means."""
+    said: list[str] = []
+    if comparison is not None and comparison.differences:
+        first = comparison.differences[0]
+        said.append(
+            tag(
+                "p",
+                tag("strong", first.verdict, _class=_GOOD.get(first.verdict, "open")),
+                f" {first.sentence()}",
+                _class="lead",
+            )
+        )
+    elif len(board) > 1 and board.metrics:
+        metric = board.metrics[0]
+        best = board.ranked()[0]
+        said.append(
+            tag(
+                "p",
+                tag("strong", best.run),
+                f" has the highest {metric}, {_mean(best, metric)}. Whether that is "
+                "more than chance is what karat compare tells.",
+                _class="lead",
+            )
+        )
+    (only, *others) = board.values()
+    if not others:
+        said.append(tag("dl", *(_card(only, m) for m in only), _class="cards"))
+        notes = only.summary().notes
+    else:
+        table = board.summary(None)
+        notes = table.notes
+        said.append(grid(replace(table, notes=())))
+    if notes:
+        listed = tag("ul", *(tag("li", note) for note in notes))
+        said.append(tag("details", tag("summary", counted(len(notes), "note")), listed))
+    return section("verdict", "Result", *said)
+
+
+def _card(evaluation: Evaluation, metric: str) -> Markup:
+    column = evaluation[metric]
+    limits = column.interval
+    between = "no interval" if limits is None else f"{limits[0]:.3f} to {limits[1]:.3f}"
+    told = f"{column.n} of {len(evaluation.queries)} queries"
+    return tag(
+        "div",
+        tag("dt", metric),
+        tag("dd", number(column.mean), _class="big"),
+        tag("dd", between),
+        tag("dd", told, _class="soft"),
+    )
+
+
+def _mean(evaluation: Evaluation, metric: str) -> str:
+    column = evaluation[metric]
+    if column.interval is None:
+        return number(column.mean)
+    low, high = column.interval
+    return f"{number(column.mean)} ({low:.3f} to {high:.3f})"
+
+
+def _charts(board: Leaderboard, comparison: Comparison | None) -> list[Chart]:
+    drawn = [*all_charts(board)]
+    if comparison is None:
+        return drawn
+    rows = [
+        (
+            d.metric
+            if len(comparison.candidates) == 1
+            else f"{d.metric} {d.candidate}",
+            d.difference,
+            None if d.interval is None else (d.interval[0], d.interval[1]),
+        )
+        for d in comparison.differences
+        if d.n
+    ]
+    if rows:
+        title = f"difference from {comparison.baseline}, with 95% interval"
+        drawn.insert(0, draw_intervals(rows, title=title, zero=True))
+    before, *after = board.values()
+    metric = comparison.differences[0].metric if comparison.differences else ""
+    moved = (moves(before, one, metric) for one in after)
+    return [*drawn, *(chart for chart in moved if chart is not None)]
+
+
+def _compared(comparison: Comparison) -> list[Markup]:
+    first, *others = comparison.tables()
+    parts = [grid(first, titled=False), *(grid(table) for table in others)]
+    return [section("comparison", "The comparison in numbers", *parts)]
+
+
+def _slices(board: Leaderboard) -> Markup:
+    """Means by tag, where there are tags: of each metric, or of the runs by one."""
+    first, *others = board.values()
+    tags = tagged(first)
+    if not tags.keys() - {UNTAGGED} or not board.metrics:
+        return Markup("")
+    metric = board.metrics[0]
+    columns, title = first.columns, ""
+    if others:
+        title = f"mean {metric} of each run"
+        columns = {name: one[metric] for name, one in board.items() if metric in one}
+    alike = all(one.queries == first.queries for one in others)
+    parts = [grid(slice_table(columns, tags, title=title))] if alike else []
+    return section("slices", "By tag", *parts)
+
+
+def _label_health(board: Leaderboard) -> list[Markup]:
+    """How much is labelled, by whom, and what has no score."""
+    rows = []
+    for evaluation in board.values():
+        columns = evaluation.columns
+        judged = [name for name in columns if name.startswith("judged@")]
+        undefined = max((column.undefined for column in columns.values()), default=0)
+        failed = max((column.failed for column in columns.values()), default=0)
+        labels = ", ".join(f"{who} {n}" for who, n in evaluation.labelled_by.items())
+        rows.append(
+            [
+                evaluation.run,
+                ", ".join(f"{m} {number(columns[m].mean)}" for m in judged) or DASH,
+                str(int(evaluation.missing.sum())),
+                str(undefined),
+                str(failed),
+                labels or DASH,
+            ]
+        )
+    names = ["run", "judged", "missing", "undefined", "failed", "labels by"]
+    notes = []
+    if all(row[1] == DASH for row in rows):
+        notes.append(
+            "How many of the retrieved documents are judged is shown where gold also "
+            "holds documents judged non-relevant."
+        )
+    return [grid(Table(names, rows, notes=notes, texts=(0, 1, 5)))]
+
+
+def _method(board: Leaderboard) -> list[Markup]:
+    """The rules applied and where the numbers come from."""
+    first = next(iter(board.values()))
+    policies = {
+        name: value
+        for name, value in asdict(first.policies).items()
+        if value is not None
+    }
+    changed = first.policies.changes()
+    rules = [
+        [name, str(value), "changed" if name in changed else "native"]
+        for name, value in policies.items()
+    ]
+    facts: dict[str, str] = {}
+    for evaluation in board.values():
+        for name, value in evaluation.provenance.items():
+            text = value if isinstance(value, str) else json.dumps(value, default=str)
+            key = (
+                name
+                if len(board) == 1 or name == "karat"
+                else f"{evaluation.run}: {name}"
+            )
+            if name == "command":
+                key = name
+            facts[key] = text
+        digest = sha256("".join(evaluation.digests).encode()).hexdigest()[:16]
+        facts[f"fingerprint of {evaluation.gold}"] = digest
+        matchers = ", ".join(dict.fromkeys(evaluation.matchers.values()))
+        facts["matched by"] = matchers or DASH
+    known = [[name, value] for name, value in facts.items()]
+    return [
+        grid(Table(["from", "value"], known, title="Provenance", texts=(0, 1))),
+        grid(Table(["rule", "value", ""], rules, title="Rules", texts=(0, 1, 2))),
+    ]
+
+
+def _queries(cut: str) -> Markup:
+    note = tag("p", cut, _class="note") if cut else Markup("")
+    return Markup(_TABLE + note)
+
+
+_TABLE = """
+<form class="tools" id="tools">
+<label>Search <input type="search" id="search" placeholder="question or id"></label>
+<label id="metric-label">Metric <select id="metric"></select></label>
+<label id="tag-label">Tag <select id="tag">
+<option value="">all</option></select></label>
+<label>Show <select id="only"><option value="">all queries</option>
+<option value="zero">nothing found</option><option value="part">not perfect</option>
+<option value="differ">runs differ</option>
+<option value="trouble">without a score</option>
+</select></label>
+</form>
+<div class="scroll" tabindex="0" role="region" aria-label="queries">
+<table id="table"><thead></thead><tbody></tbody></table></div>
+<div class="pager"><button type="button" id="back">Previous</button>
+<span id="where" role="status"></span>
+<button type="button" id="forth">Next</button>
+<span class="labels"><span id="label-count"></span>
+<button type="button" id="download" hidden>Download labels</button></span></div>
+<noscript><p class="note">The table of queries needs JavaScript.</p></noscript>
+"""

@@ -1,0 +1,309 @@
+"""Suites: an evaluation written down in a file, and what such a file may say.
+
+One definition serves two readers. `SUITE` is a JSON Schema: it is published for editors
+and other programs, and `read_suites` checks files by it, with the line of a mistake.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from karat.data.policies import CHOICES
+from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.reading.decoding import decode_text
+from karat.reading.meaning.aliases import FIELDS
+from karat.reading.meaning.order import ORDERS
+from karat.reading.problems import placed
+from karat.reading.syntax.yaml_text import decode_yaml, key_lines
+
+__all__ = ["FILE", "SCHEMA", "SUITE", "Suite", "read_suite", "read_suites"]
+
+FILE = "karat.yaml"
+"""Where suites are looked for."""
+
+_SECTION = "suites"
+
+
+def _mapping(about: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "description": about,
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+def _text(about: str) -> dict[str, Any]:
+    return {"description": about, "type": "string"}
+
+
+def _yes_or_no(about: str) -> dict[str, Any]:
+    return {"description": about, "type": "boolean"}
+
+
+def _count(about: str) -> dict[str, Any]:
+    return {"description": about, "type": "integer", "minimum": 1}
+
+
+def _limits(about: str) -> dict[str, Any]:
+    return {
+        "description": about,
+        "type": "object",
+        "additionalProperties": {"type": "number"},
+    }
+
+
+_MAP: dict[str, Any] = {
+    "description": "Our field names and theirs, where the inference should not decide.",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {name: {"type": "string"} for name in FIELDS},
+}
+
+SUITE: dict[str, Any] = {
+    **_mapping(
+        "One evaluation: the data, what is scored, by which metrics, what must hold.",
+        gold=_text("The file of what should be retrieved; samples carry their own."),
+        queries=_text("The file of the queries' texts and tags."),
+        corpus=_text("The file of the documents' texts, for runs of ids."),
+        map=_MAP,
+        retrievers={
+            "description": "What is evaluated, by name: a file that holds a run.",
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "minProperties": 1,
+        },
+        metrics={
+            "description": "Spellings such as ndcg@10; the first one puts in order.",
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            ],
+        },
+        match=_text("How a document satisfies a gold item."),
+        judge=_text("The model that judges claims, by name."),
+        k=_count("What the letter in recall@k means."),
+        policies=_mapping(
+            "What happens in the cases that a formula does not decide.",
+            profile=_text("A named set of policies."),
+            **{name: {"enum": [*choices]} for name, choices in CHOICES.items()},
+            order={"enum": [*ORDERS]},
+            threshold={"type": "number"},
+            depth=_count("Read only so many documents of each ranking."),
+            judged_only=_yes_or_no("Remove documents without any label."),
+            force=_yes_or_no("Score without common ids."),
+        ),
+        slices={"description": "Also show means by tag.", "enum": ["tag"]},
+        baseline=_text("What to compare with: a retriever, or a saved evaluation."),
+        gates=_mapping(
+            "What a build must reach.",
+            fail_under=_limits("The smallest mean of a metric."),
+            fail_under_low=_limits("The smallest lower limit of its interval."),
+            max_drop=_limits("The largest drop from the baseline."),
+            strict=_yes_or_no("Exit 3 when a gate is inconclusive."),
+            require_noninferior=_yes_or_no("Fail unless a smaller drop is shown."),
+            gate_tags=_yes_or_no("Check drops on the queries of each tag, too."),
+        ),
+    ),
+    "required": ["retrievers"],
+}
+"""What one suite may say, as JSON Schema."""
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$id": "urn:karat:schema:suite:1",
+    "title": "Suites of karat: the section suites of karat.yaml, or a file of one",
+    "type": "object",
+    "if": {"required": [_SECTION]},
+    "then": {
+        "properties": {
+            _SECTION: {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {"$ref": "#/$defs/suite"},
+            }
+        }
+    },
+    "else": {"$ref": "#/$defs/suite"},
+    "$defs": {"suite": SUITE},
+}
+"""What a file of suites may say; published under docs/schema."""
+
+_TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "string": ("a text", str),
+    "boolean": ("true or false", bool),
+    "integer": ("a whole number", int),
+    "number": ("a number", (int, float)),
+    "array": ("a list", list),
+    "object": ("a mapping", dict),
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One suite of a file.
+
+    Attributes:
+        name: its name.
+        path: the file; other paths are relative to its folder.
+        settings: what it says, as `SUITE` allows.
+        lines: where each key stands in the file.
+    """
+
+    name: str
+    path: Path
+    settings: Mapping[str, Any]
+    lines: Mapping[tuple[str, ...], int]
+
+    def error(self, problem: str, *keys: str) -> FormatError:
+        """What is wrong with the value under these keys, with its file and line."""
+        known = (keys[:size] for size in range(len(keys), -1, -1))
+        line = next((self.lines[k] for k in known if k in self.lines), None)
+        return FormatError(problem, path=self.path, line=line)
+
+    def file(self, *keys: str) -> Path:
+        """The path of the file that stands under these keys; it must exist."""
+        value: Any = self.settings
+        for key in keys:
+            value = value[key]
+        path = self.path.parent / str(value)
+        if not path.exists():
+            raise self.error(f"{'.'.join(keys)}: there is no file {value!r}", *keys)
+        return path
+
+
+def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> Suite:
+    """The suite of that name; without a name, the only one.
+
+    Raises:
+        FormatError: the file cannot be read, or says what no suite may say.
+        UsageError: it has no suite of that name, or several and none was named.
+    """
+    suites = read_suites(file)
+    if name is None and len(suites) > 1:
+        raise UsageError(f"{file} has several suites, name one: {', '.join(suites)}")
+    if name is None:
+        return next(iter(suites.values()))
+    if name not in suites:
+        raise UnknownNameError("suite", name, suites)
+    return suites[name]
+
+
+def read_suites(file: str | os.PathLike[str] = FILE) -> dict[str, Suite]:
+    """The suites of a file, by name: a section `suites`, or one suite alone.
+
+    Raises:
+        FormatError: the file cannot be read, or says what no suite may say.
+    """
+    path = Path(file)
+    try:
+        text = decode_text(path.read_bytes())
+        value = decode_yaml(text)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        hint = "karat init writes one" if not path.exists() else None
+        raise FormatError(problem, path=path, hint=hint) from None
+    except FormatError as error:
+        raise placed(error, path=path) from None
+    lines = key_lines(text)
+    whole = Suite("", path, {}, lines)
+    alone = isinstance(value, dict) and _SECTION not in value
+    if alone and path.name == FILE:
+        raise whole.error("has no section suites; karat init writes one")
+    sections = {path.stem: value} if alone else _sections(whole, value)
+    suites = {}
+    for name, settings in sections.items():
+        place = () if alone else (_SECTION, name)
+        _check(whole, SUITE, settings, place, f"suite {name}")
+        own = {
+            key[len(place) :]: n
+            for key, n in lines.items()
+            if key[: len(place)] == place
+        }
+        suites[name] = Suite(name, path, settings, own)
+    return suites
+
+
+def _sections(whole: Suite, value: Any) -> dict[str, Any]:
+    found = value.get(_SECTION) if isinstance(value, dict) else None
+    if not isinstance(found, dict) or not found:
+        raise whole.error(
+            "suites must be a mapping from names to suites, as in "
+            "'suites: {main: {gold: gold.qrels, retrievers: {bm25: bm25.trec}}}'",
+            _SECTION,
+        )
+    return {str(name): settings for name, settings in found.items()}
+
+
+def _check(
+    suite: Suite, schema: Mapping[str, Any], value: Any, place: tuple[str, ...], of: str
+) -> None:
+    """Refuse a value that the schema does, and say where it stands."""
+
+    def refuse(must_be: str) -> NoReturn:
+        shown = repr(value) if isinstance(value, str | int | float) else _kind(value)
+        raise suite.error(f"{of} must be {must_be}, got {shown:.80}", *place)
+
+    branches = [branch for branch in _branches(schema) if _fits(branch, value)]
+    if not branches:
+        refuse(" or ".join(_described(branch) for branch in _branches(schema)))
+    fitting = branches[0]
+    if "minimum" in fitting and value < fitting["minimum"]:
+        refuse(f"{fitting['minimum']} or more")
+    if {"minItems", "minProperties"} & {*fitting} and not value:
+        refuse("one or more")
+    if isinstance(value, list):
+        for number, entry in enumerate(value):
+            _check(suite, fitting["items"], entry, (*place, str(number)), of)
+    if isinstance(value, dict):
+        _check_mapping(suite, fitting, value, place, of)
+
+
+def _check_mapping(
+    suite: Suite,
+    schema: Mapping[str, Any],
+    value: Mapping[Any, Any],
+    place: tuple[str, ...],
+    of: str,
+) -> None:
+    known = schema.get("properties", {})
+    for key, entry in value.items():
+        inner = (*place, str(key))
+        if not isinstance(key, str):
+            raise suite.error(f"{of}: a name must be a text, got {key!r}", *inner)
+        others = schema["additionalProperties"]
+        if key not in known and not others:
+            raise suite.error(
+                str(UnknownNameError(f"setting of {of}", str(key), known)), *inner
+            )
+        _check(suite, known.get(key, others), entry, inner, f"{key}")
+    for key in schema.get("required", ()):
+        if key not in value:
+            raise suite.error(f"{of} lacks {key}: {known[key]['description']}", *place)
+
+
+def _branches(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = schema.get("anyOf", [schema])
+    return found
+
+
+def _fits(schema: Mapping[str, Any], value: Any) -> bool:
+    if "enum" in schema:
+        return value in schema["enum"]
+    kind = schema["type"]
+    if isinstance(value, bool):
+        return bool(kind == "boolean")
+    return isinstance(value, _TYPES[kind][1])
+
+
+def _described(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(map(str, schema["enum"]))
+    return _TYPES[schema["type"]][0]
+
+
+def _kind(value: object) -> str:
+    kinds = (said for said, kind in _TYPES.values() if isinstance(value, kind))
+    return next(kinds, "nothing")

@@ -1,0 +1,271 @@
+"""Run a suite: score what it names, check its gates, and write the results down."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from karat.comparison.compare import compare_evaluations
+from karat.comparison.comparison import Comparison
+from karat.data.queries import Dataset
+from karat.data.tables import Table
+from karat.errors import FormatError, UsageError
+from karat.evaluation import evaluate
+from karat.gates import Gate, GateResult, Kind, check_gates, read_gate
+from karat.metrics import read_metric, split_metrics
+from karat.planning import DEFAULT_METRICS
+from karat.reading.doors import take_gold
+from karat.reports import REPORTS
+from karat.reports.gates import as_junit
+from karat.results.evaluation import Evaluation
+from karat.results.kept import digest_of, keep, kept
+from karat.results.leaderboard import WIDTH, Leaderboard
+from karat.results.loading import from_dict, load
+from karat.results.saved_form import write_text
+from karat.suites.definition import FILE, Suite, read_suite
+
+__all__ = ["SuiteResult", "run_suite"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DATA = ("gold", "queries", "corpus")
+_FILES = {"evaluation.json": "json", "per_query.jsonl": "jsonl"}
+_GATES: Mapping[str, Kind] = {
+    "fail_under": "mean",
+    "fail_under_low": "low",
+    "max_drop": "drop",
+}
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """What came of a suite.
+
+    Attributes:
+        suite: what was asked.
+        board: what each retriever scored.
+        unchanged: those that were not scored again, since nothing they depend on
+            changed.
+        comparisons: with the baseline, if the suite has one.
+        gates: what came of each gate.
+        folder: where everything was written.
+    """
+
+    suite: Suite
+    board: Leaderboard
+    unchanged: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    gates: tuple[GateResult, ...]
+    folder: Path
+
+    def tables(self, width: int = WIDTH) -> list[Table]:
+        """What a person is shown: scores, also by tag, and comparisons."""
+        tags = self.board.by_tag() if "slices" in self.suite.settings else ()
+        compared = (comparison.summary() for comparison in self.comparisons)
+        return [self.board.summary(width), *tags, *compared]
+
+
+def run_suite(
+    name: str | None = None,
+    file: str | os.PathLike[str] = FILE,
+    *,
+    results: str | os.PathLike[str] = "karat-results",
+    fresh: bool = False,
+) -> SuiteResult:
+    """Score what a suite names, check its gates, and write the results down.
+
+    What was scored before is not scored again while the contents of its files and its
+    settings stay the same.
+
+    Args:
+        name: of the suite; not needed where the file has one only.
+        file: `karat.yaml`, or a file of one suite; paths in it are relative to it.
+        results: the folder that gets a folder for this run.
+        fresh: score everything again.
+
+    Raises:
+        FormatError: a file that cannot be read, or a suite that says what none may say,
+            with its line.
+    """
+    suite = read_suite(name, file)
+    gates = _gates(suite)
+    saved = _baseline(suite)
+    board, unchanged = _scored(suite, _scoring(suite, gates), fresh=fresh)
+    pairs = _with_baselines(suite, board, saved)
+    result = SuiteResult(
+        suite=suite,
+        board=board,
+        unchanged=unchanged,
+        comparisons=_comparisons(pairs),
+        gates=tuple(_checked(suite, gates, board, pairs)),
+        folder=_new_folder(Path(results), suite.name),
+    )
+    for target, form in _FILES.items():
+        write_text(result.folder / target, REPORTS[form](board, result.tables()))
+    if result.gates:
+        write_text(result.folder / "gates.junit.xml", as_junit(result.gates))
+    return result
+
+
+def _scored(
+    suite: Suite, scoring: Mapping[str, Any], *, fresh: bool
+) -> tuple[Leaderboard, tuple[str, ...]]:
+    """What every retriever scored, and those that were not scored again."""
+    settings = suite.settings
+    data = {key: suite.file(key) for key in _DATA if key in settings}
+    runs = {own: suite.file("retrievers", own) for own in settings["retrievers"]}
+    gold: list[Dataset] = []
+    evaluations, unchanged = {}, []
+    for own, path in runs.items():
+        key = digest_of("evaluation", own, path.name, path, data, scoring)
+        found = None if fresh else _kept_evaluation(key)
+        if found is not None:
+            unchanged.append(own)
+        else:
+            if "gold" in data and not gold:
+                gold.append(take_gold(data["gold"], scoring["mapping"]))
+            inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
+            found = evaluate(path, **inputs, **scoring, name=own, judged=True)
+            if not any(column.failures for column in found.values()):
+                keep(key, found.to_dict())
+        evaluations[own] = found
+    return Leaderboard(evaluations), tuple(unchanged)
+
+
+def _checked(
+    suite: Suite,
+    gates: Sequence[Gate],
+    board: Leaderboard,
+    pairs: Sequence[tuple[Evaluation, Evaluation]],
+) -> list[GateResult]:
+    """What came of the gates."""
+    drops = [gate for gate in gates if gate.kind == "drop"]
+    if drops and not pairs:
+        raise suite.error(
+            "max_drop needs a baseline: the name of a retriever, or a saved evaluation",
+            *("gates", "max_drop"),
+        )
+    said = suite.settings.get("gates", {})
+    limits = [gate for gate in gates if gate.kind != "drop"]
+    # What is compared with need not pass: it is there already.
+    candidates = [new for _, new in pairs] or board.values()
+    checked = check_gates(limits, candidates)
+    for old, new in pairs:
+        checked += check_gates(
+            drops,
+            [new],
+            baseline=old,
+            require_noninferior=said.get("require_noninferior", False),
+            by_tag=said.get("gate_tags", False),
+        )
+    return checked
+
+
+def _kept_evaluation(key: str) -> Evaluation | None:
+    saved = kept(key)
+    try:
+        return None if saved is None else from_dict(saved)
+    except FormatError:
+        return None
+
+
+def _placed(
+    suite: Suite,
+    keys: Sequence[str],
+    read: Callable[P, T],
+    *args: P.args,
+    **named: P.kwargs,
+) -> T:
+    """What is read from a value of the suite; its mistake gets the value's line."""
+    try:
+        return read(*args, **named)
+    except UsageError as error:
+        raise suite.error(str(error).removeprefix("--"), *keys) from None
+
+
+def _gates(suite: Suite) -> list[Gate]:
+    gates = []
+    for key, kind in _GATES.items():
+        for metric, value in suite.settings.get("gates", {}).get(key, {}).items():
+            place = ("gates", key, metric)
+            gates.append(_placed(suite, place, read_gate, f"{metric}={value}", kind))
+    return gates
+
+
+def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
+    """The options of `evaluate`, checked before any file is read."""
+    settings = suite.settings
+    asked = settings.get("metrics", [*DEFAULT_METRICS])
+    metrics = [str(metric) for metric in split_metrics(asked)]
+    for number, metric in enumerate(metrics):
+        _placed(suite, ("metrics", str(number)), read_metric, metric)
+    metrics += [gate.metric for gate in gates]
+    scoring = {key: settings[key] for key in ("match", "judge", "k") if key in settings}
+    return {
+        "metrics": [*dict.fromkeys(metrics)],
+        "mapping": settings.get("map", {}),
+        **settings.get("policies", {}),
+        **scoring,
+    }
+
+
+def _baseline(suite: Suite) -> Path | None:
+    """The saved evaluation that the suite compares with, if it is a file."""
+    name = suite.settings.get("baseline")
+    retrievers = suite.settings["retrievers"]
+    if name is None or name in retrievers:
+        return None
+    if not (suite.path.parent / name).is_file():
+        known = ", ".join(retrievers)
+        problem = f"baseline {name!r} is neither a retriever ({known}) nor a file"
+        raise suite.error(problem, "baseline")
+    return suite.file("baseline")
+
+
+def _with_baselines(
+    suite: Suite, board: Leaderboard, saved: Path | None
+) -> list[tuple[Evaluation, Evaluation]]:
+    """Each evaluation after what it is compared with."""
+    name = suite.settings.get("baseline")
+    if saved is None:
+        others = (run for own, run in board.items() if own != name)
+        return [(board[name], run) for run in others if name is not None]
+    pairs = []
+    for own, run in board.items():
+        try:
+            old = load(saved)
+        except UsageError:
+            # Several are saved in it: each run is compared with what it was.
+            old = load(saved, run=own)
+        pairs.append((replace(old, run=f"{old.run} in {saved.name}"), run))
+    return pairs
+
+
+def _comparisons(
+    pairs: Sequence[tuple[Evaluation, Evaluation]],
+) -> tuple[Comparison, ...]:
+    """One comparison with each baseline."""
+    against: dict[str, list[Evaluation]] = {}
+    for old, new in pairs:
+        against.setdefault(old.run, [old]).append(new)
+    return tuple(map(compare_evaluations, against.values()))
+
+
+def _new_folder(results: Path, name: str) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    number = 1
+    while True:
+        more = f"-{number}" if number > 1 else ""
+        folder = results / f"{stamp}-{name}{more}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror}"
+            raise FormatError(problem, path=folder) from None
+        else:
+            return folder

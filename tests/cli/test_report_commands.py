@@ -1,0 +1,125 @@
+"""Pages, charts and labels from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karat import evaluate
+from karat.reading.doors import load
+from tests.cli.conftest import Karat
+from tests.reports.test_page import blocks_of, data_of
+
+BOTH = ("keyword.run", "dense.run", "--gold", "gold.qrels")
+TEXTS = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
+
+
+def patch_file(folder: Path, *labels: tuple[str, str, int]) -> str:
+    patch = {
+        "kind": "label patch",
+        "schema_version": 1,
+        "labelled_by": "Ann Lee",
+        "labels": [
+            {"query": q, "document": d, "grade": g, "at": "2026-11-15T10:00:00Z"}
+            for q, d, g in labels
+        ],
+    }
+    (folder / "labels.json").write_text(json.dumps(patch), "utf-8")
+    return "labels.json"
+
+
+def test_evaluate_writes_a_page(karat: Karat, folder: Path) -> None:
+    done = karat("evaluate", *BOTH, *TEXTS, "-m", "recall@5", "-o", "r.html")
+    assert done.code == 0
+    assert "karat: wrote r.html" in done.err
+    page = (folder / "r.html").read_text("utf-8")
+    assert data_of(page)["systems"] == ["keyword.run", "dense.run"]
+    assert "How long until I get" in data_of(page)["questions"][0]
+    first = blocks_of(page)[0]["rows"][0]
+    assert [len(system["ranking"]) for system in first["systems"]] == [20, 20]
+    assert "command" in page
+
+
+def test_a_page_without_texts(karat: Karat, folder: Path) -> None:
+    karat("evaluate", *BOTH, *TEXTS, "--no-text", "-o", "r.html")
+    page = (folder / "r.html").read_text("utf-8")
+    assert not any(data_of(page)["questions"])
+    assert {text for _, text in blocks_of(page)[0]["documents"]} == {None}
+
+
+def test_compare_writes_a_page(karat: Karat, folder: Path) -> None:
+    done = karat("compare", *BOTH, *TEXTS, "-m", "recall@5", "-o", "r.html")
+    assert done.code == 0
+    page = (folder / "r.html").read_text("utf-8")
+    assert "dense.run is better than keyword.run" in page
+    assert "How long until" in json.dumps(data_of(page))
+    karat("compare", *BOTH, *TEXTS, "-m", "recall@5", "--no-text", "-o", "s.html")
+    bare = (folder / "s.html").read_text("utf-8")
+    assert "How long until" not in bare + json.dumps(blocks_of(bare))
+
+
+def test_the_values_of_headers_are_not_in_the_page(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = ("--header", "key:hunter2", "--header=other:hunter3")
+    monkeypatch.setattr("sys.argv", ["karat", "evaluate", *BOTH, *secret])
+    karat("evaluate", *BOTH, *secret, "-o", "r.html")
+    page = (folder / "r.html").read_text("utf-8")
+    assert "hunter" not in page
+    assert "--header &#x27;***&#x27; &#x27;--header=***&#x27;" in page
+
+
+def test_plot_draws_runs_and_saved_evaluations(karat: Karat, folder: Path) -> None:
+    done = karat("plot", *BOTH, "-m", "recall@10", "-o", "curve.svg")
+    assert done.code == 0
+    assert "recall over k" in (folder / "curve.svg").read_text("utf-8")
+    karat("evaluate", "dense.run", "--gold", "gold.qrels", "-o", "d.json")
+    assert karat("plot", "d.json", "--kind", "headroom", "-o", "h.svg").code == 0
+    assert "not retrieved" in (folder / "h.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("-o", "curve.gif"), "a chart is written as .svg or .png"),
+        (("-m", "recal@5", "-o", "c.svg"), "did you mean 'recall'"),
+        (("--kind", "pie", "-o", "c.svg"), "'pie' is not one of"),
+    ],
+)
+def test_plot_says_what_is_wrong(
+    karat: Karat, arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = karat("plot", *BOTH, *arguments)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_labels_are_merged_and_signed(karat: Karat, folder: Path) -> None:
+    patch = patch_file(folder, ("q01", "new-1", 3), ("q01", "returns-01", 2))
+    done = karat("label", "apply", patch, "--gold", "gold.qrels", "-o", "new.qrels")
+    assert done.code == 0
+    assert "1 label added; 1 changed, 0 as before" in done.err
+    assert "q01 returns-01: 1 -> 2" in done.err
+    lines = (folder / "new.qrels").read_text("utf-8")
+    assert "q01 human:Ann_Lee@2026-11-15 new-1 3" in lines
+    again = load("new.qrels", role="gold").gold
+    assert again is not None
+    assert again.labellers()["human:Ann_Lee@2026-11-15"] == 2
+
+
+def test_samples_keep_what_was_retrieved(karat: Karat, folder: Path) -> None:
+    sample = {"id": "q1", "retrieved": ["z", "a"], "relevant": {"a": 1}}
+    (folder / "s.jsonl").write_text(json.dumps(sample) + "\n", "utf-8")
+    patch = patch_file(folder, ("q1", "z", 1))
+    done = karat("label", "apply", patch, "--gold", "s.jsonl", "-o", "new.jsonl")
+    assert done.code == 0
+    assert evaluate("new.jsonl", metrics=["precision@2"]).means["precision@2"] == 1.0
+
+
+def test_a_broken_patch_is_named(karat: Karat, folder: Path) -> None:
+    (folder / "labels.json").write_text("{", "utf-8")
+    args = ("label", "apply", "labels.json", "--gold", "gold.qrels")
+    done = karat(*args, "-o", "new.qrels")
+    assert done.code == 2
+    assert "labels.json: is not JSON" in done.err
+    assert not (folder / "new.qrels").exists()

@@ -1,0 +1,188 @@
+"""`karat init` and `karat suite`: an evaluation written down, and run by its name."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+import karat as library
+from tests.cli.conftest import Karat
+
+SUITE = """\
+suites:
+  main:
+    gold: gold.qrels
+    queries: queries.jsonl
+    retrievers:
+      keyword: keyword.run
+      dense: dense.run
+    metrics: [ndcg@10, recall@5]
+"""
+
+
+def results(folder: Path) -> list[Path]:
+    return sorted((folder / "karat-results").iterdir())
+
+
+def test_a_suite_scores_what_evaluate_does_and_writes_it_down(
+    karat: Karat, folder: Path
+) -> None:
+    (folder / "karat.yaml").write_text(SUITE + "    slices: tag\n")
+    done = karat("suite")
+    assert done.code == 0
+    assert "keyword by tag" in done.out
+    (made,) = results(folder)
+    assert made.name.endswith("-main")
+    direct = library.evaluate(
+        "dense.run",
+        gold="gold.qrels",
+        queries="queries.jsonl",
+        metrics=["ndcg@10", "recall@5"],
+        name="dense",
+        judged=True,
+    )
+    assert library.load(made / "evaluation.json", run="dense") == direct
+    rows = [
+        json.loads(line) for line in (made / "per_query.jsonl").read_text().splitlines()
+    ]
+    assert len(rows) == 80
+    assert not (made / "gates.junit.xml").exists()
+
+
+def test_what_has_not_changed_is_not_scored_again(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text(SUITE)
+    again = "karat: not scored again, since nothing changed: "
+    assert again not in karat("suite").err
+    first, second = results(folder)[0], karat("suite")
+    assert again + "keyword, dense\n" in second.err
+    assert [p.read_bytes() for p in sorted(first.iterdir())] == [
+        p.read_bytes() for p in sorted(results(folder)[1].iterdir())
+    ]
+    run = folder / "dense.run"
+    run.write_text(run.read_text().replace("q01 Q0", "q01 Q0", 1) + "\n")
+    assert again + "keyword\n" in karat("suite").err
+    gold = folder / "gold.qrels"
+    gold.write_text(gold.read_text() + "q01 0 nothing 0\n")
+    assert again not in karat("suite").err
+    (folder / "karat.yaml").write_text(SUITE.replace("recall@5", "recall@4"))
+    assert again not in karat("suite").err
+    assert again + "keyword, dense\n" in karat("suite").err
+    assert again not in karat("suite", "--fresh").err
+
+
+def test_what_is_kept_is_private_and_may_be_damaged(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text(SUITE)
+    before = karat("suite").out
+    for path in (folder / ".karat").glob("result-*.json"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        path.write_text("{}")
+    done = karat("suite")
+    assert done.out == before
+    assert "not scored again" not in done.err
+
+
+def test_gates_decide_the_exit_code(karat: Karat, folder: Path) -> None:
+    gates = "    gates: {fail_under: {recall@5: 0.6}}\n"
+    (folder / "karat.yaml").write_text(SUITE + gates)
+    done = karat("suite")
+    assert done.code == 1
+    assert "gate failed: keyword: recall@5 is 0.5556, below 0.6" in done.err
+    assert "RESULT: fail (1 of 2 gates passed)" in done.err
+    assert 'failures="1"' in (results(folder)[0] / "gates.junit.xml").read_text()
+    # What is compared with need not pass.
+    (folder / "karat.yaml").write_text(SUITE + gates + "    baseline: keyword\n")
+    done = karat("suite")
+    assert done.code == 0
+    assert "dense compared with keyword" in done.out
+
+
+def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
+    karat: Karat, folder: Path
+) -> None:
+    gates = "    gates:\n      max_drop: {ndcg@10: 0.02}\n      strict: true\n"
+    (folder / "karat.yaml").write_text(SUITE + gates + "    baseline: dense\n")
+    done = karat("suite")
+    assert done.code == 1
+    assert "keyword: ndcg@10 changed by -0.1364" in done.err
+    saved = (results(folder)[0] / "evaluation.json").relative_to(folder)
+    (folder / "karat.yaml").write_text(SUITE + gates + f"    baseline: {saved}\n")
+    done = karat("suite")
+    assert done.code == 0
+    assert "RESULT: pass (2 of 2 gates passed)" in done.err
+    (folder / "karat.yaml").write_text(SUITE + gates)
+    done = karat("suite")
+    assert done.code == 2
+    assert "karat.yaml:10: max_drop needs a baseline" in done.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("gold.qrels", "gold.qrel", "karat.yaml:3: gold: there is no file 'gold.qrel'"),
+        ("dense.run", "dens.run", ":7: retrievers.dense: there is no file 'dens.run'"),
+        ("ndcg@10", "ndgc@10", "karat.yaml:8: unknown metric 'ndgc'; did you mean"),
+        ("[ndcg@10, recall@5]", "ndgc@10", "karat.yaml:8: unknown metric 'ndgc'"),
+        (
+            "    metrics",
+            "    baseline: bm25\n    metrics",
+            ":8: baseline 'bm25' is neither a retriever (keyword, dense) nor a file",
+        ),
+        (
+            "    metrics",
+            "    gates:\n      fail_under:\n        recall@5: 80\n    metrics",
+            ":10: fail-under recall@5=80: recall@5 lies between 0 and 1; 0.8?",
+        ),
+        ("    metrics", "    match: exactly\n    metrics", "'exactly'; did you mean"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(
+    karat: Karat, folder: Path, old: str, new: str, sentence: str
+) -> None:
+    (folder / "karat.yaml").write_text(SUITE.replace(old, new))
+    done = karat("suite")
+    assert done.code == 2
+    assert sentence in done.err
+    assert not (folder / "karat-results").exists()
+
+
+def test_init_finds_out_what_the_files_are(karat: Karat, folder: Path) -> None:
+    (folder / "karat.yaml").write_text("evaluate: {k: 3}\n")
+    (folder / "notes.json").write_text('{"a": ')
+    done = karat("init")
+    assert done.code == 0
+    assert "gold.qrels: trec_qrels, gold with 40 queries" in done.out
+    assert "queries.jsonl: queries\n" in done.out
+    text = (folder / "karat.yaml").read_text()
+    assert text.startswith("evaluate: {k: 3}\n\n# Written by karat init")
+    assert "    gold: gold.qrels\n    # corpus: corpus.jsonl" in text
+    assert "      dense: dense.run\n      keyword: keyword.run\n" in text
+    assert "    slices: tag" in text
+    assert karat("suite").code == 0
+    again = karat("init")
+    assert again.code == 2
+    assert "karat.yaml has suites already (main): karat suite runs one" in again.err
+
+
+def test_init_takes_samples_where_there_is_no_run(karat: Karat, folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.name != "samples.jsonl":
+            path.unlink()
+    (folder / "evals").mkdir()
+    (folder / "samples.jsonl").rename(folder / "true.jsonl")
+    done = karat("init", "-o", "evals/main.yaml")
+    assert (
+        done.err
+        == "karat: wrote evals/main.yaml; next: karat suite -f evals/main.yaml\n"
+    )
+    assert '      "true": ../true.jsonl\n' in (folder / "evals/main.yaml").read_text()
+    assert karat("suite", "-f", "evals/main.yaml").code == 0
+
+
+def test_init_says_that_it_found_nothing(karat: Karat, folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    done = karat("init")
+    assert done.code == 2
+    assert "found neither samples nor a run and its gold here" in done.err
+    assert not [*folder.iterdir()]
