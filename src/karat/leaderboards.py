@@ -131,7 +131,7 @@ def evaluation_of(
         except DataError as error:
             if "not a saved evaluation" not in str(error):
                 raise
-    board = leaderboard({name: given}, gold=gold, judged=False, **options)
+    board = leaderboard({name: given}, gold=gold, **{"judged": False, **options})
     return board[name]
 
 

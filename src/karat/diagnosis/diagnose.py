@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints, count_by, ratio, running_sum, sum_by
+from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
+from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import Diagnosis
 from karat.diagnosis.headroom import gains_of, headroom, ideal
@@ -69,7 +70,7 @@ def diagnose(
         raise ParameterError("diagnose", "k", "an integer >= 1", k)
     if corpus is not None and not isinstance(corpus, Mapping):
         corpus = read_corpus(corpus)
-    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
+    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, "judged": True, **options}
     scoring["corpus"] = corpus
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
@@ -87,7 +88,7 @@ def diagnose(
     pool = None
     if candidates is not None:
         pool = evaluation_of(
-            "candidates", candidates, result.labels, {**scoring, "force": True}
+            "candidates", candidates, result.known_gold, {**scoring, "force": True}
         )
     return _Case(result, matcher, k, corpus, pool).diagnosis(notes)
 
@@ -123,6 +124,7 @@ class _Case:
         asked = dict.fromkeys(miss.query for miss in misses)
         texts = {q: fact.text for q, fact in result.facts.items() if fact.text}
         parts = self._headroom(misses)
+        unjudged = self._unjudged()
         return Diagnosis(
             run=result.run,
             gold=result.gold,
@@ -138,6 +140,9 @@ class _Case:
             coverage_by_tokens=tuple(self._coverage()),
             headroom=parts,
             oracle=self._oracle(parts),
+            bounds=unjudged.means() if unjudged else {},
+            judged=_mean(unjudged.judged) if unjudged else None,
+            label_next=unjudged.next if unjudged else (),
             slices=failing_slices(
                 ratio(self.found, self.whole),
                 self.whole.tolist(),
@@ -240,6 +245,15 @@ class _Case:
         ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
         return {"recall": recall, "ndcg": ndcg}
 
+    def _unjudged(self) -> Bounds | None:
+        """What unjudged documents leave open, where gold is ids, each an item."""
+        given = self.examiner.given
+        if not self.ids or given.gold.groups or not given.kept:
+            return None
+        threshold = self.result.policies.threshold
+        labels = given.gold.documents
+        return bounds_of(labels, given.kept, given.depth, self.k, threshold)
+
     def _within(self, k: int) -> Bools:
         return (self.gains.rank > 0) & (self.gains.rank <= k)
 
@@ -247,9 +261,12 @@ class _Case:
         return count_by(self.gains.query[rows], self.gains.size)
 
     def _recall(self, found: Ints) -> float | None:
-        recalls = ratio(found, self.whole)
-        known = recalls[~np.isnan(recalls)]
-        return float(known.mean()) if len(known) else None
+        return _mean(ratio(found, self.whole))
+
+
+def _mean(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _useful_k(misses: Sequence[Miss]) -> int:

@@ -68,7 +68,7 @@ class Given:
     def __init__(
         self, result: Evaluation, matcher: str, corpus: Mapping[str, str] | None
     ) -> None:
-        self.gold = result.labels or Gold()
+        self.gold = result.known_gold or Gold()
         self.facts, self.corpus = result.facts, corpus
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
         counts = result.matches[matcher].hits.retrieved.tolist()
