@@ -61,10 +61,15 @@ def test_a_session_writes_its_report(
         """
         def test_it(karat):
             karat.assert_retrieval({"q": ["a"]}, "rr >= 0.5", gold={"q": ["a"]})
+
+        def test_that(karat):
+            run = {"q": ["b", "a"]}
+            karat.assert_retrieval(run, "rr >= 0.9", gold={"q": ["a"]}, name="poor")
         """
     )
     report = tmp_path / "report.md"
     arguments = ("-p", "karat.pytest_plugin", "-q")
     done = pytester.runpytest_subprocess(*arguments, "--karat-report", str(report))
-    done.assert_outcomes(passed=1)
-    assert "rr" in report.read_text("utf-8")
+    done.assert_outcomes(passed=1, failed=1)
+    # What failed is what one wants to read about.
+    assert "poor" in report.read_text("utf-8")

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
-    from karat.fusion import complementarity, fuse, search_weights
+    from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.label_patch import apply_labels
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
+    from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "aevaluate",
     "apply_labels",
+    "aretrieve",
     "compare",
     "complementarity",
     "diagnose",
@@ -53,10 +55,12 @@ __all__ = [
     "fuse",
     "leaderboard",
     "load",
+    "rbo",
     "read_corpus",
     "read_gold",
     "read_run",
     "read_samples",
+    "retrieve",
     "run_suite",
     "search_weights",
 ]
@@ -73,6 +77,7 @@ _HOMES = {
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
     "aevaluate": "karat.evaluation",
+    "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
@@ -82,10 +87,12 @@ _HOMES = {
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
+    "rbo": "karat.fusion",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",
     "read_run": "karat.reading.doors",
     "read_samples": "karat.reading.doors",
+    "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
 }

@@ -1,6 +1,7 @@
 """The front door: score a run against gold."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from math import isfinite
@@ -8,18 +9,22 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from karat.data.arrays import Bools
 from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
+from karat.data.spelling import LETTER
 from karat.data.tables import counted
 from karat.engines import ENGINES, Engine
-from karat.errors import MismatchError, ParameterError
+from karat.errors import MismatchError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
-from karat.metrics import Metric
+from karat.metrics import Metric, split_metrics
 from karat.planning import DEFAULT_METRICS, Prepared, prepare
+from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
+from karat.results.measures import read_measure
 from karat.results.scores import score_measures
 from karat.version import __version__
 
@@ -30,10 +35,14 @@ _KEPT = 5
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# How many documents a retriever is asked for at least.
+_DEPTH = 20
+
 
 def evaluate(  # noqa: PLR0913
-    run: Any,
+    run: Any = None,
     *,
+    retriever: Any = None,
     gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
@@ -58,12 +67,15 @@ def evaluate(  # noqa: PLR0913
     judged: bool = False,
     name: str | None = None,
     keep: int | None = None,
+    workers: int = 0,
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
     Args:
         run: `{query: {document: score}}`, `{query: [document, ...]}`, a list of lists,
             a list of samples, a path, a DataFrame or a `Run`.
+        retriever: in place of a run, what `retrieve` takes: it is asked the `queries`
+            for as many documents as the deepest metric reads, and for 20 at least.
         gold: `{query: {document: grade}}`, `{query: [document, ...]}`, a list of lists,
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
@@ -100,6 +112,8 @@ def evaluate(  # noqa: PLR0913
         name: how reports call the run; default: its file name, or `run`.
         keep: how many of each query's top documents the result keeps; natively 5 where
             texts were matched, else none.
+        workers: how many processes read a run of Parquet files, for machines with many
+            processors; 0 for threads of this one.
 
     Raises:
         UsageError: an unknown or impossible metric, matcher or option.
@@ -110,6 +124,10 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
+    if retriever is not None:
+        if run is not None:
+            raise UsageError("run and retriever are one too many: pass either")
+        run = _retrieved(retriever, queries, metrics, k, name)
     prepared = prepare(
         run,
         gold=gold,
@@ -134,10 +152,36 @@ def evaluate(  # noqa: PLR0913
         corpus=corpus,
         judged=judged,
     )
+    if workers:
+        prepared = prepared._replace(run=_with_workers(prepared.run, workers))
     runner = ENGINES[engine]() if isinstance(engine, str) else engine
     if not isinstance(runner, Engine):
         raise ParameterError("evaluate", "engine", "a name or an engine", engine)
     return _carry_out(prepared, runner, name=name, keep=keep)
+
+
+def _with_workers(run: Run, workers: int) -> Run:
+    """The run, which so many processes read; the caller's own stays as it is."""
+    if workers < 0:
+        raise ParameterError("evaluate", "workers", "an integer >= 0", workers)
+    run = copy(run)
+    run.workers = workers
+    return run
+
+
+def _retrieved(
+    retriever: Any, queries: Any, metrics: Any, k: int | None, name: str | None
+) -> Run:
+    if queries is None:
+        raise UsageError("a retriever needs queries=: texts by id, a list, or a file")
+    # Only who has a retriever pays for importing what asks it.
+    from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
+
+    read = (read_measure(metric, "id", None) for metric in split_metrics(metrics))
+    cutoffs = [getattr(measure.metric, LETTER, None) for measure in read]
+    own = [q.k for q in read_queries(queries).values() if q.k is not None]
+    deepest = max([_DEPTH, *own, k or 0, *(c for c in cutoffs if isinstance(c, int))])
+    return retrieve(retriever, queries, deepest, name=name)
 
 
 def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
@@ -159,9 +203,11 @@ aevaluate = _in_thread(evaluate)
 def _carry_out(
     prepared: Prepared, engine: Engine, *, name: str | None, keep: int | None
 ) -> Evaluation:
-    plan, run, gold, facts, own_k, read, fields = prepared
+    plan, run, gold, facts, own_k, read, fields, retrieval = prepared
     queries = gold.queries
     found = engine.run(plan, run, gold, own_k)
+    if retrieval.failures:
+        found = _with_failures(found, queries, retrieval.failures)
     _refuse(plan.policies, queries, found, run)
     seen = _run_notices(prepared, found)
     if keep is None:
@@ -194,7 +240,25 @@ def _carry_out(
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
         # Plain labels are what the matcher of ids looked for: it has them already.
         labels=None if gold.is_plain and "id" in found else gold.copy(),
+        latency=None if retrieval.latency is None else retrieval.latency.of(queries),
     )
+
+
+def _with_failures(
+    found: Mapping[str, Matches], queries: Sequence[str], reasons: Mapping[str, str]
+) -> dict[str, Matches]:
+    """A query that the retriever failed at is neither missing nor matched."""
+    failed = {n: reasons[query] for n, query in enumerate(queries) if query in reasons}
+    there: Bools = np.ones(len(queries), np.bool_)
+    there[[*failed]] = False
+    return {
+        name: replace(
+            matches,
+            missing=matches.missing & there,
+            failures={**matches.failures, **failed},
+        )
+        for name, matches in found.items()
+    }
 
 
 def _run_notices(

@@ -213,6 +213,7 @@ def _only(gold: Gold, query: str) -> Gold:
         order=(query,),
         name=gold.name,
         groups={q: row for q, row in gold.groups.items() if q == query},
+        subtopics={q: row for q, row in gold.subtopics.items() if q == query},
     )
 
 

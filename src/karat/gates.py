@@ -6,7 +6,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from karat.comparison.movers_and_slices import clusters_of
 from karat.comparison.pairing import Pairing, pair, paired_scores
+from karat.data.arrays import Ints
 from karat.data.tables import number
 from karat.errors import UsageError
 from karat.metrics import read_metric
@@ -36,7 +38,7 @@ class Gate(NamedTuple):
     Attributes:
         metric: its spelling.
         value: the smallest mean, the smallest lower limit of its interval, or the
-            largest drop from the baseline.
+            largest change for the worse from the baseline.
         kind: which of these, `mean`, `low` or `drop`.
     """
 
@@ -84,6 +86,11 @@ def read_gate(text: str, kind: Kind = "mean") -> Gate:
     if not equals or least != least:  # noqa: PLR0124
         raise UsageError(f"{option} takes METRIC=VALUE, got {text!r}")
     read = read_metric(metric)
+    if kind != "drop" and read.higher_is_better is False:
+        raise UsageError(
+            f"{option} {text}: of {metric} less is better; --max-drop {text} fails "
+            "when it gets worse than the baseline by more"
+        )
     low, high = read.bounds
     what = metric
     if kind == "drop":
@@ -105,6 +112,7 @@ def check_gates(
     require_noninferior: bool = False,
     by_tag: bool = False,
     force: bool = False,
+    cluster: str | None = None,
 ) -> list[GateResult]:
     """What came of each gate for each run; no score does not pass either.
 
@@ -120,6 +128,7 @@ def check_gates(
         by_tag: check drops on the queries of each tag, too, the level corrected for
             the number of tags.
         force: compare with a baseline that was not scored in the same way.
+        cluster: a field of queries; those of one value are one unit of a drop.
 
     Raises:
         UsageError: a gate on a drop without a baseline, or on a metric without scores.
@@ -145,14 +154,14 @@ def check_gates(
                     "karat baseline set FILE"
                 )
             pairing = pair(baseline, evaluation, force=force)
+            clusters = clusters_of(baseline, pairing, cluster)
             slices = _slices(evaluation, pairing) if by_tag else {}
             if by_tag and not slices:
                 raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
             for tag, rows in {"": None, **slices}.items():
                 level = 1 - _ALPHA / (len(slices) if tag else 1)
-                status, sentence = _drop(
-                    gate, (baseline, evaluation), pairing, rows, level
-                )
+                runs = (baseline, evaluation)
+                status, sentence = _drop(gate, runs, pairing, rows, level, clusters)
                 if status == "inconclusive" and require_noninferior:
                     status = "fail"
                     sentence += "; a smaller drop is not shown"
@@ -201,6 +210,7 @@ def _drop(
     pairing: Pairing,
     rows: Sequence[int] | None,
     level: float,
+    clusters: Ints | None,
 ) -> tuple[Status, str]:
     baseline, evaluation = runs
     if gate.metric not in baseline:
@@ -222,6 +232,7 @@ def _drop(
         differences,
         binary=column.binary and baseline[gate.metric].binary,
         bounds=column.bounds,
+        clusters=None if clusters is None else clusters[known],
         level=level,
     )
     if interval is None:
@@ -231,11 +242,15 @@ def _drop(
         f"({100 * level:.3g}% interval {interval.low:+.4f} to {interval.high:+.4f}) on "
         f"{len(differences)} queries"
     )
-    if interval.high < -gate.value:
-        return "fail", f"{change}: a drop of more than {gate.value:g} is demonstrated"
-    if interval.low >= -gate.value:
-        return "pass", f"{change}: a drop of more than {gate.value:g} is ruled out"
-    return "inconclusive", f"{change}: a drop of more than {gate.value:g} is possible"
+    worst, best, drop = interval.low, interval.high, "drop"
+    if column.higher_is_better is False:
+        worst, best, drop = -interval.high, -interval.low, "rise"
+    change += f": a {drop} of more than {gate.value:g} is"
+    if best < -gate.value:
+        return "fail", f"{change} demonstrated"
+    if worst >= -gate.value:
+        return "pass", f"{change} ruled out"
+    return "inconclusive", f"{change} possible"
 
 
 def _slices(evaluation: Evaluation, pairing: Pairing) -> Mapping[str, list[int]]:

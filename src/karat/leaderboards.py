@@ -12,14 +12,14 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.matching.coverage.matcher import Span
-from karat.planning import read_queries
 from karat.reading.doors import read_corpus, read_run, take_gold
+from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
 from karat.results.notices import trec_eval_differences
 
-__all__ = ["TAUS", "evaluation_of", "leaderboard", "order_flips"]
+__all__ = ["TAUS", "evaluation_of", "evaluations_of", "leaderboard", "order_flips"]
 
 TAUS = (0.7, 0.8, 0.9, 1.0)
 """The shares of a passage at which systems are put in order again."""
@@ -123,6 +123,47 @@ def evaluation_of(
     name: str, given: Any, gold: Any, options: Mapping[str, Any]
 ) -> Evaluation:
     """The evaluation of a run, as it was given or saved, or scored now."""
+    if (scored := _as_scored(given)) is not None:
+        return scored
+    board = leaderboard({name: given}, gold=gold, judged=False, **options)
+    return board[name]
+
+
+def evaluations_of(
+    named: Sequence[tuple[str, Any]], gold: Any, options: Mapping[str, Any]
+) -> list[Evaluation]:
+    """The evaluations of runs; those that are scored now by what the first was.
+
+    Raises:
+        UsageError: options say how to score, and there is nothing left to score.
+    """
+    scored = [(name, _as_scored(given) or given) for name, given in named]
+    told = [
+        name
+        for name, value in options.items()
+        if name not in {"metrics", "force", "keep"}
+        and not (value is None or (isinstance(value, str) and value == "auto"))
+        and not (isinstance(value, Mapping | tuple) and not value)
+    ]
+    if told and all(isinstance(given, Evaluation) for _, given in scored):
+        raise UsageError(
+            f"{', '.join(told)} would change nothing: all that is compared was scored "
+            "before. Score the runs anew, or leave it out"
+        )
+    first = evaluation_of(*scored[0], gold, options)
+    options = {"metrics": [*first], **options}
+    found = [first, *(evaluation_of(*one, gold, options) for one in scored[1:])]
+    if len({one.run for one in found}) < len(found):
+        # Two branches save runs of one name: their files tell them apart.
+        found = [
+            one if isinstance(given, Evaluation) else replace(one, run=name)
+            for one, (name, given) in zip(found, named, strict=True)
+        ]
+    return found
+
+
+def _as_scored(given: Any) -> Evaluation | None:
+    """An evaluation, or what is saved in a file of one; None for anything else."""
     if isinstance(given, Evaluation):
         return given
     if isinstance(given, str | Path) and str(given).endswith((".json", ".json.gz")):
@@ -131,8 +172,7 @@ def evaluation_of(
         except DataError as error:
             if "not a saved evaluation" not in str(error):
                 raise
-    board = leaderboard({name: given}, gold=gold, **{"judged": False, **options})
-    return board[name]
+    return None
 
 
 def _scored(name: str, run: Any, options: Mapping[str, Any]) -> Evaluation:

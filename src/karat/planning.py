@@ -11,28 +11,23 @@ from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.policies import Policies, policies_for
 from karat.data.queries import DEFAULT_K, Dataset, Query
-from karat.data.runs import Notice, Run
+from karat.data.runs import Notice, Retrieval, Run
 from karat.data.spelling import LETTER
 from karat.engines import Plan
-from karat.errors import DataError, FormatError, ParameterError, UsageError
+from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.doors import (
-    load,
-    take_gold,
-    take_run,
-    texts_for,
-    with_texts,
-)
+from karat.reading.doors import take_gold, take_run, texts_for, with_texts
 from karat.reading.meaning.corpus import unknown_documents
 from karat.reading.meaning.mapping import renamed
 from karat.reading.meaning.order import reorder
 from karat.reading.meaning.strings import settle
 from karat.reading.objects import check_places
+from karat.reading.queries import read_queries
 from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "read_queries"]
+__all__ = ["DEFAULT_METRICS", "Prepared", "prepare"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
@@ -53,6 +48,7 @@ class Prepared(NamedTuple):
         own_k: each query's cutoff for metrics spelled with the letter k.
         notices: what was seen while reading.
         fields: field names that were read under another name, as provenance says it.
+        retrieval: how the run came about.
     """
 
     plan: Plan
@@ -62,6 +58,7 @@ class Prepared(NamedTuple):
     own_k: Ints | None
     notices: tuple[Notice, ...]
     fields: Mapping[str, Mapping[str, str]]
+    retrieval: Retrieval
 
 
 def prepare(  # noqa: PLR0913
@@ -105,6 +102,7 @@ def prepare(  # noqa: PLR0913
         )
     if gold is not None:
         check_places((run, retrieved), (gold, truth))
+    retrieval = retrieved.run.retrieval
     ranked, notices = _ordered(retrieved.run, notices, order)
     if corpus is not None:
         texts = texts_for(ranked, truth.gold, corpus)
@@ -125,8 +123,24 @@ def prepare(  # noqa: PLR0913
     make = _plan if judge is None else _plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
     own_k = _own_k(plan, truth.gold, facts, k)
+    _check_depth(plan, own_k, retrieval)
     fields = renamed(retrieved, truth)
-    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields)
+    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields, retrieval)
+
+
+def _check_depth(plan: Plan, own_k: Ints | None, retrieval: Retrieval) -> None:
+    """Refuse a metric that reads more documents than the retriever was asked for."""
+    if retrieval.k is None:
+        return
+    own = 0 if own_k is None else int(own_k.max(initial=0))
+    for measure in plan.measures:
+        cutoff = getattr(measure.metric, LETTER, None) or 0
+        deepest = own if cutoff == LETTER else int(cutoff)
+        if deepest > retrieval.k:
+            raise UsageError(
+                f"{measure.label} reads {deepest} documents, and the retriever was "
+                f"asked for {retrieval.k}: retrieve with k={deepest} (-k {deepest})"
+            )
 
 
 def _kind(match: str | Matcher, *inputs: Dataset) -> str | None:
@@ -149,24 +163,6 @@ def _ordered(
     text, one = f"rankings are ordered {what}", f"ranking is ordered {what}"
     kept = (notice for notice in notices if notice.kind != "order")
     return run, (*kept, Notice("order", len(run.queries()), text, one=one))
-
-
-def read_queries(source: Any) -> Mapping[str, Query]:
-    """What is known of queries: texts by id, or a file with texts and tags.
-
-    Example:
-        >>> read_queries({"q1": "When do shops open?"})["q1"].text
-        'When do shops open?'
-    """
-    if isinstance(source, Mapping):
-        return {
-            name: fact if isinstance(fact, Query) else Query(name, str(fact))
-            for name, fact in source.items()
-        }
-    queries = load(source, role="queries").queries
-    if not queries:
-        raise FormatError("holds no texts or tags of queries", path=source)
-    return queries
 
 
 def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:

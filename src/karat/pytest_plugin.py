@@ -5,7 +5,7 @@ karat.assert_retrieval(run, "recall@5 >= 0.8", gold=gold)
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ class Retrieval:
     def assert_retrieval(self, run: Any, *expectations: str, **options: Any) -> Any:
         """As the function of that name; the evaluation is in the session's report."""
         __tracebackhide__ = True
-        result = assert_retrieval(run, *expectations, **options)
+        return assert_retrieval(run, *expectations, **options, scored=self._remember)
+
+    def _remember(self, result: Any) -> None:
         name = result.run if result.run not in self.evaluations else ""
         self.evaluations[name or f"{result.run} {len(self.evaluations) + 1}"] = result
-        return result
 
 
 def assert_retrieval(
@@ -42,6 +43,7 @@ def assert_retrieval(
     *expectations: str,
     gold: Any = None,
     baseline: Any = None,
+    scored: Callable[[Any], None] = lambda _: None,
     **options: Any,
 ) -> Any:
     """Fail unless a run meets all expectations; show its worst queries if not.
@@ -53,6 +55,7 @@ def assert_retrieval(
             `by 0.02` for the largest drop allowed.
         gold: what should have been retrieved; None when samples carry their own.
         baseline: a saved evaluation, its path, or a run, for the last kind.
+        scored: is told the evaluation, before it is held to anything.
         options: the other options of `karat.evaluate`.
 
     Returns:
@@ -71,8 +74,10 @@ def assert_retrieval(
     gates = [_gate(text) for text in expectations]
     asked = list(dict.fromkeys(gate.metric for gate in gates))
     own = [str(metric) for metric in split_metrics(options.pop("metrics", ()))]
+    name = options.pop("name", None) or "run"
     scoring = {**options, "metrics": [*own, *asked]}
-    result = evaluation_of("run", run, gold, scoring)
+    result = evaluation_of(name, run, gold, scoring)
+    scored(result)
     base = None
     if baseline is not None:
         base = evaluation_of("baseline", baseline, gold, scoring)
@@ -108,7 +113,8 @@ def _worst(result: Any, broken: Any) -> Iterator[str]:
         if score == score  # noqa: PLR0124
     ]
     yield f"worst queries by {metric}:"
-    for score, query in sorted(scored)[:_WORST]:
+    worst_is_large = column.higher_is_better is False
+    for score, query in sorted(scored, reverse=worst_is_large)[:_WORST]:
         fact = result.facts.get(query)
         text = f"  {fact.text[:80]}" if fact and fact.text else ""
         yield f"  {score:.4f}  {query}{text}"

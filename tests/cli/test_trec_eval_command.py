@@ -1,6 +1,7 @@
 """The command `karat trec-eval`, as a user of trec_eval would call it."""
 
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,3 +122,29 @@ def test_a_refusal_is_a_sentence_and_exit_code_2() -> None:
     assert "-c scores such topics 0" in sentence
     assert "--profile trec_eval-9" in sentence
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-R", "prefs"], "-R prefs: judgements are read as qrels only"),
+        (["-T", "trec_eval"], "-T trec_eval: runs are trec_results only"),
+        (["-Z", "means.txt"], "-Z means.txt: z-scores are not printed"),
+        (["-D", "3"], "-D 3: there is nothing to debug"),
+        (["-o"], "-o: lines are relational only"),
+        (["-m", "prefs_simp"], "-m prefs_simp needs preferences or judgement groups"),
+        (["-m", "map_avgjg"], "-m map_avgjg needs preferences or judgement groups"),
+    ],
+)
+def test_what_trec_eval_has_and_karat_does_not_is_said(
+    words: list[str], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}"):
+        call(*words, *files(SETS[0]))
+
+
+def test_the_only_formats_there_are_may_be_named() -> None:
+    words = ["-R", "qrels", "-T", "trec_results", "-D", "0", "-cm", "map"]
+    assert call(*words, *files(SETS[0])).exit_code == 0
+    assert "trec_eval version 10.0" in call("-v").output
+    assert "--Rel_info_format" in call("-h").output

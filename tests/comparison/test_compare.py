@@ -278,3 +278,34 @@ def test_items_found_below_k_are_no_regression() -> None:
 def test_margins_that_cannot_be_are_refused(margin: Any) -> None:
     with pytest.raises(UsageError, match="margin"):
         karat.compare(OLD, NEW, gold=GOLD, metrics=["rr"], margin=margin)
+
+
+def test_less_is_better_where_the_metric_says_so(tmp_path: Path) -> None:
+    metrics = ["unjudged@2", "num_ret", "rr"]
+    found = karat.compare(OLD, NEW, gold=GOLD, metrics=metrics)
+    unjudged, retrieved, rr = found.differences
+    assert (unjudged.difference < 0, unjudged.verdict) == (True, "better")
+    assert unjudged.wins > unjudged.losses
+    assert unjudged.superiority > 0.5
+    assert (rr.verdict, retrieved.verdict) == ("better", "not enough data")
+    longer = {query: [*row, f"{query}-y"] for query, row in OLD.items()}
+    (more,) = karat.compare(OLD, longer, gold=GOLD, metrics=["num_ret"]).differences
+    assert more.verdict == "different"
+    assert more.sentence().startswith("candidate differs from baseline by num_ret")
+    board = karat.leaderboard({"o": OLD, "n": NEW}, gold=GOLD, metrics=["unjudged@2"])
+    assert [one.run for one in board.ranked()] == ["n", "o"]
+    path = tmp_path / "saved.json"
+    board["o"].save(path)
+    again = karat.load(path)
+    assert again["unjudged@2"].higher_is_better is False
+    assert again == board["o"]
+
+
+def test_options_that_would_change_nothing_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("old.json", "new.json")]
+    for path, given in zip(paths, (OLD, NEW), strict=True):
+        karat.evaluate(given, gold=GOLD, metrics=["rr"], name=path.stem).save(path)
+    with pytest.raises(UsageError, match=r"^threshold, match would change nothing"):
+        karat.compare(*paths, threshold=2, match="id")
+    assert karat.compare(*paths, match="auto", queries=None).differences
+    assert karat.compare(paths[0], NEW, gold=GOLD, match="id").differences

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import karat as package
+from karat.data.queries import Query
 from karat.errors import UsageError
 from karat.gates import check_gates, outcome_of, read_gate
 from karat.results.evaluation import Evaluation
@@ -102,3 +103,36 @@ def test_no_change_hardly_ever_fails_and_a_large_drop_nearly_always_does() -> No
         caught += result.status == "fail"
     assert failed <= 50
     assert caught >= 190
+
+
+def test_a_rise_is_a_change_for_the_worse_where_less_is_better() -> None:
+    # Of the top two, the old run has judged fewer.
+    old, new = (
+        package.evaluate(run, gold=GOLD, metrics=["unjudged@2", "num_ret"], name=name)
+        for run, name in ((OLD, "old"), (NEW, "new"))
+    )
+    assert new.means["unjudged@2"] < old.means["unjudged@2"]
+    gate = read_gate("unjudged@2=0.01", "drop")
+    (better,) = check_gates([gate], [new], baseline=old)
+    (worse,) = check_gates([gate], [old], baseline=new)
+    assert (better.status, worse.status) == ("pass", "fail")
+    assert worse.sentence.endswith("a rise of more than 0.01 is demonstrated")
+    with pytest.raises(UsageError, match="of unjudged@2 less is better"):
+        read_gate("unjudged@2=0.5")
+
+
+def test_queries_of_one_cluster_are_one_unit_of_a_drop() -> None:
+    facts = {
+        query: Query(query, metadata={"page": number // 10})
+        for number, query in enumerate(GOLD)
+    }
+    old, new = (
+        package.evaluate(run, gold=GOLD, metrics=["rr"], name=name, queries=facts)
+        for run, name in ((NEW, "old"), (OLD, "new"))
+    )
+    gate = read_gate("rr=0.0", "drop")
+    (alone,) = check_gates([gate], [new], baseline=old)
+    (clustered,) = check_gates([gate], [new], baseline=old, cluster="page")
+    assert alone.sentence != clustered.sentence
+    with pytest.raises(UsageError, match="no query has a field 'chapter'"):
+        check_gates([gate], [new], baseline=old, cluster="chapter")

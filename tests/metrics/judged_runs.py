@@ -24,7 +24,14 @@ def hits_of(rankings: Rankings, labels: Grades, *, judged: bool = True) -> Hits:
     grades = {query: dict(row) for query, row in labels.items()}
     policies = Policies(force=True)
     matched = match_labels(
-        RankedRun(rankings), grades, judged=judged, policies=policies
+        RankedRun(rankings),
+        grades,
+        judged=judged,
+        policies=policies,
+        subtopics={
+            query: {name: {str(ord(name[-1]) % 3): row[name]} for name in row}
+            for query, row in grades.items()
+        },
     )
     return replace(matched.hits, coverage=coverage_of(matched.hits, rankings, grades))
 

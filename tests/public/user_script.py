@@ -291,14 +291,17 @@ def main() -> None:
     assert karat.apply_labels(patch, GOLD).added == 0
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
+    alike: dict[str, float] = karat.rbo(RANKED, RANKED)
     weights = karat.search_weights(
         [RANKED, RANKED],
         lambda run: dict.fromkeys(RANKED, float(len(run.queries()))),
         method="rrf",
         folds=2,
     )
+    live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
+    print(live.latency, karat.aretrieve)
     found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
-    print(table, comparison, fused, added, weights, found.todos)
+    print(table, comparison, fused, added, alike, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(decode_text(stream.read(3)), karat.aevaluate, karat.load, suite)

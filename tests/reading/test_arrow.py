@@ -20,7 +20,7 @@ from karat.errors import DataError, FormatError
 from karat.reading.columnar import (
     arrow_source as arrow_sources,
     label_index,
-    run as columnar_run,
+    scanning,
 )
 from karat.reading.columnar.arrow_source import (
     ArrowSource,
@@ -149,7 +149,7 @@ def read_in_pieces(
     with ExitStack() as stack:
         stack.enter_context(patch.object(arrow_sources, "_ROWS", batch))
         stack.enter_context(patch.object(arrow_sources, "_PIECE_ROWS", piece))
-        stack.enter_context(patch.object(columnar_run, "_MOST_ROWS", batch + piece))
+        stack.enter_context(patch.object(scanning, "_MOST_ROWS", batch + piece))
         if colliding:
             stack.enter_context(patch.object(label_index, "_mix", _same_key))
         yield

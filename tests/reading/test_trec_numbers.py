@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from karat.reading.columnar import decimals
 from karat.reading.columnar.byte_column import ByteColumn
 from karat.reading.columnar.decimals import PADDING, number, numbers
 
@@ -37,6 +38,10 @@ _TEXTS = st.one_of(
     st.floats(-1e4, 1e4, width=32).map(repr),
     st.builds("{:.{}f}".format, st.floats(-1e12, 1e12), st.integers(0, 20)),
     st.builds("{:.17g}".format, st.floats(-1e3, 1e3)),
+    st.builds("{:.{}e}".format, st.floats(-1e3, 1e3), st.integers(0, 25)),
+    st.builds("{:.{}E}".format, _FLOATS, st.integers(0, 20)),
+    st.builds("{:.{}f}".format, st.floats(-1e3, 1e3), st.integers(18, 30)),
+    st.from_regex(r"\A[+-]?[0-9]{1,3}(\.[0-9]{0,20})?[eE][+-]?[0-9]{1,2}\Z"),
     st.integers(-(10**22), 10**22).map(str),
     st.from_regex(r"\A[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})\Z"),
     near_middles(),
@@ -48,6 +53,17 @@ def test_numbers_in_bulk_are_rounded_as_float_rounds_them(texts: list[str]) -> N
     got = numbers(words(texts))
     expected = np.array([float(text) for text in texts])
     assert got.view(np.int64).tolist() == expected.view(np.int64).tolist()
+
+
+def test_exponents_and_long_numbers_are_read_in_bulk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = np.random.default_rng(3)
+    values = (10 ** draw.uniform(-12, 3, 20_000)).tolist()
+    monkeypatch.setattr(decimals, "number", None)
+    for layout in ("{:.17e}", "{:.6e}", "{:E}", "{:.20f}", "{:.24f}"):
+        texts = [layout.format(value) for value in values]
+        assert numbers(words(texts)).tolist() == [float(text) for text in texts]
 
 
 def test_many_layouts_in_one_block_are_all_read() -> None:

@@ -1,6 +1,7 @@
 """Mistakes that once gave a wrong number without a word."""
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -270,6 +271,32 @@ def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
         karat.evaluate({"q": [retrieved]}, gold={"q": [wanted]})
 
 
+@pytest.mark.parametrize("rows", [3, 30_000])
+def test_ids_in_another_form_are_noticed_in_files_and_tables(
+    rows: int, tmp_path: Path
+) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    queries = [f"q{number % 50}" for number in range(rows)]
+    documents = ["DOC-A" if number < 2 else f"d{number}" for number in range(rows)]
+    gold = {"q0": ["doc-a"], "q1": ["doc-a"], "q2": ["d2"]}
+    lines = zip(queries, documents, range(rows), strict=True)
+    trec = tmp_path / "system.run"
+    trec.write_text("".join(f"{q} Q0 {d} 1 {-n} t\n" for q, d, n in lines))
+    frame = pd.DataFrame({"qid": queries, "docno": documents, "score": range(rows)})
+    parquet = tmp_path / "system.parquet"
+    frame.to_parquet(parquet)
+    for run in (trec, parquet, frame):
+        result = karat.evaluate(run, gold=gold, metrics=["rr"])
+        assert said(result, "near misses") == (
+            "2 gold ids are not in the run as they are written, but in another case, "
+            "spacing or number form (for example 'doc-a' and 'DOC-A', 'doc-a' and "
+            "'DOC-A')"
+        )
+    with pytest.raises(MismatchError, match="'doc-a' is there as 'DOC-A'"):
+        karat.evaluate(trec, gold={"q0": ["doc-a"]})
+
+
 def test_other_ids_are_no_near_misses() -> None:
     run, gold = {"q": ["doc-5", "b"]}, {"q": ["doc-3", "b"]}
     assert not karat.evaluate(run, gold=gold).warnings
@@ -350,4 +377,6 @@ def test_a_board_says_how_many_queries_each_mean_holds() -> None:
     gold = {"q": {"a": 1}, "r": {"b": 0}}
     runs = {"x": {"q": ["a"], "r": ["b"]}, "y": {"q": ["b"], "r": ["a"]}}
     board = karat.leaderboard(runs, gold=gold, metrics=["rr", "ndcg_any@5"])
-    assert "1-2/2" in {cell for row in board.summary().rows for cell in row}
+    cells = [[*row] for row in board.summary(None).rows]
+    assert {row[-3] for row in cells} == {"1-2/2"}
+    assert [cell.rpartition(", ")[2] for cell in cells[0][1:3]] == ["n 1", "n 2"]

@@ -182,7 +182,12 @@ def samples(draw: st.DrawFn) -> list[dict[str, Any]]:
             "k": draw(st.integers(1, 3)),
             "tags": draw(st.lists(st.sampled_from(["x", "y"]), max_size=2)),
             "retrieved": [{"id": name, "text": draw(texts)} for name in draw(rows)],
-            "relevant": draw(st.dictionaries(ids, st.integers(0, 3), min_size=1)),
+            "relevant": [
+                {"id": name, "subtopics": {draw(st.sampled_from("xyz")): grade}}
+                for name, grade in draw(
+                    st.dictionaries(ids, st.integers(0, 3), min_size=1)
+                ).items()
+            ],
             "passages": draw(st.lists(texts, min_size=1, max_size=2)),
             "answers": ["bread"],
         }
@@ -199,7 +204,11 @@ MATCHERS = ("id", "exact", "normalized", "chunk", "fuzzy", "span")
 def test_merged_parts_are_the_whole(data: list[dict[str, Any]], cut: int) -> None:
     cut = min(cut, len(data) - 1)
     metrics = [
-        *(name for name in METRICS if METRICS[name].matcher != "claims"),
+        *(
+            f"{name}(max_grade=3)" if hasattr(metric, "max_grade") else name
+            for name, metric in METRICS.items()
+            if metric.matcher != "claims"
+        ),
         *(f"recall[{matcher}]@k" for matcher in MATCHERS),
     ]
     options: dict[str, Any] = {"metrics": metrics, "match": "id", "force": True}

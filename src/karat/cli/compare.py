@@ -1,7 +1,6 @@
 """`karat compare`: whether a run is better than another, and in what way."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from karat.comparison.compare import compare_evaluations
 from karat.comparison.comparison import Comparison
 from karat.comparison.pairing import average
 from karat.errors import UsageError
-from karat.leaderboards import evaluation_of
+from karat.leaderboards import evaluations_of
 from karat.metrics import split_metrics
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
@@ -97,17 +96,9 @@ def command(**options: Any) -> None:
         scoring["metrics"] = asked
     if any(path.suffix == PAGE for path in outputs):
         scoring["keep"] = KEPT
-    evaluations = [
-        evaluation_of(name, path, options["gold"], scoring)
-        for name, path in zip(_names(paths), paths, strict=True)
-    ]
-    if len({one.run for one in evaluations}) < len(evaluations):
-        # Two branches save runs of one name: their files tell them apart.
-        evaluations = [
-            replace(one, run=name)
-            for one, name in zip(evaluations, _names(paths), strict=True)
-        ]
-    evaluations = _systems(evaluations, options["replicates"])
+    named = [*zip(_names(paths), paths, strict=True)]
+    scored = evaluations_of(named, options["gold"], scoring)
+    evaluations = _systems(scored, options["replicates"])
     if len(evaluations) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")
     comparison = compare_evaluations(

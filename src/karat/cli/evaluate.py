@@ -189,6 +189,16 @@ _SCORING = (
     help=f"Keep the top N documents of each query; default: {KEPT} for a page, and 5 "
     "where texts are matched.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Read Parquet files in N processes; default: threads of one.",
+)
+@click.option(
+    "--parts", is_flag=True, help="RUN is one run: a glob of its Parquet files."
+)
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--force", is_flag=True, default=None, help="Score without common ids.")
 @judge_options
@@ -202,10 +212,11 @@ def command(**options: Any) -> None:
 
     \b
     karat evaluate run.trec --gold qrels.trec -m ndcg@10 -m recall@100
+    karat evaluate 'runs/*.parquet' --parts --gold gold.parquet --workers 8
     karat evaluate samples.jsonl --fail-under recall@5=0.8
     karat evaluate samples.jsonl -m context_recall@5 --model NAME
     """  # noqa: D301
-    paths = existing(options["runs"])
+    paths = existing(options["runs"], expand=not options["parts"])
     outputs = outputs_of(options, paths)
     gates = read_gates(options)
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
@@ -224,7 +235,7 @@ def command(**options: Any) -> None:
     keep = options["keep"]
     if keep is None and any(path.suffix == PAGE for path, _ in outputs):
         keep = KEPT
-    board = leaderboard(inputs, keep=keep, **scoring)
+    board = leaderboard(inputs, keep=keep, workers=options["workers"], **scoring)
     if judge is not None:
         _say_unasked(board)
     if options["dry_run"]:

@@ -53,6 +53,7 @@ def gate_results(
         require_noninferior=options["require_noninferior"],
         by_tag=options["gate_tags"],
         force=bool(options["force"]),
+        cluster=options.get("cluster"),
     )
 
 

@@ -16,10 +16,11 @@ from karat.cli.validate import contents
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
-from karat.planning import DEFAULT_METRICS, read_queries
+from karat.planning import DEFAULT_METRICS
 from karat.reading.check import validate
 from karat.reading.doors import read_corpus
 from karat.reading.format import FORMATS
+from karat.reading.queries import read_queries
 from karat.reading.syntax.yaml_text import decode_yaml
 from karat.results.saved_form import write_text
 from karat.suites.definition import FILE, read_suites

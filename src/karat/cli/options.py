@@ -279,11 +279,22 @@ def mapping_option(command: F) -> F:
     )(command)
 
 
-def existing(patterns: Sequence[str]) -> list[str]:
-    """The paths that the patterns name; a pattern without any file is an error."""
+def existing(patterns: Sequence[str], *, expand: bool = True) -> list[str]:
+    """The paths that the patterns name; a pattern without any file is an error.
+
+    Args:
+        patterns: as the user wrote them.
+        expand: whether each file is a run of its own; addresses are never expanded.
+    """
+    if not expand and len(patterns) > 1:
+        raise UsageError(
+            f"--parts takes one RUN, got {len(patterns)}: a pattern in quotes, as in "
+            "'runs/*.parquet', or their folder"
+        )
     paths: list[str] = []
     for pattern in patterns:
-        if pattern == "-" or Path(pattern).exists() or not glob.has_magic(pattern):
+        plain = pattern == "-" or "://" in pattern or Path(pattern).exists()
+        if plain or not expand or not glob.has_magic(pattern):
             paths.append(pattern)
             continue
         found = sorted(glob.glob(pattern))  # noqa: PTH207

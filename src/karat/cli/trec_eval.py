@@ -1,6 +1,7 @@
 """`karat trec-eval`: the command line of trec_eval, and its output, line for line."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -15,7 +16,71 @@ __all__ = ["command"]
 _PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
 
 
-@click.command("trec-eval")
+def _only(known: str | None, why: str) -> Callable[..., None]:
+    """Takes an option with one value that is known, or none, and refuses the others."""
+
+    def refuse(context: click.Context, option: click.Parameter, value: Any) -> None:
+        del context
+        if value and value != known:
+            said = "" if value is True else f" {value}"
+            raise UsageError(f"{option.opts[0]}{said}: {why}")
+
+    return refuse
+
+
+def _unsupported(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of trec_eval that karat has nothing for, or one value only."""
+    for names, known, why in (
+        (
+            ("-R", "--Rel_info_format"),
+            "qrels",
+            (
+                "judgements are read as qrels only; preferences, judgement groups and "
+                "their measures are not known here"
+            ),
+        ),
+        (("-T", "--Results_format"), "trec_results", "runs are trec_results only"),
+        (
+            ("-Z", "--Zscore"),
+            None,
+            (
+                "z-scores are not printed; karat compare says how a run differs from "
+                "another, and how sure that is"
+            ),
+        ),
+        (
+            ("-D", "--Debug_level"),
+            "0",
+            (
+                "there is nothing to debug; karat evaluate RUN --gold QRELS --explain "
+                "QUERY shows the arithmetic"
+            ),
+        ),
+    ):
+        option = click.option(
+            *names,
+            expose_value=False,
+            callback=_only(known, why),
+            metavar="VALUE",
+            help=f"Only {known}." if known else "Refused, with a sentence.",
+        )
+        command = option(command)
+    return click.option(
+        *("-o", "--output_old_results_format"),
+        is_flag=True,
+        expose_value=False,
+        callback=_only(None, "lines are relational only, as trec_eval prints them"),
+        help="Refused, with a sentence.",
+    )(command)
+
+
+def _version(context: click.Context, _: click.Parameter, value: object) -> None:
+    if value:
+        click.echo("trec_eval version 10.0 (9.0.8 with --profile trec_eval-9)")
+        context.exit()
+
+
+@click.command("trec-eval", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--profile",
     type=click.Choice(list(_PROFILES)),
@@ -90,6 +155,15 @@ _PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
     is_flag=True,
     help="No lines over all topics.",
 )
+@click.option(
+    *("-v", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Which trec_eval is imitated.",
+)
+@_unsupported
 @click.argument("qrels")
 @click.argument("run")
 def command(

@@ -15,7 +15,7 @@ from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, s
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Floats, Ints
 from karat.errors import UsageError
-from karat.leaderboards import evaluation_of
+from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.stats.multiple import holm, max_t
@@ -76,19 +76,8 @@ def compare(
         scoring["metrics"] = metrics
     if force:
         scoring["force"] = True
-    first = evaluation_of(*named[0], gold, scoring)
-    # Runs are scored by what the baseline was scored by.
-    scoring.setdefault("metrics", [*first])
-    evaluations = [first]
-    evaluations += [evaluation_of(name, one, gold, scoring) for name, one in named[1:]]
-    if len({one.run for one in evaluations}) < len(evaluations):
-        # Two branches save runs of one name: their files tell them apart.
-        evaluations = [
-            one if isinstance(given, Evaluation) else replace(one, run=name)
-            for one, (name, given) in zip(evaluations, named, strict=True)
-        ]
     return compare_evaluations(
-        evaluations,
+        evaluations_of(named, gold, scoring),
         metrics=None if metrics is None else [str(m) for m in split_metrics(metrics)],
         margin=margin,
         all_pairs=all_pairs,
@@ -295,6 +284,7 @@ def _pairs(
         binary=column.binary and two[metric].binary,
         bounds=column.bounds,
         clusters=None if clusters is None else clusters[known],
+        higher_is_better=column.higher_is_better,
     )
 
 

@@ -22,7 +22,7 @@ from karat.stats.sign_flip import sign_flip, smallest_p
 
 __all__ = ["FEWEST", "Difference", "Pairs", "Verdict", "measure", "with_adjusted"]
 
-Verdict = Literal["better", "worse", "equivalent", "not enough data"]
+Verdict = Literal["better", "worse", "different", "equivalent", "not enough data"]
 
 FEWEST = 15
 """Below so many queries no verdict is given."""
@@ -41,6 +41,7 @@ class Pairs(NamedTuple):
         binary: whether scores can only be 0 or 1.
         bounds: the smallest and largest possible score.
         clusters: a number per query, equal for those that belong together.
+        higher_is_better: which of two scores is the better one; None: neither.
     """
 
     baseline: Floats
@@ -49,6 +50,7 @@ class Pairs(NamedTuple):
     binary: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
     clusters: Ints | None = None
+    higher_is_better: bool | None = True
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,15 @@ class Difference:
         wins: queries on which the candidate is better.
         ties: queries on which both are the same.
         losses: queries on which the candidate is worse.
-        verdict: better, worse, equivalent within the margin, or not enough data.
+        verdict: better, worse, equivalent within the margin, or not enough data;
+            different by a metric of which more is neither better nor worse.
         margin: the largest difference that does not matter, if one was given.
         smallest_margin: the smallest margin within which both could be called
             equivalent.
         detectable: the smallest difference that so many queries would show.
         more_queries: how many more queries would settle a difference of this size.
         smallest_p: the smallest p that so many queries can give.
+        higher_is_better: which of two scores is the better one; None: neither.
     """
 
     metric: str
@@ -107,6 +111,7 @@ class Difference:
     detectable: float = math.inf
     more_queries: float = math.inf
     smallest_p: float = 1.0
+    higher_is_better: bool | None = True
 
     def sentence(self) -> str:
         """The verdict in words, with what it rests on."""
@@ -135,6 +140,7 @@ class Difference:
 _VERBS: dict[str, str] = {
     "better": "is better than",
     "worse": "is worse than",
+    "different": "differs from",
     "equivalent": "is equivalent to",
     "not enough data": "cannot be told from",
 }
@@ -185,7 +191,7 @@ def measure(
     if math.isfinite(needed):
         # Of clusters, as many queries as the clusters that it takes would have.
         extra = max(0.0, float(math.ceil((needed - units) * n / units)))
-    size = effect_size(differences)
+    gains = -differences if pairs.higher_is_better is False else differences
     found = None
     if n:
         found = equivalence(differences, margin or 1.0, **options)
@@ -201,15 +207,16 @@ def measure(
         p=p,
         adjusted_p=p,
         t_p=t_test(differences, clusters=pairs.clusters).p,
-        effect=size.standardised,
-        superiority=size.superiority,
-        **outcomes(differences)._asdict(),
+        effect=effect_size(differences).standardised,
+        superiority=effect_size(gains).superiority,
+        **outcomes(gains)._asdict(),
         verdict="not enough data",
         margin=margin,
         smallest_margin=math.inf if found is None else found.smallest_margin,
         detectable=minimum_detectable_effect(units, sd) if sd else math.inf,
         more_queries=extra,
         smallest_p=smallest_p(units) if units else 1.0,
+        higher_is_better=pairs.higher_is_better,
     )
     return with_adjusted([result], [p])[0]
 
@@ -231,4 +238,6 @@ def _verdict(found: Difference) -> Verdict:
         return "equivalent"
     if not found.adjusted_p <= _ALPHA:
         return "not enough data"
-    return "better" if found.difference > 0 else "worse"
+    if found.higher_is_better is None:
+        return "different"
+    return "better" if (found.difference > 0) == found.higher_is_better else "worse"

@@ -139,6 +139,7 @@ def slices_of(
                 column.binary and other[metric].binary,
                 column.bounds,
                 clusters=None if clusters is None else clusters[both],
+                higher_is_better=column.higher_is_better,
             )
             names = (metric, baseline.run, other.run)
             measured.append(measure(names, pairs, margins.get(metric)))

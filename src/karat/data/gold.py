@@ -85,6 +85,8 @@ class Gold:
         name: how messages call this gold, such as its file name.
         groups: documents that are alternatives, by query: those of one group are one
             item, which any of them satisfies.
+        subtopics: how well documents serve single aspects of a query: query ->
+            document -> aspect -> grade. `documents` holds the best grade of each.
     """
 
     documents: Labels = field(default_factory=dict)
@@ -97,6 +99,9 @@ class Gold:
     order: tuple[str, ...] | None = None
     name: str = "gold"
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    subtopics: Mapping[str, Mapping[str, Mapping[str, float]]] = field(
+        default_factory=dict
+    )
 
     @property
     def queries(self) -> list[str]:
@@ -133,7 +138,8 @@ class Gold:
     def is_plain(self) -> bool:
         """Whether it is nothing but documents and grades, all by people."""
         ids = self.kinds() in {(), ("documents",)}
-        return ids and not (self.references or self.sources or self.groups)
+        more = (self.references, self.sources, self.groups, self.subtopics)
+        return ids and not any(more)
 
     def labellers(self) -> dict[str, int]:
         """Who labelled how many of the documents and texts; most people first."""
@@ -165,6 +171,10 @@ class Gold:
             references=dict(self.references),
             sources={query: dict(row) for query, row in self.sources.items()},
             groups={query: dict(row) for query, row in self.groups.items()},
+            subtopics={
+                query: {name: dict(grades) for name, grades in row.items()}
+                for query, row in self.subtopics.items()
+            },
         )
 
     def fingerprint(self, query: str) -> str:
@@ -200,6 +210,8 @@ class Gold:
                 facts[kind] = sorted((i.text, i.grade, i.group or "") for i in items)
             if groups := self.groups.get(query):
                 facts["groups"] = sorted(groups.items())
+            if topics := self.subtopics.get(query):
+                facts["subtopics"] = topics
             text = encode(facts).encode("utf-8", "surrogatepass")
             digests.append(sha256(text).hexdigest()[:16])
         return digests

@@ -9,7 +9,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
 from karat.data.coverage import Coverage, concatenate_coverage
 
-__all__ = ["Credits", "Hits", "concatenate_hits", "is_relevant"]
+__all__ = ["Credits", "Hits", "Subtopics", "concatenate_hits", "is_relevant"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,31 @@ class Credits:
 
 
 @dataclass(frozen=True, eq=False)
+class Subtopics:
+    """Which aspects of its query each gold item serves, one row per item and aspect.
+
+    Rows of a query stand together, those of the largest document id first: the order
+    in which the ideal ranking of ndeval takes equally good documents.
+
+    Attributes:
+        item: index in `Hits.gold_grade` of the item.
+        topic: number of the aspect within its query, from 0.
+        grade: how well the item serves it.
+    """
+
+    item: Ints
+    topic: Ints
+    grade: Floats
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, float]]) -> "Subtopics":
+        """Rows of item, topic and grade."""
+        item, topic, grade = [*zip(*rows, strict=True)] or [()] * 3
+        whole = np.array([item, topic], np.int64)
+        return cls(whole[0], whole[1], np.array(grade, np.float64))
+
+
+@dataclass(frozen=True, eq=False)
 class Hits:
     """Rows (query, rank, gold item) of a run matched against gold, and query facts.
 
@@ -60,6 +85,7 @@ class Hits:
         own_k: the cutoff `@k` takes for each query, or None when no metric needs it.
         judged: whether rows of judged non-relevant items are present.
         coverage: how much of the gold text was retrieved, if the matcher measures it.
+        subtopics: which aspects of a query its gold items serve, if the gold says so.
         joint: which rows match their item only together with a later row: they count
             as matched positions, but the item is not found there yet.
     """
@@ -75,6 +101,7 @@ class Hits:
     own_k: Ints | None = None
     judged: bool = True
     coverage: Coverage | None = None
+    subtopics: Subtopics | None = None
     joint: Bools | None = None
     _credits: dict[float | None, Credits] = field(
         default_factory=dict, init=False, repr=False
@@ -219,6 +246,11 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
     ]
     own_k = [part.own_k for part in parts if part.own_k is not None]
     coverage = [part.coverage for part in parts if part.coverage is not None]
+    topics = [
+        replace(part.subtopics, item=part.subtopics.item + start)
+        for part, start in zip(parts, first_item, strict=False)
+        if part.subtopics is not None
+    ]
     joint = [~_not(part.joint, len(part.query)) for part in parts]
     return Hits(
         query=np.concatenate(
@@ -235,6 +267,13 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
         judged=all(part.judged for part in parts),
         coverage=concatenate_coverage(coverage, first_query, first_item)
         if coverage
+        else None,
+        subtopics=Subtopics(
+            np.concatenate([part.item for part in topics]),
+            np.concatenate([part.topic for part in topics]),
+            np.concatenate([part.grade for part in topics]),
+        )
+        if topics
         else None,
         joint=np.concatenate(joint) if any(map(np.any, joint)) else None,
     )

@@ -1,18 +1,24 @@
 """Runs: what was retrieved. Each kind of input finds ids in its own layout."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.policies import Policies
+from karat.data.tables import DASH, amount
 from karat.errors import DataError
 
 __all__ = [
     "Document",
     "Labels",
+    "Latency",
     "Located",
     "Notice",
+    "Retrieval",
     "Run",
     "as_id",
     "note_examples",
@@ -91,14 +97,130 @@ class Located:
     notices: tuple[Notice, ...] = ()
 
 
+@dataclass(frozen=True)
+class Latency:
+    """How long a retriever took, in milliseconds, and the percentiles of that.
+
+    A percentile is a time that was measured: the least that so many percent of the
+    queries did not exceed. The first call of a retriever may load a model: its time is
+    kept, but is in no percentile unless it is the only one.
+
+    Attributes:
+        milliseconds: query -> time of its own call; equal queries are asked once, and
+            so only the first of them has a time.
+        earlier: queries whose answer, and time, come from an earlier run.
+        first_call: queries asked before the retriever had answered anything.
+
+    Example:
+        >>> Latency({"q1": 900.0, "q2": 10.0, "q3": 30.0}, first_call={"q1"}).p50
+        10.0
+    """
+
+    milliseconds: Mapping[str, float]
+    earlier: Collection[str] = frozenset()
+    first_call: Collection[str] = frozenset()
+
+    @cached_property
+    def _timed(self) -> list[float]:
+        rest = [t for q, t in self.milliseconds.items() if q not in self.first_call]
+        return rest or [*self.milliseconds.values()]
+
+    @property
+    def n(self) -> int:
+        """How many times are in the percentiles."""
+        return len(self._timed)
+
+    @cached_property
+    def percentiles(self) -> dict[str, float | None]:
+        """The times that 50, 95 and 99 of 100 queries did not exceed, by name."""
+        if not self._timed:
+            return dict.fromkeys(("p50", "p95", "p99"))
+        values = np.quantile(self._timed, (0.5, 0.95, 0.99), method="inverted_cdf")
+        return dict(zip(("p50", "p95", "p99"), values.tolist(), strict=True))
+
+    @property
+    def p50(self) -> float | None:
+        """Half of the queries took no longer than this."""
+        return self.percentiles["p50"]
+
+    @property
+    def p95(self) -> float | None:
+        """Of 100 queries, 95 took no longer than this."""
+        return self.percentiles["p95"]
+
+    @property
+    def p99(self) -> float | None:
+        """Of 100 queries, 99 took no longer than this."""
+        return self.percentiles["p99"]
+
+    def of(self, queries: Collection[str]) -> "Latency":
+        """The same for some of the queries."""
+        wanted = {*queries}
+        return Latency(
+            {q: t for q, t in self.milliseconds.items() if q in wanted},
+            wanted.intersection(self.earlier),
+            wanted.intersection(self.first_call),
+        )
+
+    def in_words(self) -> dict[str, str]:
+        """The percentiles for people, by their names with the unit."""
+        return {
+            f"{name} (ms)": DASH if time is None else amount(time)
+            for name, time in self.percentiles.items()
+        }
+
+    def rows(self, total: int) -> list[list[str]]:
+        """The percentiles as rows of a table of metrics, of so many queries."""
+        rest = [DASH, f"{self.n}/{total}", *[DASH] * 3]
+        return [[name, time, *rest] for name, time in self.in_words().items()]
+
+    def __str__(self) -> str:
+        shown = (f"{name} {time}" for name, time in self.in_words().items())
+        old = len(self.earlier)
+        earlier = f", {old} timed in an earlier run" if old else ""
+        return f"{', '.join(shown)}, n = {self.n}{earlier}"
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """How a run came about.
+
+    Attributes:
+        latency: how long the queries took; None if nobody timed them.
+        failures: query -> why nothing could be retrieved for it.
+        k: how many documents were asked for; None if that is not known.
+        notices: what was odd about the answers.
+    """
+
+    latency: Latency | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    k: int | None = None
+    notices: tuple[Notice, ...] = ()
+
+
 class Run(ABC):
     """What one system retrieved: for each query a ranking of documents.
 
     Attributes:
         name: how reports call the system.
+        workers: how many processes read it, if it lies in Parquet files; 0 for threads
+            of this one.
+        retrieval: how it came about, as far as karat knows.
     """
 
     name: str = "run"
+    workers: int = 0
+    retrieval: Retrieval = Retrieval()
+
+    @property
+    def latency(self) -> Latency | None:
+        """How long each query took, if it was timed."""
+        return self.retrieval.latency
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Why nothing could be retrieved for a query, by its id; mostly empty."""
+        return self.retrieval.failures
 
     @abstractmethod
     def queries(self) -> list[str]:
@@ -129,6 +251,18 @@ class Run(ABC):
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
         return frozenset({"ids"})
+
+    def ids_of(
+        self, queries: Container[str], *, first: int | None = None
+    ) -> dict[str, list[str]]:
+        """The documents of some queries, as they come, where that is quickly known.
+
+        Args:
+            queries: whose documents.
+            first: only so many of each query, and only of queries that come early.
+        """
+        del queries, first
+        return {}
 
     def notices(self, labels: Labels, policies: Policies) -> tuple[Notice, ...]:
         """What is to be said of the run, for matchers that do not look up ids."""

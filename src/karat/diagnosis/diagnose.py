@@ -70,7 +70,7 @@ def diagnose(
         raise ParameterError("diagnose", "k", "an integer >= 1", k)
     if corpus is not None and not isinstance(corpus, Mapping):
         corpus = read_corpus(corpus)
-    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, "judged": True, **options}
+    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
     scoring["corpus"] = corpus
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []

@@ -1,6 +1,6 @@
 """Several runs made one, and what each of them adds to the others."""
 
-from karat.fusion.complementarity import Complementarity, complementarity
+from karat.fusion.complementarity import Complementarity, complementarity, rbo
 from karat.fusion.fuse import METHODS, NORMS, fuse
 from karat.fusion.weights import WeightSearch, search_weights
 
@@ -11,5 +11,6 @@ __all__ = [
     "WeightSearch",
     "complementarity",
     "fuse",
+    "rbo",
     "search_weights",
 ]

@@ -30,13 +30,13 @@ class Response(NamedTuple):
     content: bytes | None
 
 
-def load_httpx() -> Any:
+def load_httpx(use: str = "asking a model") -> Any:
     """The httpx library; importing it takes a fifth of a second."""
     try:
         import anyio  # noqa: F401, PLC0415 (or httpx loads it during the first call)
         import httpx  # noqa: PLC0415
     except ImportError:
-        raise MissingExtraError("asking a model", "llm") from None
+        raise MissingExtraError(use, "llm") from None
     return httpx
 
 

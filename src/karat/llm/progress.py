@@ -16,6 +16,7 @@ class Stage:
     Attributes:
         doing: the verb.
         what: the noun for each row.
+        tokens: whether it takes tokens.
 
     Example:
         >>> stage = Stage("splitting", "reference")
@@ -26,6 +27,7 @@ splitting 3 of 5 references
 
     doing: str = "judging"
     what: str = "row"
+    tokens: bool = True
 
     def __str__(self) -> str:
         return f"{self.doing} {counted(0, self.what)[2:]}"
@@ -78,7 +80,8 @@ class Progress:
         parts.append(counted(self.calls, "call"))
         if self.cached:
             parts.append(f"{self.cached} cached")
-        parts.append(f"{self.prompt_tokens + self.completion_tokens:,} tokens")
+        if self.stage.tokens:
+            parts.append(f"{self.prompt_tokens + self.completion_tokens:,} tokens")
         if self.cost is not None:
             parts.append(f"cost {amount(self.cost)}")
         if self.eta is not None:

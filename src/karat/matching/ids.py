@@ -14,7 +14,14 @@ from karat.errors import DataError, ParameterError
 from karat.matching.matcher import Matcher
 from karat.matching.to_hits import STRANGE_IDS, match_labels
 
-__all__ = ["Id", "roll_up", "roll_up_labels", "session_of", "source_of"]
+__all__ = [
+    "Id",
+    "labels_in_order",
+    "roll_up",
+    "roll_up_labels",
+    "session_of",
+    "source_of",
+]
 
 
 def session_of(turn: str, sep: str = "_") -> str:
@@ -127,13 +134,14 @@ class Id(Matcher):
             grades=gold.grades if labels is gold.documents else None,
             hint=_HINTS.get(self.level, STRANGE_IDS),
             groups=gold.groups,
+            subtopics=None if gold.groups or compared is not run else gold.subtopics,
         )
         # Of sessions, every turn but the first would seem to be a duplicate.
         return matches if compared is run else replace(matches, run_notices=None)
 
     def _keys(self, run: Run, gold: Gold, policies: Policies) -> tuple[Run, Labels]:
         """The run and the labels, both by what is compared."""
-        labels = _in_order(gold)
+        labels = labels_in_order(gold)
         if self.level == "turn":
             return run, labels
         if self.level == "source":
@@ -151,7 +159,7 @@ class Id(Matcher):
         return roll_up(run, lambda d: session(d.id or d.text or ""), policies), labels
 
 
-def _in_order(gold: Gold) -> Labels:
+def labels_in_order(gold: Gold) -> Labels:
     """The ids of every query of the gold, in its order, none where it has none."""
     labels = gold.documents
     queries = gold.queries

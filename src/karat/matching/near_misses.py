@@ -18,6 +18,7 @@ __all__ = ["OtherForm", "near_miss_hint", "near_miss_notices", "other_forms"]
 _FIRST = 25
 _PROBE = 500
 _FEW = 50
+_IN_MEMORY = (DocumentRun, RankedRun, ScoredRun)
 _MOST = 200_000
 _CHUNK = re.compile(r"(?:[#:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$")
 # What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
@@ -68,10 +69,16 @@ def near_miss_notices(
             ids.setdefault(queries[query], set()).add(names[row])
         return ids
 
-    few = wanted(_FEW)
-    if not _may_differ(run, few):
+    if isinstance(run, _IN_MEMORY):
+        few, head = wanted(_FEW), run
+    else:
+        # Of a file, what comes first is looked at, whichever queries that are.
+        few = wanted(_MOST)
+        head = RankedRun(run.ids_of(few, first=_FIRST))
+        few = {query: few[query] for query in head.by_query}
+    if not _may_differ(head, few):
         return ()
-    if next(_misses(run, few, _PROBE, _FIRST), None) is None:
+    if next(_misses(head, few, _PROBE, _FIRST), None) is None:
         return ()
     by_form: dict[str, list[OtherForm]] = {}
     for miss in _misses(run, wanted(_MOST), _MOST):
@@ -100,9 +107,8 @@ def near_miss_hint(run: Run, labels: Labels) -> str | None:
 def _misses(
     run: Run, wanted: Mapping[str, set[str]], most: int, first: int = _MOST
 ) -> Iterator[OtherForm]:
-    if not isinstance(run, DocumentRun | RankedRun | ScoredRun):
-        return
-    rankings: Mapping[str, Any] = run.by_query
+    rankings: Mapping[str, Any]
+    rankings = run.by_query if isinstance(run, _IN_MEMORY) else run.ids_of(wanted)
     for query, ids in wanted.items():
         if not ids or most <= 0:
             continue

@@ -8,7 +8,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
 from karat.data.gold import Gold
-from karat.data.hits import Hits
+from karat.data.hits import Hits, Subtopics
 from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
 from karat.data.policies import Policies
@@ -125,6 +125,9 @@ def examples(ids: Iterable[str]) -> str:
     return ", ".join(repr(name[:60]) for name in sorted(ids)[:3]) or "none"
 
 
+Topics = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Aspects: query id -> document id -> aspect -> how well the document serves it."""
+
 Groups = Mapping[str, Mapping[str, str]]
 """Alternatives: query id -> document id -> name of the group it belongs to."""
 
@@ -199,6 +202,7 @@ def match_labels(
     grades: tuple[Ints, Floats] | None = None,
     hint: str = STRANGE_IDS,
     groups: Groups | None = None,
+    subtopics: Topics | None = None,
 ) -> Matches:
     """Look up labels in a run and lay the rows out as hits.
 
@@ -210,6 +214,7 @@ def match_labels(
         grades: the number of labels of each query and all grades, where known.
         hint: what to do when none of the labels occurs in the run.
         groups: which labels are alternatives, if any are.
+        subtopics: which aspects of a query labelled documents serve, if that is known.
     """
     count, grade = Gold(labels).grades if grades is None else grades
     # Where every label is positive there is nothing to leave out.
@@ -247,7 +252,25 @@ def match_labels(
     )
     if not len(matches.hits.query) and not policies.force:
         _refuse_no_common_id(run, labels, hint)
+    if subtopics:
+        topics = _topics(labels, subtopics)
+        matches = replace(matches, hits=replace(matches.hits, subtopics=topics))
     return matches
+
+
+def _topics(labels: Labels, subtopics: Topics) -> Subtopics:
+    """The aspects of labelled documents, numbered within each query."""
+    rows: list[tuple[int, int, float]] = []
+    first = 0
+    for query, row in labels.items():
+        place = {name: first + number for number, name in enumerate(row)}
+        number: dict[str, int] = {}
+        for name, grades in sorted(subtopics.get(query, {}).items(), reverse=True):
+            for topic, grade in grades.items() if name in place else ():
+                at = number.setdefault(topic, len(number))
+                rows.append((place[name], at, grade))
+        first += len(row)
+    return Subtopics.of(rows)
 
 
 def _ignore_identical(

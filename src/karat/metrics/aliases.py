@@ -42,29 +42,21 @@ NAMES: dict[str, str] = {
     "numret": "num_ret",
     "numrel": "num_rel",
     "numrelret": "num_rel_ret",
+    "granular_mrr": "granular_rr",
+    "map_ia": "ap_ia",
+    "strec": "st_recall",
+    "strecall": "st_recall",
 }
 """What others call a metric, and what karat calls it."""
 
 MISSING: dict[str, str] = {
     **dict.fromkeys(
-        (
-            *("alpha_dcg", "alpha_ndcg", "err_ia", "nerr_ia", "nrbp", "nnrbp"),
-            *("ap_ia", "map_ia", "p_ia", "strecall"),
-        ),
-        "it needs gold for each subtopic of a query, as TREC's diversity qrels have "
-        "it, and karat reads gold for whole queries only; pyndeval computes it",
-    ),
-    **dict.fromkeys(
-        ("bpm", "insq", "inst", "sdcg", "nerr8", "nerr9", "nerr10", "nerr11"),
-        "it is a user model of cwl_eval; of such models karat has rbp, err and compat",
-    ),
-    **dict.fromkeys(
         ("infndcg", "xinfap"),
         "it needs to know how judgements were sampled, which qrels of four columns do "
         "not say; karat has infap, bpref and judged",
     ),
-    "rbo": "it compares two rankings; compat(normalize=false) is the rank-biased "
-    "overlap with the ideal ranking of the gold",
+    "rbo": "it compares two rankings: karat.rbo(run, other) in Python; "
+    "compat(normalize=false) is the rank-biased overlap with the ideal ranking",
     "p_mrr": "it compares the ranks of two runs of changed queries, and a metric here "
     "reads one run",
     "nauc": "it asks how well a confidence predicts a metric, and runs carry none",
@@ -87,6 +79,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"set_f[_.]([0-9.]+){_MATCHER}", r"set_f(beta=\1)\g<matcher>"),
         (r"setp\((.*),\s*relative=(?i:true)\)", r"set_relative_precision(\1)"),
         (r"setp\(relative=(?i:true)(?:,\s*(.*))?\)", r"set_relative_precision(\1)"),
+        (r"mrr\(use_granular_mrr=(?i:true)\)(.*)", r"granular_rr\1"),
         # With a threshold, ir_measures counts what was found, not what was retrieved.
         (r"numret(\(rel=.*)", r"num_rel_ret\1"),
     )
@@ -96,6 +89,8 @@ _PARAMETERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(theirs), ours)
     for theirs, ours in (
         (r"\brel\s*=", "threshold="),
+        (r"\b(min|max)_rel\s*=", r"\1_grade="),
+        (r"\bT\s*=", "goal="),
         (r"\bdcg\s*=\s*(['\"]?)exp-log2\1", "gain=exp"),
         (r"\bdcg\s*=\s*(['\"]?)log2\1", "gain=linear"),
     )

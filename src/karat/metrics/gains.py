@@ -210,6 +210,7 @@ class IdealDCG(_Sum):
     """
 
     name: ClassVar[str] = "ideal_dcg"
+    higher_is_better: ClassVar[bool | None] = None
     formula: ClassVar[str] = "sum of gain / log2(place + 1) over gold, best first"
 
     def score(self, hits: Hits) -> Floats:

@@ -162,6 +162,7 @@ class Unjudged(CutoffMetric):
     """
 
     name: ClassVar[str] = "unjudged"
+    higher_is_better: ClassVar[bool | None] = False
     formula: ClassVar[str] = "documents in top k without judgement / k"
     reads_judged: ClassVar[bool] = True
 

@@ -32,6 +32,7 @@ class Metric(ABC):
         reads_judged: whether it needs rows of judged non-relevant documents.
         bounds: the smallest and largest score.
         average: how queries become one number: `mean`, `geometric` (mean) or `sum`.
+        higher_is_better: which of two scores is the better one; None: neither.
         choices: for parameters with a fixed set of values, that set.
     """
 
@@ -42,6 +43,7 @@ class Metric(ABC):
     reads_judged: ClassVar[bool] = False
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     average: ClassVar[str] = "mean"
+    higher_is_better: ClassVar[bool | None] = True
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ __all__ = [
     "AveragePrecision",
     "ContextPrecision",
     "GeometricAP",
+    "GranularRR",
     "LogOddsAP",
     "NDCGAny",
     "ReciprocalRank",
@@ -43,6 +44,26 @@ class ReciprocalRank(BinaryMetric):
         """1 / the rank."""
         ranks = hits.credits(self.threshold).rank
         return f"1 / {ranks[0]}" if len(ranks) else "nothing relevant was found"
+
+
+class GranularRR(BinaryMetric):
+    """How high relevant documents stand: the mean of 1 / rank of all that were found.
+
+    LlamaIndex's granular MRR: what was not found does not count. 0 when nothing was.
+    Undefined for a query without relevant gold.
+    """
+
+    name: ClassVar[str] = "granular_rr"
+    formula: ClassVar[str] = "mean of 1 / rank over relevant documents in top k"
+
+    def score(self, hits: Hits) -> Floats:
+        """The mean over matched positions."""
+        query, rank = hits.positions(self.threshold)
+        rows = self.within(hits, query, rank)
+        query, rank = query[rows], rank[rows]
+        found = np.maximum(count_by(query, hits.size), 1)
+        mean = sum_by(query, 1 / rank, hits.size) / found
+        return np.where(hits.credits(self.threshold).relevant > 0, mean, np.nan)
 
 
 class AveragePrecision(BinaryMetric):

@@ -173,6 +173,7 @@ class NumQ(Metric):
     """How many queries there are: those that a mean is taken over."""
 
     name: ClassVar[str] = "num_q"
+    higher_is_better: ClassVar[bool | None] = None
     formula: ClassVar[str] = "1 for each query, added up"
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
     average: ClassVar[str] = "sum"
@@ -186,6 +187,7 @@ class NumRet(Metric):
     """How many documents were retrieved."""
 
     name: ClassVar[str] = "num_ret"
+    higher_is_better: ClassVar[bool | None] = None
     formula: ClassVar[str] = "retrieved"
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
@@ -198,6 +200,7 @@ class NumRel(_SetMetric):
     """How many relevant items there are to find."""
 
     name: ClassVar[str] = "num_rel"
+    higher_is_better: ClassVar[bool | None] = None
     formula: ClassVar[str] = "R"
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
@@ -223,6 +226,7 @@ class NumNonrelJudgedRet(_SetMetric):
     """How many documents were retrieved that someone judged not relevant."""
 
     name: ClassVar[str] = "num_nonrel_judged_ret"
+    higher_is_better: ClassVar[bool | None] = False
     formula: ClassVar[str] = "retrieved and judged non-relevant"
     reads_judged: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)

@@ -15,15 +15,26 @@ __all__ = [
     "ExpectedReciprocalRank",
     "RankBiasedPrecision",
     "RankBiasedResidual",
+    "check_persistence",
+    "check_scale",
 ]
 
 _ALL_BUT_SURE = 1 - 2.0**-53
 _LONGEST_SCALE = 1_000_000
 
 
-def _check_persistence(owner: str, p: float) -> None:
+def check_persistence(owner: str, p: float) -> None:
+    """Refuse a chance of going on that is none."""
     if not 0 < p < 1:
         raise ParameterError(owner, "p", "between 0 and 1", p)
+
+
+def check_scale(owner: str, max_grade: float, hits: Hits) -> None:
+    """Refuse gold whose grades go beyond the scale."""
+    highest = hits.gold_grade.max(initial=0)
+    if highest > max_grade:
+        must_be = f"at least the highest grade, {highest:g}"
+        raise ParameterError(owner, "max_grade", must_be, max_grade)
 
 
 def _reach(p: float, rank: Ints) -> Floats:
@@ -57,7 +68,7 @@ class RankBiasedPrecision(CutoffMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_persistence(self.name, self.p)
+        check_persistence(self.name, self.p)
 
     def score(self, hits: Hits) -> Floats:
         """The discounted share."""
@@ -94,6 +105,7 @@ class RankBiasedResidual(Metric):
     """
 
     name: ClassVar[str] = "rbp_resid"
+    higher_is_better: ClassVar[bool | None] = False
     formula: ClassVar[str] = "1 - (1 - p) * sum over judged documents of p^(rank - 1)"
     reads_judged: ClassVar[bool] = True
 
@@ -101,7 +113,7 @@ class RankBiasedResidual(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_persistence(self.name, self.p)
+        check_persistence(self.name, self.p)
 
     def score(self, hits: Hits) -> Floats:
         """The weight of the ranks nobody judged."""
@@ -146,10 +158,7 @@ class ExpectedReciprocalRank(CutoffMetric):
         return add_up(self._paid(hits)[1])
 
     def _paid(self, hits: Hits) -> tuple[Ints, Floats]:
-        highest = hits.gold_grade.max(initial=0)
-        if highest > self.max_grade:
-            must_be = f"at least the highest grade, {highest:g}"
-            raise ParameterError(self.name, "max_grade", must_be, self.max_grade)
+        check_scale(self.name, self.max_grade, hits)
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
         query, slot = credits.query[rows], credits.slot[rows]
@@ -185,7 +194,7 @@ class Compatibility(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_persistence(self.name, self.p)
+        check_persistence(self.name, self.p)
 
     def score(self, hits: Hits) -> Floats:
         """Overlap of the two rankings, over that of the best one with itself."""

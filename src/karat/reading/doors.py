@@ -327,7 +327,7 @@ def _read(
     if isinstance(source, Gold):
         return Dataset(gold=source)
     if isinstance(source, Run):
-        return Dataset(run=source)
+        return Dataset(run=source, notices=source.retrieval.notices)
     if isinstance(source, str | os.PathLike):
         return load(
             source, role=role, mapping=mapping, format=format, optional=optional

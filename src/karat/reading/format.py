@@ -6,9 +6,11 @@ between formats that claim the same extension, or where none claims it.
 
 import io
 import os
+import re
 from abc import ABC
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from glob import has_magic, iglob
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -46,6 +48,7 @@ LOOSE = (".txt", ".run", ".trec", ".qrels", ".qrel")
 _PACKED = (".gz", ".zst", ".zstd", ".bz2")
 _HEAD = 1 << 16
 _ROLES = ("run", "gold", "samples", "queries")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s]+")
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -249,6 +252,8 @@ def open_source(
         raise FormatError("the path is empty", hint="- is standard input")
     where = Source(path, role, dict(mapping or {}), notes, optional=optional)
     named = None if format is None else get_format(format)
+    if _ADDRESS.match(path) or _is_glob(path):
+        return named or get_format("parquet"), where
     # Not by Path, which raises where a text is longer than a file's name may be.
     if path != STDIN and os.path.isdir(path):  # noqa: PTH112
         return named or _folder_format(path), where
@@ -266,6 +271,14 @@ def open_source(
         return found, replace(where, replay=cast("BinaryIO", again))
     stream.close()
     return found, where
+
+
+def _is_glob(path: str) -> bool:
+    """Whether a path is a pattern that some files fit."""
+    short = len(path) < _HEAD and "\n" not in path
+    if not short or not has_magic(path) or os.path.exists(path):  # noqa: PTH110
+        return False
+    return any(True for _ in iglob(path, recursive=True))  # noqa: PTH207
 
 
 def _read_head(stream: BinaryIO) -> bytes:

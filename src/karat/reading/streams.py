@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from glob import has_magic
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
@@ -52,7 +53,10 @@ class Source:
         """How reports call what is read from here."""
         if self.path == STDIN:
             return "stdin"
-        return Path(self.path).name or Path(self.path).resolve().name
+        path = Path(self.path)
+        while has_magic(path.name):
+            path = path.parent
+        return path.name or path.resolve().name
 
     def mapping_for(self, names: Iterable[str]) -> dict[str, str]:
         """The mapping for a table or record with these fields.

@@ -127,6 +127,8 @@ def _refuse_texts(gold: Gold, chosen: Format) -> None:
         kinds.append("reference answers")
     if gold.groups:
         kinds.append("groups of alternatives")
+    if gold.subtopics and not chosen.holds_sources:
+        kinds.append("grades of subtopics")
     if kinds:
         raise FormatError(
             f"{chosen.name} holds relevant ids only; the gold has {', '.join(kinds)}",

@@ -15,7 +15,7 @@ from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.data.spelling import LETTER
 from karat.data.tables import Table, counted, number
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
@@ -93,6 +93,7 @@ class Evaluation(Mapping[str, MetricScores]):
         fingerprints: digest of each query's gold, where the labels are not at hand.
         old_traces: what is known of each query of an evaluation that was saved by a
             karat that did not keep its hits.
+        latency: how long the retriever took for the queries, if that is known.
     """
 
     run: str
@@ -113,6 +114,7 @@ class Evaluation(Mapping[str, MetricScores]):
     labels: Gold | None = None
     fingerprints: Sequence[str] = ()
     old_traces: Sequence[Trace] = ()
+    latency: Latency | None = None
 
     def __getitem__(self, metric: str) -> MetricScores:
         if metric in self.columns:
@@ -276,6 +278,7 @@ class Evaluation(Mapping[str, MetricScores]):
             rows.append(
                 [name, number(column.mean), interval, *counts, str(column.failed)]
             )
+        rows += [] if self.latency is None else self.latency.rows(total)
         names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
         if any(column.failed for column in self.columns.values()):
             names.append("failed")

@@ -10,6 +10,7 @@ from karat.data.tables import DASH, Table, number
 from karat.errors import MissingExtraError, UnknownNameError
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.saved_form import as_json, write_text
+from karat.results.scores import MetricScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,10 +74,12 @@ class Leaderboard(Mapping[str, Evaluation]):
             table = only.summary()
             return replace(table, notes=[*table.notes, *self.notes])
         metrics, ranked = self.metrics, self.ranked()
+        times = [*next((e.latency.in_words() for e in ranked if e.latency), {})]
         cells = [
-            [*(_with_interval(e, name) for name in metrics), *_counts(e)]
+            [*(_with_interval(e, name) for name in metrics), *_times(e, times)]
             for e in ranked
         ]
+        metrics = [*metrics, *times]
         names = [e.run for e in ranked]
         by_run = Table(
             columns=["run", *metrics, *_COUNTS],
@@ -143,8 +146,9 @@ class Leaderboard(Mapping[str, Evaluation]):
 
 
 def _order(evaluation: Evaluation, metric: str) -> float:
-    mean = evaluation[metric].mean if metric in evaluation else math.nan
-    return math.inf if math.isnan(mean) else -mean
+    if metric not in evaluation or math.isnan(mean := evaluation[metric].mean):
+        return math.inf
+    return mean if evaluation[metric].higher_is_better is False else -mean
 
 
 def _title(ranked: Sequence[Evaluation]) -> str:
@@ -182,10 +186,11 @@ def _with_interval(evaluation: Evaluation, name: str) -> str:
     if name not in evaluation:
         return DASH
     column = evaluation[name]
-    if column.interval is None:
-        return number(column.mean)
-    limits = DASH.join(map(_limit, column.interval))
-    return f"{number(column.mean)} ({limits})"
+    shown = number(column.mean)
+    if column.interval is not None:
+        shown += f" ({DASH.join(map(_limit, column.interval))})"
+    uneven = len({other.n for other in _asked(evaluation)}) > 1
+    return f"{shown}, n {column.n}" if uneven else shown
 
 
 def _limit(value: float) -> str:
@@ -193,14 +198,29 @@ def _limit(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
 
 
-def _counts(evaluation: Evaluation) -> list[str]:
-    """How many queries the means hold, the most undefined, and the missing.
+def _times(evaluation: Evaluation, names: Sequence[str]) -> list[str]:
+    """Percentiles of the latency where any run has them, and the counts."""
+    latency = evaluation.latency
+    known = {} if latency is None else latency.in_words()
+    return [*(known.get(name, DASH) for name in names), *_counts(evaluation)]
+
+
+def _asked(evaluation: Evaluation) -> list[MetricScores]:
+    """The scores that count: of the metrics asked for.
 
     How much is judged is defined for other queries than how good it is, and stands
     beside the metrics asked for; it counts where nothing else was asked for.
     """
     names = [name for name in evaluation if not name.startswith("judged@")]
-    columns = [evaluation[name] for name in names or evaluation]
+    return [evaluation[name] for name in names or evaluation]
+
+
+def _counts(evaluation: Evaluation) -> list[str]:
+    """How many queries the means hold, the most undefined, and the missing.
+
+    Where means hold different queries, each says how many beside itself.
+    """
+    columns = _asked(evaluation)
     ns = sorted({column.n for column in columns}) or [0]
     undefined = max((column.undefined for column in columns), default=0)
     return [

@@ -11,12 +11,12 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
-from karat.data.hits import Hits
+from karat.data.hits import Hits, Subtopics
 from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text, gc_paused
 from karat.reading.doors import load as read_input
@@ -228,6 +228,7 @@ def _column(
         bounds=(low, high),
         cutoffs=tuple(summary["cutoffs"]),
         average=summary.get("average", "mean"),
+        higher_is_better=summary.get("higher_is_better", True),
     )
 
 
@@ -257,11 +258,21 @@ def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, 
             for row in rows
             if "documents" in row
         },
+        "latency": _latency(rows) if "latency" in saved else None,
         "matches": {
             name: _matches([row["matches"][name] for row in rows], facts, missing)
             for name, facts in saved["matchers"].items()
         },
     }
+
+
+def _latency(rows: Rows) -> Latency:
+    timed = {row["id"]: row["latency"] for row in rows if "latency" in row}
+    marked = (
+        {query for query, time in timed.items() if time.get(mark)}
+        for mark in ("earlier", "first_call")
+    )
+    return Latency({query: time["ms"] for query, time in timed.items()}, *marked)
 
 
 def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
@@ -298,6 +309,9 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             distinct=facts["distinct"],
             judged=facts["judged"],
             coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
+            subtopics=_subtopics(rows, count)
+            if rows and "subtopics" in rows[0]
+            else None,
             joint=np.array([pair in joint for pair in pairs], bool) if joint else None,
         ),
         items=[item[0] for item in items],
@@ -310,6 +324,20 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             if "verdicts" in row
         },
         usage={p: Usage(**row["usage"]) for p, row in places if "usage" in row},
+    )
+
+
+def _subtopics(rows: Rows, count: Ints) -> Subtopics:
+    starts = (count.cumsum() - count).tolist()
+    saved = [row["subtopics"] for row in rows]
+    if any(at >= n for n, part in zip(count, saved, strict=True) for at, *_ in part):
+        raise ValueError("a subtopic is named for an item that is not there")
+    return Subtopics.of(
+        [
+            (start + item, topic, grade)
+            for start, part in zip(starts, saved, strict=True)
+            for item, topic, grade in part
+        ]
     )
 
 

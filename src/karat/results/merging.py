@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.data.matches import merge_matches, merge_notices
+from karat.data.runs import Latency
 from karat.errors import UsageError
 from karat.results.scores import MetricScores
 
@@ -48,6 +49,17 @@ def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
         labels=None,
         fingerprints=[digest for part in parts for digest in part.digests],
         old_traces=[trace for part in parts for trace in part.old_traces],
+        latency=_latency([p.latency for p in parts if p.latency is not None]),
+    )
+
+
+def _latency(parts: Sequence[Latency]) -> Latency | None:
+    if not parts:
+        return None
+    return Latency(
+        _united(part.milliseconds for part in parts),
+        {query for part in parts for query in part.earlier},
+        {query for part in parts for query in part.first_call},
     )
 
 

@@ -70,9 +70,9 @@ def _failed(failed: Mapping[int, str], queries: Sequence[str]) -> Notice:
     return Notice(
         "failed",
         len(failed),
-        "queries could not be judged and are in no mean",
+        "queries failed and are in no mean",
         reasons[:_EXAMPLES],
-        "query could not be judged and is in no mean",
+        "query failed and is in no mean",
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from itertools import islice
 from math import isinf
 from pathlib import Path
@@ -16,7 +16,7 @@ from karat.data.coverage import Coverage
 from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.data.queries import Query
-from karat.data.runs import Document, Notice
+from karat.data.runs import Document, Latency, Notice
 from karat.errors import FormatError
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ def to_dict(result: "Evaluation") -> dict[str, Any]:
         return saved
     saved["labelled_by"] = dict(result.labelled_by)
     saved["default_matcher"] = result.default_matcher
+    if (latency := result.latency) is not None:
+        counts = {"n": latency.n, "earlier": len(latency.earlier)}
+        saved["latency"] = {**latency.percentiles, **counts}
     saved["matchers"] = {
         name: {"judged": m.hits.judged, "distinct": m.hits.distinct, "extra": m.extra}
         for name, m in result.matches.items()
@@ -107,9 +110,13 @@ def _policies(result: "Evaluation") -> dict[str, Any]:
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
     column = result.columns[name]
-    average = {} if column.average == "mean" else {"average": column.average}
+    unusual: dict[str, Any] = {}
+    if column.average != "mean":
+        unusual["average"] = column.average
+    if column.higher_is_better is not True:
+        unusual["higher_is_better"] = column.higher_is_better
     return {
-        **average,
+        **unusual,
         "mean": None if column.n == 0 else column.mean,
         "interval": None if column.interval is None else column.interval.to_dict(),
         "n": column.n,
@@ -153,7 +160,17 @@ def _rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
             row["own_k"] = own_k[place]
         if query in result.kept:
             row["documents"] = [_document(d) for d in result.kept[query]]
+        if result.latency is not None and query in result.latency.milliseconds:
+            row["latency"] = _latency(result.latency, query)
         yield row
+
+
+def _latency(latency: Latency, query: str) -> dict[str, Any]:
+    marks = {
+        "earlier": query in latency.earlier,
+        "first_call": query in latency.first_call,
+    }
+    return {"ms": latency.milliseconds[query], **{m: v for m, v in marks.items() if v}}
 
 
 def _facts(fact: Query) -> dict[str, Any]:
@@ -176,6 +193,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     hits = matches.hits
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
+    topics = _topics(hits) if hits.subtopics else None
     gains, joint = _gains(matches), _joint(hits)
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
@@ -195,6 +213,8 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
             row["joint"] = joint[query]
         if shares is not None:
             row["coverage"] = next(shares)
+        if topics is not None:
+            row["subtopics"] = topics[query]
         yield row
 
 
@@ -224,6 +244,18 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
     gains = hits.grade[np.lexsort((hits.rank, hits.item))]
     ends = np.searchsorted(hits.query, np.arange(1, hits.size))
     return iter([part.tolist() for part in np.split(gains, ends)])
+
+
+def _topics(hits: Hits) -> list[list[list[float]]]:
+    """Item, aspect and grade of what the gold says of aspects, query by query."""
+    rows: list[list[list[float]]] = [[] for _ in range(hits.size)]
+    if hits.subtopics is not None:
+        first = (hits.gold_count.cumsum() - hits.gold_count).tolist()
+        item, topic, grade = (column.tolist() for column in astuple(hits.subtopics))
+        query = hits.gold_query[hits.subtopics.item].tolist()
+        for at, *row in zip(query, item, topic, grade, strict=True):
+            rows[at].append([row[0] - first[at], *row[1:]])
+    return rows
 
 
 def _joint(hits: Hits) -> dict[int, list[list[int]]]:

@@ -202,6 +202,7 @@ _METRIC = _fields(
         "matcher": _or_null(_TEXT),
     },
     average=_TEXT,
+    higher_is_better=_or_null(_FLAG),
     interval=_or_null(
         _fields({"low": _NUMBER, "high": _NUMBER, "level": _NUMBER, "method": _TEXT})
     ),
@@ -267,6 +268,7 @@ _MATCH = _fields(
             "rises": _list(_row(_COUNT, _RANK, _NUMBER, _FLAG)),
         }
     ),
+    subtopics=_list(_row(_COUNT, _COUNT, _NUMBER)),
     failure=_TEXT,
     verdicts=_VERDICTS,
     usage=_USAGE,
@@ -296,7 +298,12 @@ _SECOND = _fields(
                 tags=_list(_TEXT),
                 metadata=_object(_plain),
                 documents=_list(_DOCUMENT),
+                latency=_fields({"ms": _NUMBER}, earlier=_FLAG, first_call=_FLAG),
             )
         ),
-    }
+    },
+    latency=_fields(
+        {"n": _COUNT, "earlier": _COUNT},
+        **dict.fromkeys(("p50", "p95", "p99"), _or_null(_NUMBER)),
+    ),
 )

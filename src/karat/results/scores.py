@@ -37,6 +37,7 @@ class MetricScores:
         bounds: the smallest and largest possible score.
         cutoffs: the ks used, for a metric spelled with the letter k.
         average: how the scores become one number: `mean`, `geometric` or `sum`.
+        higher_is_better: which of two scores is the better one; None: neither.
     """
 
     metric: str
@@ -48,6 +49,7 @@ class MetricScores:
     bounds: tuple[float, float] = (0.0, 1.0)
     cutoffs: tuple[int, ...] = ()
     average: str = "mean"
+    higher_is_better: bool | None = True
 
     def __getitem__(self, query: str) -> float:
         """The score of one query, by its id; NaN where there is none."""
@@ -161,6 +163,7 @@ def score_measures(
             bounds=measure.metric.bounds,
             cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
             average=measure.metric.average,
+            higher_is_better=measure.metric.higher_is_better,
         )
         for row, measure in enumerate(measures)
     }

@@ -11,7 +11,8 @@ It differs from the binary in these points:
 - gains given as `ndcg.1=3.5,...` are ordered by value and must not be negative;
   trec_eval compares them as integers, so gains less than 1 apart may swap places;
 - recall points given as `11pt_avg.0.5,0.2` are put in order first;
-- preference and judgement-group measures, z-scores and debugging are not known.
+- preferences and judgement groups (-R), other formats of runs (-T), z-scores (-Z), the
+  old form of output (-o) and debugging (-D) are refused, each with a sentence.
 """
 
 from karat.compat.trec_eval.output import (

@@ -258,6 +258,11 @@ def columns_for(measures: Iterable[str], rules: Rules) -> list[Column]:
             chosen.update(known.nicknames[name])
         elif name in known.measures:
             chosen.add(name)
+        elif name.startswith("prefs_") or name.endswith("_avgjg"):
+            raise UsageError(
+                f"-m {name} needs preferences or judgement groups, which qrels do not "
+                "hold; karat reads qrels only"
+            )
         else:
             raise UnknownNameError(
                 "trec_eval measure", name, [*known.measures, *known.nicknames]

@@ -6,11 +6,12 @@ columns asked for are read, a few thousand rows at once.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from karat.data.arrays import Ints
 from karat.errors import DataError, FormatError
@@ -33,6 +34,7 @@ __all__ = [
     "RunColumns",
     "TableSource",
     "Tabular",
+    "read_rows",
     "reading",
 ]
 
@@ -119,25 +121,37 @@ class TableSource(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A Parquet file: its name, the bytes if they are in memory, and its footer."""
+    """A Parquet file.
+
+    Attributes:
+        name: its path, or its path on a file system that is not this machine's.
+        data: the bytes, if they are in memory.
+        system: Arrow's file system, if it is not this machine's.
+        folders: columns whose values its folders name, as in `system=bm25/`.
+        metadata: its footer.
+    """
 
     name: str
-    data: Any
+    data: Any = None
+    system: Any = None
+    folders: Mapping[str, str] = field(default_factory=dict)
     metadata: Any = None
 
     def open(self, coded: Sequence[str] = ()) -> Any:
         """Arrow's reader for the file."""
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415  an extra
 
-        where = (
-            self.name if self.data is None else load_pyarrow().BufferReader(self.data)
-        )
+        where: Any = self.name
+        if self.data is not None:
+            where = load_pyarrow().BufferReader(self.data)
+        elif self.system is not None:
+            where = self.system.open_input_file(self.name)
         return ParquetFile(
             where,
             metadata=self.metadata,
             memory_map=True,
             pre_buffer=False,
-            read_dictionary=[*coded],
+            read_dictionary=[name for name in coded if name not in self.folders],
         )
 
     def groups(self) -> Iterator[tuple[list[int], int]]:
@@ -159,22 +173,31 @@ class ParquetSource(Tabular):
 
     Args:
         path: how messages call it.
-        files: names of the files; their rows follow each other.
+        files: names of the files; their rows follow each other. Folders of the form
+            `column=value` are columns too.
         data: the bytes, when there is one file and it is in memory.
+        system: Arrow's file system, if it is not this machine's.
     """
 
-    def __init__(self, path: str, files: Sequence[str], data: Any = None) -> None:
+    def __init__(
+        self, path: str, files: Sequence[str], data: Any = None, system: Any = None
+    ) -> None:
         self.path = path
+        self.portable = data is None
         self._parts: list[_Part] = []
         for file in files:
+            part = _Part(file, data, system, _folders(file))
             with reading(file):
-                opened = _Part(file, data).open()
+                opened = part.open()
             schema = opened.schema_arrow
+            for name in part.folders:
+                if name not in schema.names:
+                    schema = schema.append(load_pyarrow().field(name, "string"))
             if not self._parts:
                 self.schema = schema
             for name in {*self.schema.names} - {*schema.names}:
                 raise FormatError(f"has no column {name!r}; {files[0]} has", path=file)
-            self._parts.append(_Part(file, data, opened.metadata))
+            self._parts.append(replace(part, metadata=opened.metadata))
         self.size = sum(part.metadata.num_rows for part in self._parts)
 
     def pieces(
@@ -197,16 +220,32 @@ def _read_groups(
     first: int,
 ) -> Iterator[RecordBatch]:
     with reading(part.name):
-        batches = part.open(coded).iter_batches(
-            _ROWS, row_groups=[*groups], columns=[*columns], use_threads=alone
+        file = part.open(coded)
+        own = [name for name in columns if name in file.schema_arrow.names]
+        named = [name for name in columns if name not in own]
+        # Without any column a batch would not know its rows.
+        batches = file.iter_batches(
+            _ROWS,
+            row_groups=[*groups],
+            columns=own or file.schema_arrow.names[:1],
+            use_threads=alone,
         )
         for rows in batches:
-            for name in coded:
+            for name in named:
+                value = load_pyarrow().repeat(part.folders[name], rows.num_rows)
+                rows = rows.append_column(name, value)  # noqa: PLW2901
+            for name in (name for name in coded if name in own):
                 # Nobody has checked yet that its codes are in the dictionary.
                 rows.column(name).validate(full=True)
             # Columns come in the order of the file, whatever the order asked for.
             yield RecordBatch(rows.select([*columns]), part.name, first)
             first += rows.num_rows
+
+
+def _folders(file: str) -> dict[str, str]:
+    """The columns that a file's folders name: `system=bm25/part-0.parquet`."""
+    pairs = (folder.partition("=") for folder in file.split("/")[:-1])
+    return {name: unquote(value) for name, _, value in pairs if name and value}
 
 
 @contextmanager
@@ -260,17 +299,17 @@ class ArrowSource(RunSource):
     def __init__(self, table: Tabular, columns: RunColumns) -> None:
         self.path = table.path
         self.ranked = columns.score is None and columns.rank is not None
+        self.portable = isinstance(table, ParquetSource) and table.portable
+        self.columns = columns
         self._table = table
-        self._columns = columns
 
     def pieces(self, *fields: Field) -> list[Piece]:
         """The pieces of the table, with only the columns that hold the fields."""
-        names = {field: self._columns.named(field) for field in fields}
+        names = {field: self.columns.named(field) for field in fields}
         columns = [*dict.fromkeys(name for name in names.values() if name)]
-        coded = [self._columns.query] if "query" in fields else []
-        return [
-            partial(self._read, piece) for piece in self._table.pieces(columns, coded)
-        ]
+        coded = [self.columns.query] if "query" in fields else []
+        pieces = self._table.pieces(columns, coded)
+        return [partial(read_rows, piece, self.columns) for piece in pieces]
 
     def repeated(self, query: str, document: str) -> DataError:
         """That policies forbid it, and what to do."""
@@ -280,8 +319,10 @@ class ArrowSource(RunSource):
             hint="duplicates='first' scores its first rank only",
         )
 
-    def _read(self, piece: TablePiece) -> Iterator[Batch]:
-        return (_ArrowRows(batch, self._columns) for batch in piece())
+
+def read_rows(piece: TablePiece, columns: RunColumns) -> Iterator[Batch]:
+    """The batches of a piece of a table, as those of a run."""
+    return (_ArrowRows(batch, columns) for batch in piece())
 
 
 class _ArrowRows(Batch):

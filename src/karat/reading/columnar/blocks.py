@@ -73,10 +73,12 @@ class RunSource(ABC):
     Attributes:
         path: the file as the user wrote it, if there is one.
         ranked: whether rows are ordered by given ranks, not by scores.
+        portable: whether other processes can read its pieces for themselves.
     """
 
     path: str | None = None
     ranked: bool = False
+    portable: bool = False
 
     @abstractmethod
     def pieces(self, *fields: Field) -> Iterable[Piece]:

@@ -1,11 +1,13 @@
 """Decimal numbers in bulk: millions of texts read as `float` reads each."""
 
 import re
+from fractions import Fraction
+from functools import cache
 from math import isfinite, nan
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats
+from karat.data.arrays import Bools, Floats, Ints
 from karat.reading.columnar.byte_column import ByteColumn, Keys
 
 __all__ = ["PADDING", "number", "numbers"]
@@ -17,11 +19,16 @@ _LAST = np.array([((1 << 8 * i) - 1) << 8 * (8 - i) for i in range(9)], np.uint6
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DIGITS = re.compile(r"(?=.*[0-9])[0-9]*(?:\.[0-9]*)?")
 _LAYOUTS = 64
-_MOST_DIGITS = 19
+_EXPONENT = re.compile(r".*[eE][+-]?[0-9]{1,3}")
+_MOST_DIGITS = 31
+_EXACT_POWER = 22
+_POWERS = range(-64, 251)
 _ZEROS = np.uint64(0x3030303030303030)
 _SIXES = np.uint64(0x0606060606060606)
 _NIBBLES = np.uint64(0xF0F0F0F0F0F0F0F0)
 _EXACT = np.uint64(1 << 53)
+_TAIL = 1e16
+_TENS = np.array([*(10**power for power in range(16)), *[0] * 16], np.uint64)
 _SPLITTER = float((1 << 27) + 1)
 
 
@@ -37,7 +44,7 @@ def numbers(texts: ByteColumn) -> Floats:
     """The values of many decimal numbers, each rounded as `float` rounds it.
 
     Numbers with the same count of decimals are read together. What does not fit such a
-    layout (an exponent, more than 19 digits) is read by itself.
+    layout (more than 31 digits, an exponent beyond 200) is read by itself.
 
     Raises:
         ValueError: a text is not a finite decimal number.
@@ -47,6 +54,7 @@ def numbers(texts: ByteColumn) -> Floats:
     signed = minus | (sign == ord("+"))
     digits = ByteColumn(texts.data, texts.start + signed, texts.length - signed)
     value = np.empty(len(texts))
+    exponent: Ints | None = None
     alone: list[int] = []
     rest = np.arange(len(texts))
     for _ in range(_LAYOUTS):
@@ -54,11 +62,17 @@ def numbers(texts: ByteColumn) -> Floats:
             break
         middle = len(rest) // 2
         sample = digits.view(rest[middle : middle + 1]).names()[0]
+        if exponent is None and _EXPONENT.fullmatch(sample):
+            size, exponent = _exponents(digits)
+            digits = ByteColumn(texts.data, digits.start, digits.length - size)
+            continue
         odd = np.ones(len(rest), np.bool_)
         if len(sample) <= _MOST_DIGITS + 1 and _DIGITS.fullmatch(sample):
             decimals = len(sample) - sample.find(".") - 1 if "." in sample else -1
             alike = digits if len(rest) == len(digits) else digits.view(rest)
-            value[rest], odd = _decimals(alike, decimals, len(sample))
+            shift = 0 if exponent is None else exponent[rest]
+            read = _one_digit if _vary(alike, sample, decimals) else _decimals
+            value[rest], odd = read(alike, decimals, len(sample), shift)
         if odd[middle]:
             alone.append(int(rest[middle]))
             odd[middle] = False
@@ -74,37 +88,120 @@ def numbers(texts: ByteColumn) -> Floats:
     return value
 
 
-def _decimals(texts: ByteColumn, decimals: int, size: int) -> tuple[Floats, Bools]:
+def _exponents(texts: ByteColumn) -> tuple[Ints, Ints]:
+    """How many bytes the exponent of each text takes, and its value; 0 without one."""
+    length = texts.length
+    word = texts.eights[texts.start + length - 8] & _LAST.take(length, mode="clip")
+    size = np.zeros(len(texts), np.int64)
+    for count in range(2, 6):
+        letter = (word >> np.uint64(8 * (8 - count))) & np.uint64(0xDF)
+        size[letter == ord("E")] = count
+    sign = (word >> (np.maximum(9 - size, 0) << 3).astype(np.uint64)) & np.uint64(255)
+    minus = sign == ord("-")
+    count = size - 1 - (minus | (sign == ord("+")))
+    digits = word & _LAST.take(count, mode="clip")
+    digits ^= _ZEROS & _LAST.take(count, mode="clip")
+    odd = (((digits + _SIXES) | digits) & _NIBBLES) != 0
+    size[odd | (count < 1)] = 0
+    value = _eight_digits(digits).view(np.int64)
+    return size, np.where(size > 0, np.where(minus, -value, value), 0)
+
+
+def _decimals(
+    texts: ByteColumn, decimals: int, size: int, shift: Ints | int
+) -> tuple[Floats, Bools]:
     """Values of texts with so many digits after the point, and which are others.
 
     Eight digits are read at a time, from the last to the first, and no more than a text
-    of the given size needs; -1 decimals means without a point.
+    of the given size needs; -1 decimals means without a point. The point is then moved
+    to the right by the shift.
     """
+    odd = np.zeros(len(texts), np.bool_)
+    halves = _digits(texts, decimals, size, odd)
+    odd |= texts.length <= (decimals >= 0)
+    return _scaled(halves, max(decimals, 0) - shift, odd), odd
+
+
+def _one_digit(
+    texts: ByteColumn, decimals: int, size: int, shift: Ints | int
+) -> tuple[Floats, Bools]:
+    """The same for texts with one digit before the point and any number behind it."""
+    del decimals, size
+    first = texts.data[texts.start] - np.uint8(ord("0"))
+    after = ByteColumn(texts.data, texts.start + 2, texts.length - 2, texts.eights)
+    odd = (first > 9) | (texts.data[texts.start + 1] != ord("."))  # noqa: PLR2004
+    count = after.length
+    odd |= (count < 0) | (count >= _MOST_DIGITS)
+    halves = _digits(after, -1, min(int(count.max()), _MOST_DIGITS), odd)
+    if first.any():
+        halves[0] += first * _TENS.take(count, mode="clip")
+        if len(halves) > 1:
+            halves[1] += first * _TENS.take(count - 16, mode="wrap")
+        else:
+            odd |= count > 15  # noqa: PLR2004
+    return _scaled(halves, count - shift, odd), odd
+
+
+def _vary(texts: ByteColumn, sample: str, decimals: int) -> bool:
+    """Whether more texts have one digit before the point than so many behind it."""
+    if sample[1:2] != "." or decimals >= _MOST_DIGITS:
+        return False
+    front = texts.data[texts.start + 1] == ord(".")
+    back = texts.data[texts.start + texts.length - decimals - 1] == ord(".")
+    return bool(np.count_nonzero(front) > np.count_nonzero(back))
+
+
+def _digits(texts: ByteColumn, decimals: int, size: int, odd: Bools) -> list[Keys]:
+    """The digits as numbers of 16, the last first; marks texts with anything else."""
     length = texts.length
     end = texts.start + length
     parts = [
         texts.eights[end - 8 - at] & _LAST.take(length - at, mode="clip")
         for at in range(0, size, 8)
     ]
-    odd = length > 8 * len(parts)
+    odd |= length > 8 * len(parts)
     if decimals >= 0:
         odd |= _take_out_point(parts, decimals)
         length = length - 1
         parts = parts[: -(-int(length.max()) // 8)]
-    odd |= (length < 1) | (length > _MOST_DIGITS)
-    whole = np.zeros(len(texts), np.uint64)
+    odd |= length > _MOST_DIGITS
+    halves = [np.zeros(len(texts), np.uint64) for _ in range(-(-len(parts) // 2) or 1)]
     for place, part in enumerate(parts):
         digits = _ZEROS & _LAST.take(length - 8 * place, mode="clip")
         digits ^= part
         odd |= (((digits + _SIXES) | digits) & _NIBBLES) != 0
-        whole += _eight_digits(digits) * np.uint64(10 ** (8 * place))
-    power = 10.0 ** max(decimals, 0)
-    value = whole / power
-    wide = np.flatnonzero((whole > _EXACT) & ~odd)
-    if len(wide):
-        value[wide], unsure = _divide(whole[wide], power)
-        odd[wide[unsure]] = True
-    return value, odd
+        halves[place // 2] += _eight_digits(digits) * np.uint64(10 ** (place % 2 * 8))
+    return halves
+
+
+def _scaled(halves: list[Keys], exponent: Ints | int, odd: Bools) -> Floats:
+    """Numbers divided by powers of ten; marks where the rounding is unsure."""
+    wide = halves[0] > _EXACT
+    if len(halves) > 1:
+        wide |= halves[1] > 0
+    if isinstance(exponent, int) and exponent <= _EXACT_POWER:
+        value: Floats = halves[0] / 10.0**exponent
+    else:
+        exponent = np.broadcast_to(exponent, len(odd))
+        odd |= (exponent < _POWERS[0]) | (exponent > _POWERS[-1])
+        wide |= (exponent < 0) | (exponent > _EXACT_POWER)
+        value = halves[0] / _powers()[0].take(exponent - _POWERS[0], mode="clip")
+    rows = np.flatnonzero(wide & ~odd)
+    if len(rows):
+        wanted = exponent if isinstance(exponent, int) else exponent[rows]
+        power, rest = (column[wanted - _POWERS[0]] for column in _powers())
+        high, low = _pair(*(half[rows] for half in halves))
+        value[rows], unsure = _divide(high, low, power, rest)
+        odd[rows[unsure]] = True
+    return value
+
+
+@cache
+def _powers() -> tuple[Floats, Floats]:
+    """Powers of ten, each as two floats that add up to it within 2**-106."""
+    exact = [Fraction(10) ** power for power in _POWERS]
+    rest = [float(power - Fraction(float(power))) for power in exact]
+    return np.array([*map(float, exact)]), np.array(rest)
 
 
 def _take_out_point(parts: list[Keys], decimals: int) -> Bools:
@@ -137,24 +234,41 @@ def _eight_digits(digits: Keys) -> Keys:
     return digits
 
 
-def _divide(whole: Keys, power: float) -> tuple[Floats, Bools]:
-    """Divide integers beyond 2**53, and say where the rounding is too close to call.
+def _pair(low: Keys, high: Keys | None = None) -> tuple[Floats, Floats]:
+    """A whole number as two floats, given its last 16 digits and those before."""
+    first = low.astype(np.float64)
+    rest = (low - first.astype(np.uint64)).view(np.int64).astype(np.float64)
+    if high is None:
+        return first, rest
+    head = high.astype(np.float64)
+    product = head * _TAIL
+    total = product + first
+    # What adding lost, and what multiplying did.
+    rest += first - (total - product)
+    return total, rest + _product_error(head, _TAIL, product)
 
-    The quotient's error is found exactly (Dekker's product) and added back, once a
-    little too small and once too large: where both round alike, the truth does too.
+
+def _product_error(one: Floats, other: Floats | float, product: Floats) -> Floats:
+    """What rounding took from a product, exactly (Dekker)."""
+    head, other_head = one * _SPLITTER, other * _SPLITTER
+    head, other_head = head - (head - one), other_head - (other_head - other)
+    tail, other_tail = one - head, other - other_head
+    error = head * other_head - product + head * other_tail + tail * other_head
+    return error + tail * other_tail
+
+
+def _divide(
+    high: Floats, low: Floats, power: Floats, rest: Floats
+) -> tuple[Floats, Bools]:
+    """Divide numbers, each given as two floats, and say where it is too close to call.
+
+    The quotient's error is found and added back, once a little too small and once too
+    large: where both round alike, the truth does too.
     """
-    high = whole.astype(np.float64)
-    low = (whole - high.astype(np.uint64)).view(np.int64).astype(np.float64)
     quotient = high / power
     product = quotient * power
-    head = quotient * _SPLITTER
-    head -= head - quotient
-    tail = quotient - head
-    power_head = power * _SPLITTER - (power * _SPLITTER - power)
-    power_tail = power - power_head
-    error = head * power_head - product + head * power_tail + tail * power_head
-    error += tail * power_tail
-    correction = (high - product - error + low) / power
+    error = _product_error(quotient, power, product)
+    correction = (high - product - error - quotient * rest + low) / power
     below = quotient + correction * (1 - 1e-12)
     above = quotient + correction * (1 + 1e-12)
     return above, below != above

@@ -9,6 +9,7 @@ sorted keys, and what is left is compared byte by byte. So the answer is exact.
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
+from zlib import crc32
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class LabelIndex:
     Attributes:
         query: the query of each label.
         grade: its grade.
+        size: how many queries there are.
+        judged: whether those of documents judged non-relevant are looked up too.
     """
 
     def __init__(self, labels: Labels, *, judged: bool = True) -> None:
@@ -57,6 +60,7 @@ class LabelIndex:
             np.arange(len(self.grade)) if judged else np.flatnonzero(self.grade > 0)
         )
         self._names = labels.names
+        self.judged = judged
         self.size = len(labels)
         self._end = np.cumsum(count_by(self.query[self._label], len(labels)))
         self._begin = np.concatenate((np.zeros(1, np.int64), self._end[:-1]))
@@ -90,11 +94,24 @@ class LabelIndex:
         return keys[order], order
 
     @cached_property
+    def digest(self) -> int:
+        """A number that other labels hardly have."""
+        parts = (self.query, self.grade, self._texts.keys())
+        digest = 0
+        for part in parts:
+            digest = crc32(part.tobytes(), digest)
+        return digest
+
+    @cached_property
     def _documents(self) -> ByteColumn:
+        return self._texts.view(self._label)
+
+    @cached_property
+    def _texts(self) -> ByteColumn:
         names = self._names
-        if not isinstance(names, ColumnNames):
-            return ByteColumn.of(names).view(self._label)
-        return names.column.view(self._label).texts()
+        if isinstance(names, ColumnNames):
+            return names.column.texts()
+        return ByteColumn.of(names)
 
     @cached_property
     def _text_keys(self) -> Keys:

@@ -20,7 +20,7 @@ from karat.reading.columnar.trec_lines import (
 )
 from karat.reading.streams import open_binary, path_of
 
-__all__ = ["read_qrels", "read_sources"]
+__all__ = ["read_qrels", "read_sources", "read_subtopics"]
 
 # Control characters at which str.split would cut a word, and trec_eval would not.
 _SEPARATORS = "\x1c\x1d\x1e\x1f"
@@ -95,6 +95,37 @@ def _any_qrels(data: bytes, path: str) -> dict[str, dict[str, float]]:
                 query=query,
             )
         labels.setdefault(query, {})[document] = number(grade.encode())
+    return labels
+
+
+def read_subtopics(data: bytes, path: str) -> dict[str, dict[str, dict[str, float]]]:
+    r"""Judgements of each aspect of a query, as TREC's diversity tracks write them.
+
+    Such a file names the aspect where others have the iteration; it is one when some
+    query has several. Of another file there is nothing to say.
+
+    Example:
+        >>> read_subtopics(b"q1 1 d7 2\nq1 2 d7 1\n", "diversity.qrels")
+        {'q1': {'d7': {'1': 2.0, '2': 1.0}}}
+    """
+    if data.count(b" 0 ") + data.count(b"\t0\t") >= data.count(b"\n"):
+        return {}
+    column = {(*line.split(None, 2)[:2],) for line in data.split(b"\n")} - {()}
+    aspects = [
+        pair[0]
+        for pair in column
+        if not (pair[-1].startswith(_SIGNED) or pair[0].startswith(b"#"))
+    ]
+    if len({*aspects}) == len(aspects):
+        return {}
+    labels: dict[str, dict[str, dict[str, float]]] = {}
+    for line, words in checked_lines(io.BytesIO(data), QRELS, path):
+        query, topic, document, grade = (word.decode() for word in words)
+        grades = labels.setdefault(query, {}).setdefault(document, {})
+        if topic in grades:
+            problem = f"document {document!r} is judged twice for subtopic {topic!r}"
+            raise FormatError(problem, path=path, line=line, query=query)
+        grades[topic] = number(grade.encode())
     return labels
 
 

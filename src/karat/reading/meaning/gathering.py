@@ -63,6 +63,7 @@ class Gathered:
         self._references: dict[str, str] = {}
         self._sources: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
+        self._subtopics: dict[str, dict[str, dict[str, float]]] = {}
         self._undecided: dict[str, Strings] = {}
 
     def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
@@ -189,6 +190,8 @@ class Gathered:
                 self._sources.setdefault(query, {}).update(labels.sources)
             if labels.groups:
                 self._groups.setdefault(query, {}).update(labels.groups)
+            if labels.subtopics:
+                self._subtopics.setdefault(query, {}).update(labels.subtopics)
             self._found("relevant", theirs)
 
     def _found(self, ours: str, theirs: str) -> None:
@@ -207,7 +210,8 @@ class Gathered:
         strings = [*self._undecided.values()]
         gold, kept = None, None
         if any((*kinds, *texts, strings)):
-            gold = Gold(*kinds, *texts, self._sources, tuple(order), name, self._groups)
+            more = (self._groups, self._subtopics)
+            gold = Gold(*kinds, *texts, self._sources, tuple(order), name, *more)
         if gold is not None and strings:
             kept = (gold, strings)
             gold, found = decided(gold, strings)

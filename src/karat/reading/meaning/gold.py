@@ -44,7 +44,8 @@ __all__ = [
 
 
 # What a gold item says of itself in numbers that are no grades.
-_UNGRADED = {*IDS, *TEXTS, *SPAN_SOURCES, *STARTS, *ENDS, "group", "labelled_by"}
+_OTHERS = {"group", "labelled_by", "subtopics"}
+_UNGRADED = {*IDS, *TEXTS, *SPAN_SOURCES, *STARTS, *ENDS, *_OTHERS}
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class Labels:
         spans: gold stretches.
         sources: who labelled a document, where it was not people.
         groups: the group of a document that is one of several alternatives.
+        subtopics: the grades of a document for single aspects of the query.
         bare: strings that may be ids or texts; decided when the whole input is known.
     """
 
@@ -65,6 +67,7 @@ class Labels:
     spans: tuple[Span, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
+    subtopics: dict[str, dict[str, float]] = field(default_factory=dict)
     bare: list[str] = field(default_factory=list)
 
 
@@ -168,7 +171,10 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
 def _read_labelled(
     labels: Labels, identity: object, value: Mapping[Any, Any], notes: Notes
 ) -> None:
-    grade = ask(value, GRADES)
+    grade, topics = ask(value, GRADES), ask(value, ("subtopics",))
+    if topics is not None:
+        grades = read_scored(topics, "grade", notes)
+        grade = max(grades.values(), default=0.0) if grade is None else grade
     name = _label(labels, identity, grade, notes)
     for other in () if grade is not None else value.keys() - _UNGRADED:
         note_unread(str(other), value[other], notes)
@@ -176,6 +182,8 @@ def _read_labelled(
         labels.sources[name] = str(source)
     if (group := ask(value, ("group",))) is not None:
         labels.groups[name] = str(group)
+    if topics is not None:
+        labels.subtopics[name] = grades
 
 
 def _label(labels: Labels, identity: object, grade: object, notes: Notes) -> str:

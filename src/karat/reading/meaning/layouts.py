@@ -163,11 +163,13 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
         graded = {name: _whole(grade) for name, grade in documents.items()}
         labels["relevant"] = list(documents) if binary else graded
         sources, groups = gold.sources.get(query, {}), gold.groups.get(query, {})
-        if sources or groups:
+        topics = gold.subtopics.get(query, {})
+        if sources or groups or topics:
             labels["relevant"] = [
                 {"id": name, "grade": grade}
                 | ({"labelled_by": sources[name]} if name in sources else {})
                 | ({"group": groups[name]} if name in groups else {})
+                | ({"subtopics": dict(topics[name])} if name in topics else {})
                 for name, grade in graded.items()
             ]
     for kind in ("passages", "claims"):

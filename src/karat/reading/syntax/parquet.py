@@ -1,5 +1,9 @@
 """Parquet files, folders of them, and Arrow (Feather) files."""
 
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from glob import glob, has_magic
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,16 +73,26 @@ class Parquet(Format):
 
 def _files(folder: Path) -> list[str]:
     """The Parquet files in a folder and below it, without those that hide."""
-    found = sorted(folder.rglob("*.parquet"))
-    return [str(file) for file in found if not file.name.startswith(("_", "."))]
+    return _visible(map(str, folder.rglob("*.parquet")))
+
+
+def _visible(files: Iterable[str]) -> list[str]:
+    hidden = ("_", ".")
+    return sorted(file for file in files if not Path(file).name.startswith(hidden))
 
 
 def _open(source: Source) -> Tabular:
-    if Path(source.path).is_dir():
-        files = _files(Path(source.path))
-        if not files:
+    path = source.path
+    if "://" in path:
+        return _open_remote(source)
+    if Path(path).is_dir() or not Path(path).exists():
+        found = glob(path, recursive=True)  # noqa: PTH207
+        folders = (_files(Path(name)) for name in found if Path(name).is_dir())
+        files = [*_visible(name for name in found if Path(name).is_file())]
+        if files := [*files, *chain.from_iterable(folders)]:
+            return ParquetSource(path, files)
+        if found or has_magic(path):
             raise source.error("there are no .parquet files in it")
-        return ParquetSource(source.path, files)
     load_pyarrow()
     with source.open() as stream:
         head = stream.read(len(_ARROW))
@@ -87,6 +101,56 @@ def _open(source: Source) -> Tabular:
     if head.startswith(_PARQUET):
         return ParquetSource(source.path, [source.path], data)
     return _open_arrow(source.path, head, data)
+
+
+def _open_remote(source: Source) -> Tabular:
+    """A file, a folder or a glob on a file system that Arrow or fsspec knows."""
+    load_pyarrow()
+    # Arrow's own systems take long to load, and few need them.
+    from pyarrow import fs  # noqa: PLC0415  an extra
+
+    scheme, _, rest = source.path.partition("://")
+    with reading(source.path):
+        try:
+            system, root = fs.FileSystem.from_uri(_before_magic(source.path))
+            rest = root + source.path[len(_before_magic(source.path)) :]
+        except (load_pyarrow().ArrowInvalid, load_pyarrow().ArrowNotImplementedError):
+            system = _by_fsspec(scheme, source)
+            root = _before_magic(rest)
+        info = system.get_file_info(root)
+        files = [root]
+        if info.type == fs.FileType.Directory:
+            chosen = fs.FileSelector(root, recursive=True)
+            under = [i.path for i in system.get_file_info(chosen) if i.is_file]
+            files = [file for file in under if file.endswith(".parquet")]
+            if has_magic(wanted := rest.lstrip("/")):
+                files = [file for file in under if fnmatch(file.lstrip("/"), wanted)]
+        elif info.type == fs.FileType.NotFound:
+            raise source.error("there is no such file or folder")
+    if not (files := _visible(files)):
+        raise source.error("there are no .parquet files in it")
+    return ParquetSource(source.path, files, system=system)
+
+
+def _by_fsspec(scheme: str, source: Source) -> Any:
+    from pyarrow import fs  # noqa: PLC0415  an extra
+
+    try:
+        import fsspec  # noqa: PLC0415  an extra
+
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
+    except (ImportError, ValueError) as error:
+        problem = f"cannot be opened: {scheme}:// needs a file system: {error}"
+        raise source.error(problem) from None
+
+
+def _before_magic(path: str) -> str:
+    """The folder before the first wildcard of a glob, or the path as it is."""
+    if not has_magic(path):
+        return path
+    parts = path.split("/")
+    at = next(at for at, part in enumerate(parts) if has_magic(part))
+    return "/".join(parts[:at])
 
 
 def _is_plain(path: str, head: bytes) -> bool:

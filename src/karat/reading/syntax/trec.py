@@ -6,9 +6,13 @@ from typing import BinaryIO
 from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.data.runs import Labels, Run
+from karat.data.runs import Labels, Notice, Run
 from karat.errors import FormatError
-from karat.reading.columnar.trec_qrels import read_qrels, read_sources
+from karat.reading.columnar.trec_qrels import (
+    read_qrels,
+    read_sources,
+    read_subtopics,
+)
 from karat.reading.columnar.trec_source import TrecRun
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
@@ -70,13 +74,32 @@ class TrecQrels(Format):
             raise source.mistaken("holds TREC qrels")
         with source.open() as stream:
             data = stream.read()
+        if topics := read_subtopics(data, source.path):
+            return _diverse(topics, source.name, self.name)
         labels = read_qrels(data, source.path)
         gold = Gold(labels, sources=read_sources(data), name=source.name)
         return Dataset(gold=gold, format=self.name)
 
     def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
         """The grades."""
-        write_qrels(gold.documents, stream, gold.sources)
+        write_qrels(gold.documents, stream, gold.sources, gold.subtopics)
+
+
+def _diverse(
+    topics: Mapping[str, Mapping[str, Mapping[str, float]]], name: str, kind: str
+) -> Dataset:
+    """Gold by aspect: of each document the best grade counts for the whole query."""
+    labels = {
+        query: {document: max(grades.values()) for document, grades in row.items()}
+        for query, row in topics.items()
+    }
+    best = "labelled by subtopic; elsewhere the best grade of a document counts"
+    notice = Notice(
+        "subtopics", len(labels), f"queries are {best}", one=f"query is {best}"
+    )
+    return Dataset(
+        gold=Gold(labels, subtopics=topics, name=name), format=kind, notices=(notice,)
+    )
 
 
 def write_run(run: Run, stream: BinaryIO) -> None:
@@ -101,18 +124,24 @@ def write_qrels(
     labels: Labels,
     stream: BinaryIO,
     sources: Mapping[str, Mapping[str, str]] | None = None,
+    subtopics: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None,
 ) -> None:
     """Write judgements as qrels; a judge signs in the column called iteration.
+
+    The same column names the subtopic of judgements that are made for one.
 
     Raises:
         FormatError: an id is such that a TREC file cannot hold it.
     """
     for query, grades in labels.items():
         for document, grade in grades.items():
-            value = int(grade) if float(grade).is_integer() else float(grade)
             ids = _word(query, query), _word(document, query)
-            who = _word((sources or {}).get(query, {}).get(document, "0"), query)
-            stream.write(b"%b %b %b %a\n" % (ids[0], who, ids[1], value))
+            who = (sources or {}).get(query, {}).get(document, "0")
+            aspects = (subtopics or {}).get(query, {}).get(document, {who: grade})
+            for name, worth in aspects.items():
+                value = int(worth) if float(worth).is_integer() else float(worth)
+                line = (ids[0], _word(name, query), ids[1], value)
+                stream.write(b"%b %b %b %a\n" % line)
 
 
 def _note_ranks(head: bytes, source: Source) -> None:

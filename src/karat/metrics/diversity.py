@@ -1,0 +1,344 @@
+"""Metrics of rankings that should serve every aspect of a query.
+
+They need gold that says which aspects (subtopics) a document serves, as the qrels of
+TREC's diversity tracks do, and agree with its program ndeval, but know no longest
+cutoff. An aspect counts when some document serves it. All are undefined for a query
+without such an aspect.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
+from karat.data.hits import Hits, is_relevant
+from karat.errors import DataError, ParameterError
+from karat.metrics.metric import BinaryMetric, CutoffMetric, Metric
+
+__all__ = [
+    "AlphaDCG",
+    "AlphaNDCG",
+    "IntentAP",
+    "IntentERR",
+    "IntentPrecision",
+    "NormalIntentERR",
+    "NormalNoveltyRBP",
+    "NoveltyRBP",
+    "SubtopicRecall",
+]
+
+# As deep as the best imaginable ranking is followed where no cutoff ends it.
+_DEEPEST = 1000
+# Sums of the same gains, added up in another order, are equal.
+_DECIMALS = 12
+
+
+class Served(NamedTuple):
+    """Aspects that documents serve, one row for each, by query, aspect and rank."""
+
+    query: Ints
+    rank: Ints
+    topic: Ints
+    before: Ints
+    topics: Ints
+
+
+def served(metric: Metric, hits: Hits, threshold: float | None) -> Served:
+    """Which aspects were found where, and how often before; and how many there are."""
+    if hits.subtopics is None:
+        raise DataError(
+            f"{metric.name} needs gold that names the subtopics documents serve",
+            hint="qrels of TREC's diversity tracks do: query subtopic document grade; "
+            'in JSON, {"id": "d7", "subtopics": {"price": 1, "safety": 0}}',
+        )
+    rows = is_relevant(hits.subtopics.grade, threshold)
+    item, topic = hits.subtopics.item[rows], hits.subtopics.topic[rows]
+    first: Ints = np.zeros(len(hits.gold_grade), np.int64)
+    if hits.item is not None:
+        first[hits.item[::-1]] = hits.rank[::-1]
+    query, rank = hits.gold_query[item], first[item]
+    wide = int(topic.max(initial=0)) + 1
+    topics = count_by(np.unique(query * wide + topic) // wide, hits.size)
+    found = np.flatnonzero(rank)
+    found = found[np.lexsort((rank[found], topic[found], query[found]))]
+    query, topic = query[found], topic[found]
+    pair = query * wide + topic
+    before = place_by(pair, hits.size * wide) - 1
+    return Served(query, rank[found], topic, before, topics)
+
+
+@dataclass(frozen=True)
+class _Novelty(CutoffMetric):
+    """What documents add that those before them did not serve already."""
+
+    alpha: float = 0.5
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise ParameterError(self.name, "alpha", "from 0 to 1", self.alpha)
+
+    @abstractmethod
+    def discount(self, rank: Ints) -> Floats:
+        """What is left of a gain at each rank."""
+
+    def gained(self, hits: Hits) -> tuple[Floats, Ints]:
+        """The discounted gain of each query, and the number of its aspects."""
+        found = served(self, hits, self.threshold)
+        rows = self.within(hits, found.query, found.rank)
+        fresh = (1 - self.alpha) ** found.before[rows].astype(np.float64)
+        worth = fresh * self.discount(found.rank[rows])
+        return sum_by(found.query[rows], worth, hits.size), found.topics
+
+    def score(self, hits: Hits) -> Floats:
+        """Gain over what documents would gain that each served every aspect."""
+        gain, topics = self.gained(hits)
+        places = np.arange(1, _DEEPEST + 1)
+        best = (1 - self.alpha) ** (places - 1.0) * self.discount(places)
+        room = hits.cutoff(self.k, slice(None))
+        end = np.minimum(_DEEPEST if room is None else room, _DEEPEST)
+        return ratio(gain, topics * np.cumsum(best)[end - 1])
+
+    def ideal(self, hits: Hits) -> Floats:
+        """What the ranking gains that takes the most useful document at each rank.
+
+        Of equally useful ones it takes that of the largest id, as ndeval does.
+        """
+        ideal = np.zeros(hits.size)
+        if (rows := hits.subtopics) is None:
+            return ideal
+        kept = is_relevant(rows.grade, self.threshold)
+        item, topic = rows.item[kept], rows.topic[kept]
+        query = hits.gold_query[item]
+        ends = np.searchsorted(query, np.arange(hits.size + 1)).tolist()
+        room = hits.cutoff(self.k, np.arange(hits.size))
+        for number in np.unique(query).tolist():
+            own = slice(ends[number], ends[number + 1])
+            # Documents in the order of their rows.
+            _, start, which = np.unique(
+                item[own], return_index=True, return_inverse=True
+            )
+            serves = np.zeros((len(start), int(topic[own].max()) + 1))
+            serves[start.argsort().argsort()[which], topic[own]] = 1
+            last = room if room is None or isinstance(room, int) else int(room[number])
+            gains = _greedy(serves, 1 - self.alpha, last)
+            ideal[number] = gains @ self.discount(np.arange(1, len(gains) + 1))
+        return ideal
+
+
+class _OverIdeal(_Novelty):
+    """Compared with the best ranking of the documents there are."""
+
+    def score(self, hits: Hits) -> Floats:
+        """Gain over that of the ideal order."""
+        return ratio(self.gained(hits)[0], self.ideal(hits))
+
+
+def _greedy(serves: Floats, left: float, last: int | None) -> Floats:
+    """The gain at each rank when the most useful document is always next."""
+    worth = np.ones(serves.shape[1])
+    gains: list[float] = []
+    for _ in range(len(serves) if last is None else min(last, len(serves))):
+        useful = np.round(serves @ worth, _DECIMALS)
+        best = int(useful.argmax())
+        gains.append(float(serves[best] @ worth))
+        worth[serves[best] > 0] *= left
+        serves[best] = 0
+    return np.array(gains)
+
+
+@dataclass(frozen=True)
+class AlphaDCG(_Novelty):
+    """What a ranking gains that serves many aspects early, each again for less.
+
+    Relative to documents that all serve every aspect. Undefined for a query without
+    aspects.
+
+    Attributes:
+        alpha: what an aspect loses each time that it was served already.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+    """
+
+    name: ClassVar[str] = "alpha_dcg"
+    formula: ClassVar[str] = (
+        "sum over aspects served of (1 - alpha)^(times before) / log2(rank + 1), over "
+        "the best imaginable"
+    )
+
+    def discount(self, rank: Ints) -> Floats:
+        """1 / log2(rank + 1)."""
+        return 1 / np.log2(rank + 1)
+
+
+class AlphaNDCG(_OverIdeal, AlphaDCG):
+    """How close the ranking comes to the best one that serves many aspects early.
+
+    The best ranking is found step by step: the document that adds the most is next.
+    Undefined for a query without aspects.
+
+    Attributes:
+        alpha: what an aspect loses each time that it was served already.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+    """
+
+    name: ClassVar[str] = "alpha_ndcg"
+    formula: ClassVar[str] = (
+        "sum over aspects served of (1 - alpha)^(times before) / log2(rank + 1), over "
+        "the ideal order's"
+    )
+
+
+@dataclass(frozen=True)
+class IntentERR(_Novelty):
+    """How early a reader is satisfied who wants one of the aspects, any of them.
+
+    Relative to documents that all serve every aspect. Undefined for a query without
+    aspects.
+
+    Attributes:
+        alpha: the chance that a document which serves an aspect satisfies its reader.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+    """
+
+    name: ClassVar[str] = "err_ia"
+    formula: ClassVar[str] = (
+        "sum over aspects served of (1 - alpha)^(times before) / rank, over the best "
+        "imaginable"
+    )
+
+    def discount(self, rank: Ints) -> Floats:
+        """1 / rank."""
+        return 1 / rank
+
+
+class NormalIntentERR(_OverIdeal, IntentERR):
+    """Intent-aware expected reciprocal rank, over that of the best ranking there is.
+
+    Undefined for a query without aspects.
+
+    Attributes:
+        alpha: the chance that a document which serves an aspect satisfies its reader.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+    """
+
+    name: ClassVar[str] = "nerr_ia"
+    formula: ClassVar[str] = (
+        "sum over aspects served of (1 - alpha)^(times before) / rank, over the ideal "
+        "order's"
+    )
+
+
+@dataclass(frozen=True)
+class NoveltyRBP(_Novelty):
+    """What a patient reader gains from aspects, each again for less, rank by rank.
+
+    Relative to documents that all serve every aspect. Undefined for a query without
+    aspects.
+
+    Attributes:
+        alpha: what an aspect loses each time that it was served already.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+        beta: the chance that the reader goes on to the next document.
+    """
+
+    name: ClassVar[str] = "nrbp"
+    formula: ClassVar[str] = (
+        "(1 - (1 - alpha) beta) / aspects * sum over aspects served of "
+        "(1 - alpha)^(times before) beta^(rank - 1)"
+    )
+
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.beta < 1:
+            raise ParameterError(self.name, "beta", "between 0 and 1", self.beta)
+
+    def discount(self, rank: Ints) -> Floats:
+        """Beta to the power of rank - 1."""
+        return (self.beta ** (rank - 1.0)).astype(np.float64)
+
+    def score(self, hits: Hits) -> Floats:
+        """Gain over that of an endless ranking which serves all at every rank."""
+        gain, topics = self.gained(hits)
+        return ratio(gain * (1 - (1 - self.alpha) * self.beta), topics)
+
+
+class NormalNoveltyRBP(_OverIdeal, NoveltyRBP):
+    """Novelty- and rank-biased precision, over that of the best ranking there is.
+
+    Undefined for a query without aspects.
+
+    Attributes:
+        alpha: what an aspect loses each time that it was served already.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+        beta: the chance that the reader goes on to the next document.
+    """
+
+    name: ClassVar[str] = "nnrbp"
+    formula: ClassVar[str] = (
+        "sum over aspects served of (1 - alpha)^(times before) beta^(rank - 1), over "
+        "the ideal order's"
+    )
+
+
+class IntentAP(BinaryMetric):
+    """Average precision for each aspect, averaged over the aspects of the query.
+
+    Undefined for a query without aspects.
+    """
+
+    name: ClassVar[str] = "ap_ia"
+    formula: ClassVar[str] = "mean over aspects of the average precision for each"
+
+    def score(self, hits: Hits) -> Floats:
+        """Precision at every document found for an aspect, over the aspect's R."""
+        found = served(self, hits, self.threshold)
+        rows = self.within(hits, found.query, found.rank)
+        wanted = hits.subtopics
+        assert wanted is not None  # noqa: S101  served() refuses
+        kept = is_relevant(wanted.grade, self.threshold)
+        wide = int(wanted.topic.max(initial=0)) + 1
+        whole = hits.gold_query[wanted.item[kept]] * wide + wanted.topic[kept]
+        relevant = count_by(whole, hits.size * wide)
+        pair = found.query[rows] * wide + found.topic[rows]
+        paid = (found.before[rows] + 1) / found.rank[rows] / relevant[pair]
+        return ratio(sum_by(found.query[rows], paid, hits.size), found.topics)
+
+
+class IntentPrecision(BinaryMetric):
+    """Precision for each aspect, averaged over the aspects of the query.
+
+    Undefined for a query without aspects.
+    """
+
+    name: ClassVar[str] = "p_ia"
+    formula: ClassVar[str] = "aspects served in top k, each time counted / aspects / k"
+
+    def score(self, hits: Hits) -> Floats:
+        """Rows of the top k, over k and the number of aspects."""
+        found = served(self, hits, self.threshold)
+        rows = self.within(hits, found.query, found.rank)
+        room = hits.cutoff(self.k, slice(None))
+        read = np.maximum(hits.retrieved, 1) if room is None else room
+        return ratio(count_by(found.query[rows], hits.size) / read, found.topics)
+
+
+class SubtopicRecall(BinaryMetric):
+    """The share of the aspects of the query that the top k serves.
+
+    Undefined for a query without aspects.
+    """
+
+    name: ClassVar[str] = "st_recall"
+    formula: ClassVar[str] = "aspects served in top k / aspects"
+
+    def score(self, hits: Hits) -> Floats:
+        """Aspects served for the first time."""
+        found = served(self, hits, self.threshold)
+        rows = self.within(hits, found.query, found.rank)
+        new = found.query[rows][found.before[rows] == 0]
+        return ratio(count_by(new, hits.size), found.topics)

@@ -1,0 +1,286 @@
+"""Asking a retriever every query: the run, how long it took, and what failed."""
+
+import hashlib
+import json
+import uuid
+import weakref
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial, wraps
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from karat.data.judgements import Failure, Prompt, Reply
+from karat.data.queries import Query
+from karat.data.runs import Latency, Retrieval, Run
+from karat.data.tables import counted
+from karat.errors import DataError, IncompleteError, ParameterError
+from karat.llm import Progress, Results, Settings, Stage, run_jobs, run_sync
+from karat.reading.meaning.gathering import Gathered
+from karat.reading.problems import Notes
+from karat.reading.queries import read_queries
+from karat.retrieving.answers import check_mapping, documents_from
+from karat.retrieving.client import RetrieverClient, address_of, http_function
+from karat.retrieving.retrievers import Question, as_function
+
+__all__ = ["CACHE", "aretrieve", "retrieve"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CACHE = Path(".karat") / "retrieved.sqlite"
+"""The default file for answers."""
+
+_STAGE = Stage("retrieving", "query", tokens=False)
+_DEEPEST = 10**6
+# A retriever without a name is known as long as it is the same object.
+_UNNAMED: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
+
+
+class _Answer(NamedTuple):
+    """What was kept of an answer, and whether that is from an earlier run."""
+
+    facts: Mapping[str, Any]
+    cached: bool
+
+
+async def aretrieve(  # noqa: PLR0913
+    retriever: Any,
+    queries: Any,
+    k: int = 20,
+    *,
+    concurrency: int = 8,
+    name: str | None = None,
+    version: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    output: str | None = None,
+    ids: Sequence[Any] | None = None,
+    encode: Callable[[str], Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 60.0,  # noqa: ASYNC109  of each call
+    cache: str | Path | None = CACHE,
+    settings: Settings | None = None,
+) -> Run:
+    """What a retriever finds for each query, how long it takes, and what fails.
+
+    The run has `latency` (percentiles, and the time of each query) and `failures`
+    (query -> reason); a failed query is in no mean of an evaluation. Equal queries are
+    asked once. Answers of a retriever with a `name` are kept, so that a run that was
+    stopped goes on where it was; without a name they are good for this process only.
+
+    Args:
+        retriever: a function from query to documents, plain or async; an object of
+            LangChain, LlamaIndex, Haystack, DSPy, txtai, bm25s, FAISS, Qdrant, Chroma,
+            LanceDB, Elasticsearch, OpenSearch or Vespa; or an address that answers
+            with JSON.
+        queries: texts by id, a list of texts or of records, or a file.
+        k: how many documents are asked for; more are cut off.
+        concurrency: calls under way at once.
+        name: what answers are kept under, and how reports call the run.
+        version: of the index or its settings; another one is asked anew.
+        mapping: our name -> theirs, as in `{"document": "metadata.source"}`: a path
+            through objects and mappings; `retrieved` leads to the documents.
+        output: where a Haystack pipeline puts the documents: `"retriever.documents"`.
+        ids: the documents' ids, for an index that answers with their places.
+        encode: makes of a query what the retriever takes: a vector, or tokens.
+        options: further arguments of every call, such as a filter, or the body posted
+            to an address; `{query}`, `{k}` and `{vector}` in them are filled in.
+        headers: sent to an address; a value `$NAME` is read from the environment.
+        timeout: seconds after which a call is given up and tried again.
+        cache: the file for answers; None keeps none.
+        settings: retries, limits, `offline` and the like.
+
+    Raises:
+        IncompleteError: the retriever seems to be down; call again to continue.
+        DataError: it failed for every query, or returns no ranking of documents.
+
+    Example:
+        >>> def search(query, k):
+        ...     return ["d1", "d2", "d3"][:k]
+        >>> run = retrieve(search, {"q1": "What is rye?"}, k=2, cache=None)
+        >>> run.by_query, run.failures
+        ({'q1': ['d1', 'd2']}, {})
+    """
+    if not isinstance(k, Integral) or isinstance(k, bool) or not 0 < k <= _DEEPEST:
+        raise ParameterError("retrieve", "k", f"an integer from 1 to {_DEEPEST}", k)
+    check_mapping(mapping or {})
+    asked = _texts(read_queries(queries))
+    question = Question(int(k), options or {}, encode, output)
+    paths = dict(mapping or {}) | ({"retrieved": output} if output else {})
+    if isinstance(retriever, str):
+        ask = http_function(retriever, question, headers, timeout)
+        endpoint = address_of(retriever)[0]
+    else:
+        ask, endpoint = as_function(retriever, question), _place(retriever)
+    client = RetrieverClient(
+        ask,
+        endpoint,
+        name or _unnamed(retriever),
+        _key(question, version, paths, ids, url=retriever),
+        question.k,
+        paths,
+        ids,
+        timeout,
+        persistent=name is not None,
+    )
+    limits = replace(
+        settings or Settings(),
+        concurrency=concurrency,
+        timeout=timeout,
+        journal=None if cache is None else Path(cache),
+    )
+    results = await _ask_all([*asked.values()], client, limits)
+    return _to_run(asked, results, name or _label(endpoint), question.k)
+
+
+def _sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same function for code that does not await."""
+
+    @wraps(function)
+    def twin(*args: P.args, **named: P.kwargs) -> T:
+        return run_sync(lambda: function(*args, **named))
+
+    return twin
+
+
+retrieve = _sync(aretrieve)
+
+
+def _texts(queries: Mapping[str, Query]) -> dict[str, str]:
+    for name, query in queries.items():
+        if not (query.text or "").strip():
+            raise DataError("has no text to ask", query=name)
+    return {name: str(query.text) for name, query in queries.items()}
+
+
+def _place(retriever: Any) -> str:
+    """Where the code of a retriever is."""
+    name = getattr(retriever, "__qualname__", type(retriever).__qualname__)
+    module = getattr(retriever, "__module__", None) or type(retriever).__module__
+    return f"python:{module}.{name}"
+
+
+def _label(endpoint: str) -> str:
+    return endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
+
+
+def _unnamed(retriever: Any) -> str:
+    """What answers of a retriever without a name are kept under, in this process."""
+    fresh = f"this process {uuid.uuid4().hex[:12]}"
+    try:
+        return _UNNAMED.setdefault(retriever, fresh)
+    except TypeError:
+        # It cannot be told apart from another one later, as an address.
+        return fresh
+
+
+def _key(
+    question: Question,
+    version: str | None,
+    paths: Mapping[str, str],
+    ids: Sequence[Any] | None,
+    url: Any,
+) -> dict[str, Any]:
+    """All that decides an answer besides the query and the retriever's name.
+
+    What JSON cannot hold goes by its looks; if those hold an address in memory, another
+    process asks anew.
+    """
+    key: dict[str, Any] = {"k": question.k, "version": version, "mapping": {**paths}}
+    key["options"] = json.loads(json.dumps(dict(question.options), default=repr))
+    if isinstance(url, str):
+        key["query"] = address_of(url)[1]
+    if ids is not None:
+        digest = hashlib.sha256("\0".join(map(str, ids)).encode("utf-8", "replace"))
+        key["ids"] = digest.hexdigest()[:16]
+    return {name: value for name, value in key.items() if value not in (None, {})}
+
+
+def _job(text: str) -> Generator[Prompt, Reply, _Answer]:
+    reply = yield Prompt("", text, name="retrieve")
+    return _Answer(json.loads(reply.text), reply.cached)
+
+
+async def _ask_all(
+    texts: Sequence[str], client: RetrieverClient, settings: Settings
+) -> Results[_Answer]:
+    if (report := settings.progress) is not None:
+        show = report
+        settings = replace(
+            settings, progress=lambda now: show(replace(now, stage=_STAGE))
+        )
+        show(Progress(0, len(texts), stage=_STAGE))
+    jobs = [partial(_job, text) for text in texts]
+    try:
+        return await run_jobs(jobs, client, settings)
+    except IncompleteError as error:
+        raise IncompleteError(
+            error.reason,
+            error.done,
+            error.total,
+            error.failed,
+            # Another process could not use what is kept of a retriever without a name.
+            kept=error.kept and client.persistent,
+            during=str(_STAGE),
+        ) from error.__cause__
+
+
+def _to_run(
+    queries: Mapping[str, str], results: Results[_Answer], name: str, k: int
+) -> Run:
+    answers, failures = dict[str, _Answer](), dict[str, str]()
+    for query, result in zip(queries, results, strict=True):
+        if isinstance(result, Failure):
+            failures[query] = result.reason
+        else:
+            answers[query] = result
+    if not answers:
+        first = next(iter(failures))
+        raise DataError(
+            f"the retriever failed for all of {counted(len(queries), 'query')}; "
+            f"{first!r}: {failures[first]}"
+        )
+    notes = Notes()
+    gathered = Gathered(notes)
+    for query, answer in answers.items():
+        documents = documents_from(answer.facts["documents"])
+        gathered.add_ranking(query, {"retrieved": documents})
+        _note(query, answer.facts["returned"], documents, k, notes)
+    run = gathered.finish(name, [*queries]).run
+    assert run is not None  # noqa: S101
+    latency = _latency(queries, answers)
+    for _ in latency.earlier:
+        said = "from an earlier call, with the time that took; cache=None asks anew"
+        notes.notice("cached", f"answers are {said}", one=f"answer is {said}")
+    run.retrieval = Retrieval(latency, failures, k, notes.notices())
+    return run
+
+
+def _note(
+    query: str, returned: int, documents: Sequence[Any], k: int, notes: Notes
+) -> None:
+    if returned != len(documents):
+        said = f"more than k = {k} documents, and the rest was cut off"
+        notes.notice("cut", f"answers held {said}", query, one=f"answer held {said}")
+    elif returned < k:
+        said = f"fewer than k = {k} documents"
+        notes.notice("fewer", f"answers held {said}", query, one=f"answer held {said}")
+    names = [d if isinstance(d, str) else d.id or d.text for d in documents]
+    if len({*names}) < len(names):
+        said = "a document more than once"
+        notes.notice("twice", f"answers held {said}", query, one=f"answer held {said}")
+
+
+def _latency(queries: Mapping[str, str], answers: Mapping[str, _Answer]) -> Latency:
+    """The time of every call: equal queries were one."""
+    calls: dict[str, str] = {}
+    for query in answers:
+        calls.setdefault(queries[query], query)
+    timed = {query: answers[query] for query in calls.values()}
+    return Latency(
+        {query: answer.facts["ms"] for query, answer in timed.items()},
+        frozenset(query for query, answer in timed.items() if answer.cached),
+        frozenset(q for q, answer in timed.items() if "first" in answer.facts),
+    )

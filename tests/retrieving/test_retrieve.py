@@ -1,0 +1,420 @@
+"""What `retrieve` returns: the run, its latency, its failures, and what it says."""
+# ruff: noqa: ARG001, ARG002, ARG005 (most retrievers here do not look at the query)
+
+import asyncio
+import pickle  # noqa: TID251
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import karat
+from karat.errors import (
+    DataError,
+    FormatError,
+    IncompleteError,
+    ParameterError,
+    Refused,
+    UsageError,
+)
+from karat.extend import Settings
+
+QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
+CORPUS = ["d1", "d2", "d3", "d4"]
+QUICK = Settings(first_wait=0.001, longest_wait=0.01)
+
+
+def search(query: str, k: int) -> list[str]:
+    return CORPUS[:k]
+
+
+def ids(run: karat.Run) -> dict[str, list[str | None]]:
+    policies = karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}).policies
+    return {q: [d.id for d in ranking] for q, ranking in run.rankings(policies)}
+
+
+def kinds(run: karat.Run) -> set[str]:
+    return {notice.kind for notice in run.retrieval.notices}
+
+
+def test_the_run_holds_what_a_function_returns() -> None:
+    run = karat.retrieve(search, QUERIES, k=2, cache=None)
+    assert ids(run) == {q: ["d1", "d2"] for q in QUERIES}
+    assert run.name == "search"
+    assert run.failures == {}
+    assert run.latency is not None
+    assert set(run.latency.milliseconds) == set(QUERIES)
+    assert pickle.loads(pickle.dumps(run)).latency == run.latency
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [
+        ["question 0", "question 1"],
+        [{"id": "0", "query": "question 0"}, {"id": "1", "query": "question 1"}],
+    ],
+)
+def test_queries_come_as_lists_and_records(queries: Any) -> None:
+    assert [*ids(karat.retrieve(search, queries, cache=None))] == ["0", "1"]
+
+
+def test_queries_come_as_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "queries.tsv"
+    path.write_text("id\tquery\nq7\tWhat is rye?\n")
+    assert [*ids(karat.retrieve(search, path, cache=None))] == ["q7"]
+
+
+def test_async_functions_objects_and_generators_are_asked() -> None:
+    async def later(query: str, top_k: int) -> list[str]:
+        await asyncio.sleep(0)
+        return CORPUS[:top_k]
+
+    class Index:
+        def __call__(self, query: str, *, limit: int = 10) -> Iterator[str]:
+            yield from CORPUS[:limit]
+
+    for retriever in (later, Index(), lambda query: iter(CORPUS[:2])):
+        run = karat.retrieve(retriever, QUERIES, k=2, cache=None)
+        assert ids(run)["q0"] == ["d1", "d2"]
+
+
+def test_await_runs_on_the_callers_loop() -> None:
+    async def main() -> tuple[karat.Run, bool]:
+        mine = asyncio.get_running_loop()
+        loops = set()
+
+        async def later(query: str) -> list[str]:
+            loops.add(asyncio.get_running_loop())
+            return CORPUS
+
+        run = await karat.aretrieve(later, QUERIES, cache=None)
+        return run, loops == {mine}
+
+    run, same = asyncio.run(main())
+    assert same
+    assert len(ids(run)) == len(QUERIES)
+
+
+def test_equal_queries_are_asked_once() -> None:
+    asked: list[str] = []
+
+    def note(query: str) -> list[str]:
+        asked.append(query)
+        return CORPUS
+
+    run = karat.retrieve(note, {"a": "rye", "b": "rye", "c": "oats"}, cache=None)
+    assert sorted(asked) == ["oats", "rye"]
+    assert len(ids(run)) == 3
+    assert run.latency is not None
+    assert set(run.latency.milliseconds) == {"a", "c"}
+
+
+def test_time_is_taken_in_the_worker_and_not_while_waiting() -> None:
+    def slow(query: str) -> list[str]:
+        time.sleep(0.02)
+        return CORPUS
+
+    async def slow_later(query: str) -> list[str]:
+        await asyncio.sleep(0.02)
+        return CORPUS
+
+    for retriever in (slow, slow_later):
+        run = karat.retrieve(retriever, QUERIES, concurrency=1, cache=None)
+        assert run.latency is not None
+        assert all(20 <= t < 100 for t in run.latency.milliseconds.values())
+
+
+def test_the_first_call_is_made_alone_and_is_in_no_percentile() -> None:
+    started: list[float] = []
+
+    def cold(query: str) -> list[str]:
+        started.append(time.perf_counter())
+        time.sleep(0.2 if len(started) == 1 else 0)
+        return CORPUS
+
+    run = karat.retrieve(cold, QUERIES, cache=None)
+    assert started[1] - started[0] >= 0.2
+    assert run.latency is not None
+    assert run.latency.n == len(QUERIES) - 1
+    assert max(run.latency.milliseconds.values()) >= 200
+    assert run.latency.p99 is not None
+    assert run.latency.p99 < 200
+
+
+def test_answers_of_a_named_retriever_are_kept_with_their_times(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def note(query: str, k: int) -> list[str]:
+        calls.append(query)
+        return CORPUS[:k]
+
+    keep: dict[str, Any] = {"cache": tmp_path / "c.sqlite", "name": "dense"}
+    first = karat.retrieve(note, QUERIES, k=2, version="1", **keep)
+    again = karat.retrieve(note, QUERIES, k=2, version="1", **keep)
+    assert len(calls) == len(QUERIES)
+    assert ids(again) == ids(first)
+    assert first.latency is not None
+    assert again.latency is not None
+    assert again.latency.milliseconds == first.latency.milliseconds
+    assert set(again.latency.earlier) == set(QUERIES)
+    assert "cached" in kinds(again)
+    assert "6 timed in an earlier run" in str(again.latency)
+    # Each of these decides what comes back, and so is asked anew.
+    for number, (k, version) in enumerate(((3, "1"), (2, "2")), 2):
+        karat.retrieve(note, QUERIES, k=k, version=version, **keep)
+        assert len(calls) == number * len(QUERIES)
+
+
+def test_options_are_part_of_what_answers_are_kept_under(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def note(query: str, lang: str) -> list[str]:
+        calls.append(lang)
+        return CORPUS
+
+    for lang in ("en", "de", "en"):
+        karat.retrieve(
+            note, ["rye"], options={"lang": lang}, name="x", cache=tmp_path / "c.sqlite"
+        )
+    assert calls == ["en", "de"]
+
+
+def test_a_retriever_without_a_name_is_trusted_in_this_process(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def note(query: str) -> list[str]:
+        calls.append(query)
+        return CORPUS
+
+    def other(query: str) -> list[str]:
+        return note(query)
+
+    cache = tmp_path / "c.sqlite"
+    karat.retrieve(note, ["rye"], cache=cache)
+    karat.retrieve(note, ["rye"], cache=cache)
+    assert calls == ["rye"]
+    karat.retrieve(other, ["rye"], cache=cache)
+    karat.retrieve(note, ["rye"], cache=None)
+    assert calls == ["rye"] * 3
+
+
+def test_transient_faults_lose_nothing() -> None:
+    turns: dict[str, int] = {}
+
+    def shaky(query: str) -> list[str]:
+        turns[query] = turns.get(query, 0) + 1
+        # Three of ten first calls fail, one of them with an error of a library.
+        if turns[query] == 1 and int(query) % 10 < 3:
+            raise {0: ConnectionResetError, 1: TimeoutError, 2: RateLimitError}[
+                int(query) % 10
+            ]("try later")
+        return CORPUS
+
+    class RateLimitError(Exception):
+        pass
+
+    run = karat.retrieve(
+        shaky, {str(n): str(n) for n in range(300)}, cache=None, settings=QUICK
+    )
+    assert len(ids(run)) == 300
+    assert run.failures == {}
+
+
+def test_a_failed_query_is_a_failure_and_in_no_mean() -> None:
+    def sometimes(query: str) -> list[str]:
+        if query == "question 3":
+            raise ValueError("the index has no shard 3")
+        return CORPUS
+
+    run = karat.retrieve(sometimes, QUERIES, cache=None)
+    assert "q3" not in ids(run)
+    assert "raised ValueError: the index has no shard 3" in run.failures["q3"]
+    result = karat.evaluate(run, gold={q: ["d1"] for q in QUERIES}, metrics=["rr"])
+    assert result["rr"].n == 5
+    assert result["rr"].mean == 1.0
+    assert result["rr"].failed == 1
+    assert result.status("rr", 3) == "failed"
+    assert not result.missing.any()
+    assert "1 query failed and is in no mean (for example q3" in str(result)
+
+
+def test_a_saved_evaluation_keeps_the_latency(tmp_path: Path) -> None:
+    gold = {q: ["d1"] for q in QUERIES}
+    result = karat.evaluate(
+        karat.retrieve(search, QUERIES, cache=None), gold=gold, metrics="rr"
+    )
+    assert result.latency is not None
+    result.save(tmp_path / "r.json")
+    loaded = karat.load(tmp_path / "r.json")
+    assert loaded == result
+    assert loaded.latency == result.latency
+    assert pickle.loads(pickle.dumps(result)) == result
+    halves = [
+        karat.evaluate(
+            karat.retrieve(search, {q: QUERIES[q] for q in part}, cache=None),
+            gold={q: gold[q] for q in part},
+            metrics="rr",
+        )
+        for part in (("q0", "q1", "q2"), ("q3", "q4", "q5"))
+    ]
+    merged = karat.Evaluation.merge(halves).latency
+    assert merged is not None
+    assert set(merged.milliseconds) == set(QUERIES)
+
+
+def test_percentiles_stand_beside_the_metrics() -> None:
+    gold = {q: ["d1"] for q in QUERIES}
+    run = karat.retrieve(search, QUERIES, cache=None)
+    text = str(karat.evaluate(run, gold=gold, metrics="recall@5"))
+    assert all(f"p{percent} (ms)" in text for percent in (50, 95, 99))
+    board = karat.leaderboard({"live": run, "file": {"q0": ["d1"]}}, gold=gold)
+    assert "p95 (ms)" in str(board)
+
+
+def test_evaluate_takes_a_retriever_and_asks_deep_enough() -> None:
+    depths = []
+
+    def note(query: str, k: int) -> list[str]:
+        depths.append(k)
+        return CORPUS
+
+    gold = {q: ["d2"] for q in QUERIES}
+    result = karat.evaluate(retriever=note, queries=QUERIES, gold=gold)
+    assert result["rr"].mean == 0.5
+    assert {*depths} == {20}
+    karat.evaluate(
+        retriever=note,
+        queries=QUERIES,
+        gold=gold,
+        metrics=["recall[id]@50"],
+    )
+    assert depths[-1] == 50
+    with pytest.raises(UsageError, match="needs queries="):
+        karat.evaluate(retriever=note, gold=gold)
+    with pytest.raises(UsageError, match="one too many"):
+        karat.evaluate({}, retriever=note, queries=QUERIES, gold=gold)
+
+
+def test_k_below_the_deepest_metric_is_an_error() -> None:
+    run = karat.retrieve(search, QUERIES, k=3, cache=None)
+    gold = {q: ["d1"] for q in QUERIES}
+    with pytest.raises(UsageError, match=r"ndcg@10 reads 10 .* asked for 3.*k=10"):
+        karat.evaluate(run, gold=gold, metrics=["rr", "ndcg@10"])
+    with pytest.raises(UsageError, match=r"recall@k reads 5 documents"):
+        karat.evaluate(run, gold=gold, metrics=["recall@k"])
+    assert karat.evaluate(run, gold=gold, metrics=["rr", "recall@3"])["rr"].mean == 1
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 2.5, "5", None])
+def test_k_is_a_positive_integer(k: Any) -> None:
+    with pytest.raises(ParameterError, match="k must be an integer from 1"):
+        karat.retrieve(search, QUERIES, k, cache=None)
+
+
+def test_more_or_fewer_than_k_is_said() -> None:
+    more = karat.retrieve(lambda query: CORPUS, QUERIES, k=3, cache=None)
+    assert ids(more)["q0"] == CORPUS[:3]
+    assert "6 answers held more than k = 3 documents" in str(more.retrieval.notices[0])
+    fewer = karat.retrieve(search, QUERIES, k=9, cache=None)
+    assert kinds(fewer) == {"fewer"}
+    gold = {q: ["d1"] for q in QUERIES}
+    assert "fewer than k = 9" in str(karat.evaluate(fewer, gold=gold, metrics="rr"))
+
+
+def test_duplicates_and_unsorted_scores_are_said() -> None:
+    run = karat.retrieve(
+        lambda query: [("d1", 0.1), ("d2", 0.9), ("d1", 0.3)], ["rye"], k=3, cache=None
+    )
+    assert kinds(run) == {"twice", "order"}
+    assert ids(run) == {"0": ["d1", "d2", "d1"]}
+
+
+def test_distances_keep_the_order_given() -> None:
+    rows = [{"id": "near", "_distance": 0.1}, {"id": "far", "_distance": 0.7}]
+    run = karat.retrieve(lambda query: rows, ["rye"], k=2, cache=None)
+    assert ids(run) == {"0": ["near", "far"]}
+    assert kinds(run) == set()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (None, r"returned None.*return \[\]"),
+        ("d1, d2", "returned str 'd1, d2'"),
+        (7, "returned int 7"),
+        ([["d1", "d2"], ["d3"]], "in the list stands another"),
+        ([{"colour": "red"}], "needs an id or a text"),
+        ([None], "document id"),
+        ({"took": 3, "found": []}, "it holds took, found"),
+        ({"error": {"reason": "no such index"}, "status": 404}, "no such index"),
+    ],
+)
+def test_an_answer_that_is_no_ranking_stops_the_run(answer: Any, sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        karat.retrieve(lambda query: answer, QUERIES, cache=None)
+
+
+def test_an_answer_that_is_no_ranking_fails_alone_among_others() -> None:
+    run = karat.retrieve(
+        lambda query: None if query.endswith("3") else CORPUS, QUERIES, cache=None
+    )
+    assert [*run.failures] == ["q3"]
+
+
+def test_a_retriever_that_always_raises_is_one_error() -> None:
+    def broken(query: str) -> list[str]:
+        raise KeyError("index")
+
+    with pytest.raises(DataError, match=r"failed for all of 6 queries; 'q0'.*KeyError"):
+        karat.retrieve(broken, QUERIES, cache=None)
+
+
+def test_a_retriever_that_hangs_is_given_up() -> None:
+    forever = threading.Event()
+
+    def hangs(query: str) -> list[str]:
+        if query == "question 1":
+            forever.wait()
+        return CORPUS
+
+    quick = Settings(first_wait=0.001, max_attempts=2)
+    run = karat.retrieve(hangs, QUERIES, timeout=0.1, cache=None, settings=quick)
+    assert [*run.failures] == ["q1"]
+    assert "gave no answer within 0.1 s" in run.failures["q1"]
+    forever.set()
+
+
+def test_a_retriever_that_is_down_stops_the_run() -> None:
+    def down(query: str) -> list[str]:
+        raise ConnectionRefusedError("nobody there")
+
+    many = {str(n): f"question {n}" for n in range(50)}
+    with pytest.raises(IncompleteError, match=r"seems to be down.*nobody there"):
+        karat.retrieve(down, many, cache=None, settings=QUICK)
+
+
+def test_what_cannot_be_asked_is_refused_before_anything_is() -> None:
+    with pytest.raises(UsageError, match="a retriever is a function"):
+        karat.retrieve(42, QUERIES, cache=None)
+    with pytest.raises(UsageError, match=r"needs 'tenant' besides the query: options="):
+        karat.retrieve(lambda query, tenant: [], QUERIES, cache=None)
+    with pytest.raises(DataError, match="query 'q1': has no text to ask"):
+        karat.retrieve(search, {"q1": " "}, cache=None)
+    with pytest.raises(UsageError, match="unknown field 'documnt'"):
+        karat.retrieve(search, QUERIES, mapping={"documnt": "x"}, cache=None)
+    with pytest.raises((FormatError, DataError), match="cannot read queries"):
+        karat.retrieve(search, 7, cache=None)
+
+
+def test_nothing_found_is_an_empty_ranking_and_scores_0() -> None:
+    run = karat.retrieve(
+        lambda query: [] if query.endswith("3") else CORPUS, QUERIES, k=4, cache=None
+    )
+    assert run.failures == {}
+    gold = {q: ["d1"] for q in QUERIES}
+    result = karat.evaluate(run, gold=gold, metrics="recall@3")
+    assert result["recall@3"]["q3"] == 0
+    assert result["recall@3"].n == 6
