@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from karat.data.runs import Run
     from karat.diagnosis.diagnose import diagnose
     from karat.diagnosis.diagnosis import Diagnosis
+    from karat.diagnosis.doctor import doctor
+    from karat.diagnosis.gold_findings import GoldFindings
     from karat.errors import KaratError
     from karat.evaluation import aevaluate, evaluate
     from karat.explanation import explain
@@ -39,6 +41,7 @@ __all__ = [
     "Diagnosis",
     "Evaluation",
     "Gold",
+    "GoldFindings",
     "KaratError",
     "Leaderboard",
     "Run",
@@ -50,6 +53,7 @@ __all__ = [
     "compare",
     "complementarity",
     "diagnose",
+    "doctor",
     "evaluate",
     "explain",
     "fuse",
@@ -72,6 +76,7 @@ _HOMES = {
     "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
     "Gold": "karat.data.gold",
+    "GoldFindings": "karat.diagnosis.gold_findings",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
@@ -82,6 +87,7 @@ _HOMES = {
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "diagnose": "karat.diagnosis.diagnose",
+    "doctor": "karat.diagnosis.doctor",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "fuse": "karat.fusion",

@@ -14,7 +14,7 @@ from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import Diagnosis
 from karat.diagnosis.headroom import gains_of, headroom, ideal
-from karat.diagnosis.miss_evidence import Given, Missed
+from karat.diagnosis.miss_evidence import Given, Missed, gold_of
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
@@ -88,7 +88,7 @@ def diagnose(
     pool = None
     if candidates is not None:
         pool = evaluation_of(
-            "candidates", candidates, result.known_gold, {**scoring, "force": True}
+            "candidates", candidates, gold_of(result), {**scoring, "force": True}
         )
     return _Case(result, matcher, k, corpus, pool).diagnosis(notes)
 
@@ -188,9 +188,8 @@ class _Case:
             enough = "" if k is None else f" (k = {k} finds {_count_up_to(own, k)})"
             queries = len({miss.query for miss in own})
             sentence = (
-                f"{action}{enough}: {_items(len(own))} of "
-                f"{counted(queries, 'query')} {'is' if len(own) == 1 else 'are'} "
-                f"missed for this cause ({cause}), recall {number(before)} -> "
+                f"{action}{enough}: {counted(len(own), 'gold item')} of "
+                f"{counted(queries, 'query')} ({cause}), recall {number(before)} -> "
                 f"{number(best)} at most"
             )
             todos.append(
@@ -277,7 +276,3 @@ def _useful_k(misses: Sequence[Miss]) -> int:
 
 def _count_up_to(misses: Sequence[Miss], k: int) -> int:
     return sum((miss.needed_k or 0) <= k for miss in misses)
-
-
-def _items(count: int) -> str:
-    return counted(count, "gold item")

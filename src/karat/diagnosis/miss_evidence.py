@@ -16,7 +16,7 @@ from karat.matching.near_misses import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
 
-__all__ = ["Given", "Known", "Missed", "best_shares", "corpus_shares", "item_texts"]
+__all__ = ["Given", "Known", "Missed", "corpus_shares", "gold_of", "item_texts"]
 
 # So many documents of a ranking are read.
 _READ = 100
@@ -68,7 +68,7 @@ class Given:
     def __init__(
         self, result: Evaluation, matcher: str, corpus: Mapping[str, str] | None
     ) -> None:
-        self.gold = result.known_gold or Gold()
+        self.gold = gold_of(result)
         self.facts, self.corpus = result.facts, corpus
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
         counts = result.matches[matcher].hits.retrieved.tolist()
@@ -95,7 +95,7 @@ class Given:
         if self.has_texts:
             texts = [self._texts(*pair) for pair in zip(missed, ids, strict=True)]
             rows = [self.kept.get(one.query, [])[:_READ] for one in missed]
-            ranked = best_shares(texts, rows)
+            ranked = _best_shares(texts, rows)
             if self.corpus is not None and not self.ids:
                 pairs = zip(missed, texts, strict=True)
                 lost = [() if one.rank else own for one, own in pairs]
@@ -145,16 +145,18 @@ class Given:
         corpus = self.corpus or {}
         wanted: dict[str, set[str]] = {}
         for one, members in zip(missed, ids, strict=True):
-            if not one.rank and not any(name in corpus for name in members):
+            if not one.rank:
                 wanted.setdefault(one.query, set()).update(members)
-        lost = {name for names in wanted.values() for name in names}
+        lost = {n for names in wanted.values() for n in names if n not in corpus}
         everywhere = {form.wanted: form for form in other_forms(lost, corpus)}
         found: dict[tuple[str, str], OtherForm] = {}
         for query, names in wanted.items():
             found |= {(query, n): everywhere[n] for n in names if n in everywhere}
             labels = self.gold.documents.get(query, {})
             for form in other_forms(names, self.kept.get(query, ())):
-                if form.found not in labels:
+                # Where the corpus has both, they are two documents.
+                two = form.wanted in corpus and form.found in corpus
+                if form.found not in labels and not two:
                     found[query, form.wanted] = form
         return [
             next(
@@ -162,6 +164,14 @@ class Given:
             )
             for one, members in zip(missed, ids, strict=True)
         ]
+
+
+def gold_of(result: Evaluation) -> Gold:
+    """The gold of an evaluation, as far as it kept any."""
+    if result.labels is None and "id" in result.matches:
+        rows = zip(result.queries, result.matches["id"].labels(), strict=True)
+        return Gold(dict(rows))
+    return result.labels or Gold()
 
 
 def item_texts(
@@ -189,7 +199,7 @@ def item_texts(
     return found
 
 
-def best_shares(
+def _best_shares(
     texts: Sequence[tuple[str, ...]], rows: Sequence[Sequence[Document]]
 ) -> list[Shares | None]:
     """Of each item's texts, what its documents have of the one they have most of."""
@@ -220,4 +230,4 @@ def corpus_shares(
         max((near[text] for text in own), key=len, default=[]) or nothing
         for own in texts
     ]
-    return best_shares(texts, found)
+    return _best_shares(texts, found)

@@ -225,16 +225,13 @@ class Evaluation(Mapping[str, MetricScores]):
         """The digest of each query's gold, equal only for equal labels."""
         if self.fingerprints:
             return self.fingerprints
-        gold = self.known_gold
-        return gold.fingerprints(self.queries) if gold else [""] * len(self.queries)
-
-    @cached_property
-    def known_gold(self) -> Gold | None:
-        """The gold, as far as the evaluation has it; None where it kept no labels."""
-        if self.labels is not None or "id" not in self.matches:
-            return self.labels
-        documents = self.matches["id"].labels()
-        return Gold(dict(zip(self.queries, documents, strict=True)))
+        labels = self.labels
+        if labels is None and "id" in self.matches:
+            documents = self.matches["id"].labels()
+            labels = Gold(dict(zip(self.queries, documents, strict=True)))
+        if labels is None:
+            return [""] * len(self.queries)
+        return labels.fingerprints(self.queries)
 
     @cached_property
     def usage(self) -> Usage:
