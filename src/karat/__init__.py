@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karat.diagnosis.doctor import doctor
     from karat.diagnosis.gold_findings import GoldFindings
     from karat.errors import KaratError
-    from karat.evaluation import aevaluate, evaluate
+    from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import leaderboard
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from karat.results.loading import load
     from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
+    from karat.sweeps import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -40,12 +41,14 @@ __all__ = [
     "Dataset",
     "Diagnosis",
     "Evaluation",
+    "Evaluator",
     "Gold",
     "GoldFindings",
     "KaratError",
     "Leaderboard",
     "Run",
     "SuiteResult",
+    "Sweep",
     "__version__",
     "aevaluate",
     "apply_labels",
@@ -67,6 +70,7 @@ __all__ = [
     "retrieve",
     "run_suite",
     "search_weights",
+    "sweep",
 ]
 
 _HOMES = {
@@ -75,12 +79,14 @@ _HOMES = {
     "Dataset": "karat.data.queries",
     "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
+    "Evaluator": "karat.evaluation",
     "Gold": "karat.data.gold",
     "GoldFindings": "karat.diagnosis.gold_findings",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
+    "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
@@ -101,6 +107,7 @@ _HOMES = {
     "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
+    "sweep": "karat.sweeps",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

@@ -1,6 +1,6 @@
 """Trust: what a judge's grades are worth beside labels by people, and asked again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,14 @@ from karat.data.runs import Labels
 from karat.data.tables import Table, counted
 from karat.errors import DataError
 from karat.evaluation import evaluate
-from karat.judging.agreement import Agreement, Flips, agreement, flips
+from karat.judging.agreement import (
+    Agreement,
+    Flips,
+    agreement,
+    flips,
+    middle,
+    rater_alphas,
+)
 from karat.judging.claim_agreement import (
     ClaimAgreement,
     ClaimLabels,
@@ -48,7 +55,7 @@ _BY_RELEVANCE = "compared is whether a document is relevant"
 def compare(
     runs: Mapping[str, Any],
     judged: Labels,
-    people: Labels,
+    people: Labels | Sequence[Labels],
     *,
     known: Labels | None = None,
     metric: str = "ndcg@10",
@@ -62,7 +69,8 @@ def compare(
     Args:
         runs: what each system retrieved, by its name.
         judged: the judge's grades, from 0 to 3.
-        people: labels by people of the same documents.
+        people: labels by people of the same documents; of several people, the label
+            in the middle counts, and alpha says how far they agree themselves.
         known: further labels that stay as they are; the judge's side of the order has
             them where it gave no grade, as the gold has that is completed with them.
         metric: what the runs are ordered by, when there are several.
@@ -73,16 +81,22 @@ def compare(
         >>> compare({}, judged, people).equal
         0.75
     """
+    raters = [people] if isinstance(people, Mapping) else [*people]
+    people = middle(raters)
     kept, scale, threshold = known or {}, None, _threshold(people)
     if not _all_graded(people, kept):
         scale = _scale(people)
         people = relevance(people, threshold)
+        raters = [relevance(labels, threshold) for labels in raters]
         kept = relevance(kept, _threshold(kept))
         judged, threshold = relevance(judged, RELEVANT), None
     order = None
     if len(runs) > 1:
         order = _order(runs, people, judged, kept, metric, threshold)
-    return agreement(people, judged, threshold=threshold, order=order, scale=scale)
+    alphas = rater_alphas(raters, judged)
+    return agreement(
+        people, judged, threshold=threshold, order=order, scale=scale, raters=alphas
+    )
 
 
 def changes(
@@ -98,13 +112,16 @@ def changes(
     return flips(one, other, failed=len(after.failures))
 
 
-def compare_claims(result: Evaluation, people: ClaimLabels) -> ClaimAgreement:
+def compare_claims(
+    result: Evaluation, people: ClaimLabels | Sequence[ClaimLabels]
+) -> ClaimAgreement:
     """How far a judge's verdicts on claims agree with people's.
 
     Args:
         result: an evaluation by a judge of claims, as of `context_recall`.
         people: query -> text of a claim -> whether the contexts support it, as
-            `karat.judging.read_claim_labels` reads it from a file.
+            `karat.judging.read_claim_labels` reads it from a file; of several people,
+            most decide.
     """
     traces = zip(result.queries, result.traces, strict=True)
     return claim_agreement({query: t.verdicts for query, t in traces}, people)

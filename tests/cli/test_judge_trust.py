@@ -113,8 +113,10 @@ def test_the_judge_of_holes_can_be_compared_on_the_labels_there_are(
     assert set(facts["agreement"]["intervals"]) == {
         "equal",
         "kappa",
+        "linear_kappa",
         "weighted_kappa",
         "alpha",
+        "spearman",
     }
 
 

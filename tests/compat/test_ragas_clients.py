@@ -137,7 +137,7 @@ def test_whoever_judges_for_karat_judges_here(
 
 def test_what_is_no_model_is_said() -> None:
     with pytest.raises(UsageError, match="an AsyncOpenAI does not say which model"):
-        ContextRecall(openai.AsyncOpenAI(api_key=CANARY)).score(**ROWS[0])  # type: ignore[arg-type]
+        ContextRecall(openai.AsyncOpenAI(api_key=CANARY)).score(**ROWS[0])
     with pytest.raises(UsageError, match="stream is not a parameter"):
         llm_factory("m", client=Chat(), stream=True)
     with pytest.raises(UsageError, match="a dry run asks nobody"):

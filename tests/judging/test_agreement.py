@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from karat.data.arrays import Floats
+from karat.data.judgements import Verdict
+from karat.data.tables import number
 from karat.errors import DataError
 from karat.judging.agreement import agreement, flips
+from karat.judging.claim_agreement import claim_agreement
 from karat.judging.run_order import order_agreement
 from karat.stats.agreement import Weights, cohen_kappa, krippendorff_alpha
+from karat.trust import compare
 
 graded = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60
@@ -43,6 +47,64 @@ def test_kappa_equals_statsmodels(pairs: list[tuple[int, int]]) -> None:
         expected = cohens_kappa(table, wt=name, return_results=False)
         found = cohen_kappa(one, other, weights=weights)
         assert found == pytest.approx(expected, abs=1e-12)
+
+
+@given(graded)
+@settings(deadline=None)
+def test_all_figures_are_shown_and_rho_equals_scipy(
+    pairs: list[tuple[int, int]],
+) -> None:
+    from scipy.stats import spearmanr  # noqa: PLC0415
+
+    one, other = columns(pairs)
+    people, judge = (
+        {"q": {str(n): grade for n, grade in enumerate(grades.tolist())}}
+        for grades in (one, other)
+    )
+    found = agreement(people, judge)
+    shown = {row[0]: row[1] for row in found.table().rows}
+    linear = cohen_kappa(one, other, weights="linear")
+    assert shown["kappa, linear"] == number(linear)
+    told = found.to_dict()
+    if np.ptp(one) and np.ptp(other):
+        rho = spearmanr(one, other).statistic
+        assert told["spearman"] == pytest.approx(rho, abs=1e-12)
+        assert told["linear_kappa"] == pytest.approx(linear, abs=1e-12)
+        assert shown["Spearman's rho"] == number(told["spearman"])
+    else:
+        assert told["spearman"] is None
+
+
+def test_several_people_have_an_alpha_of_their_own() -> None:
+    first = {"q": {"a": 3, "b": 0, "c": 1, "d": 2}, "r": {"x": 0}}
+    second = {"q": {"a": 3, "b": 1, "c": 1}, "r": {"x": 0}}
+    judge = {"q": {"a": 2, "b": 0, "c": 1, "d": 2}, "r": {"x": 0}}
+    found = compare({}, judge, [first, second])
+    names = ["a", "b", "c"]
+    table = [[*(by["q"][n] for n in names), 0.0] for by in (first, second, judge)]
+    alone, together = found.raters
+    assert (alone.name, alone.n) == ("alpha, 2 raters", 4)
+    assert alone.rate == krippendorff_alpha(*map(np.array, table[:2]))
+    assert together.name == "alpha, 2 raters and the judge"
+    assert together.rate == krippendorff_alpha(*map(np.array, table))
+    assert found.to_dict()["raters"][1]["rate"] == together.rate
+    assert together.name in [row[0] for row in found.table().rows]
+    # The judge is compared with the label in the middle, the lower of two.
+    assert found.n == 5
+    assert found.equal == 4 / 5
+    assert compare({}, judge, first).raters == ()
+
+
+def test_several_people_decide_on_claims_by_most_and_have_an_alpha() -> None:
+    verdicts = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}
+    people = [{"q": {"Rye.": rye, "Salt.": False}} for rye in (True, True, False)]
+    found = claim_agreement(verdicts, people)
+    assert found.figures.equal.value == 1.0
+    assert [rate.name for rate in found.raters] == [
+        *("alpha, 3 raters", "alpha, 3 raters and the judge")
+    ]
+    ratings = [np.array([rye, 0.0]) for rye in (1.0, 1.0, 0.0, 1.0)]
+    assert found.raters[1].rate == krippendorff_alpha(*ratings)
 
 
 def test_kappa_of_the_textbook() -> None:
@@ -189,7 +251,7 @@ def test_one_grade_only_is_all_chance_and_no_number() -> None:
     found = agreement(people, people)
     assert found.equal == 1.0
     assert all(map(math.isnan, (found.kappa, found.weighted_kappa, found.alpha)))
-    assert [figure.interval for figure in found.figures[1:]] == [None] * 3
+    assert [figure.interval for figure in found.figures[1:]] == [None] * 5
     lines = found.table().as_text().splitlines()
     dash = "\N{EN DASH}"
     assert ["Cohen's", "kappa", dash, "3"] in [line.split() for line in lines]

@@ -80,7 +80,8 @@ def test_the_order_has_no_number_where_there_is_none() -> None:
     assert math.isnan(unscored.tau)
     assert unscored.queries == 0
     dash = "\N{EN DASH}"
-    assert unscored.row() == ["order of 2 runs, tau", dash, "", "0"]
+    assert unscored.rows()[0] == ["order of 2 runs, tau", dash, "", "0"]
+    assert unscored.rows()[1][1] == dash
     assert "rests on 0 of 3 queries" in unscored.notes()[0]
     facts = json.loads(json.dumps(unscored.to_dict(), allow_nan=False))
     assert facts["tau"] is None
@@ -92,7 +93,7 @@ def test_an_order_that_every_draw_confirms_is_not_said_to_be_certain() -> None:
     order = order_of(human, human)
     assert (order.tau, order.interval) == (1.0, None)
     one = order_of(human[:, :1], human[:, :1])
-    assert (one.tau, one.row()[2]) == (1.0, "")
+    assert (one.tau, one.rows()[0][2]) == (1.0, "")
 
 
 def test_a_reader_sees_which_run_is_better_by_whom() -> None:

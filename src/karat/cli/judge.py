@@ -40,6 +40,7 @@ from karat.judging import (
     retest,
     unlabelled,
 )
+from karat.judging.agreement import middle
 from karat.judging.grading import Pool
 from karat.judging.probe.report import ProbeReport
 from karat.judging.probe.run import PASSAGES
@@ -56,7 +57,7 @@ __all__ = ["command"]
 _INCOMPLETE = 3
 _DEPTH = 10
 _METRIC = "ndcg@10"
-_FILES = ("gold", "agreement", "queries", "corpus")
+_FILES = ("gold", "queries", "corpus")
 
 
 @click.command("judge", cls=Command)
@@ -82,7 +83,12 @@ _FILES = ("gold", "agreement", "queries", "corpus")
     help="Labels that stay as they are: only documents without one are judged.",
 )
 @click.option("--claims", is_flag=True, help="Split reference answers into claims.")
-@click.option("--agreement", metavar="GOLD", help="Compare with labels by people.")
+@click.option(
+    "--agreement",
+    multiple=True,
+    metavar="GOLD",
+    help="Compare with labels by people; once for each of several people.",
+)
 @click.option(
     "--metric",
     default=_METRIC,
@@ -165,7 +171,7 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
     wanted = ("output", "agreement", "retest", "probe", "json", "dry_run")
     if not any(options[name] for name in wanted):
         raise UsageError("say where to write with -o FILE, such as -o gold.qrels")
-    inputs = [*paths, *(options[name] for name in _FILES)]
+    inputs = [*paths, *options["agreement"], *(options[name] for name in _FILES)]
     role: Role = "samples" if options["claims"] else "gold"
     for target in options["output"]:
         _refuse_format(target, role)
@@ -220,7 +226,8 @@ def _grade(
     people = _people(options, pooled, runs)
     known = _known(options, targets)
     labels = known.documents
-    todo = unlabelled(pooled, labels, people)
+    together = middle(people) if people else None
+    todo = unlabelled(pooled, labels, together)
     questions = questions_of(loaded.values(), options["queries"])
     votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
@@ -244,13 +251,13 @@ def _grade(
     if isinstance(session, DryRun):
         return []
     agreement = None
-    if people is not None:
+    if people:
         judged, metric = graded.gold.documents, options["metric"]
         agreement = compare(runs, judged, people, known=labels, metric=metric)
     report = JudgeReport(
         graded,
         agreement,
-        None if again is None else changes(graded, again, people, labels),
+        None if again is None else changes(graded, again, together, labels),
         probe,
         kept=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
         known=labels,
@@ -270,16 +277,15 @@ def _grade(
 
 def _people(
     options: Mapping[str, Any], pooled: Pool, runs: Mapping[str, Run]
-) -> Labels | None:
+) -> list[Labels]:
     """The labels by people to compare with, checked before a model is asked."""
-    path = options["agreement"]
-    if path is None:
-        return None
-    people = (load(path, role="gold").gold or Gold()).documents
-    try:
-        check_people(people, pooled, runs, options["metric"])
-    except DataError as error:
-        raise placed(error, path=path) from None
+    people = []
+    for path in options["agreement"]:
+        people.append((load(path, role="gold").gold or Gold()).documents)
+        try:
+            check_people(people[-1], pooled, runs, options["metric"])
+        except DataError as error:
+            raise placed(error, path=path) from None
     return people
 
 

@@ -25,6 +25,7 @@ from karat.judging import (
     read_claim_labels,
     split_references,
 )
+from karat.judging.agreement import middle
 from karat.judging.claim_agreement import ClaimAgreement, save_calibration
 from karat.judging.contexts import contexts_of
 from karat.judging.probe.report import ProbeReport
@@ -94,16 +95,19 @@ def _agreement(
     run: Run | None, session: JudgeSession, options: Mapping[str, Any]
 ) -> ClaimAgreement | None:
     """Judge the claims that people labelled, compare, and keep the outcome."""
-    if options["agreement"] is None:
+    if not options["agreement"]:
         return None
-    people = read_claim_labels(options["agreement"])
-    if run is None or not {*people} & {*run.queries()}:
-        raise DataError(
-            "labels no claims of these samples",
-            path=options["agreement"],
-            hint="the ids of its lines must be those of the samples",
-        )
-    known = {query: people[query] for query in run.queries() if query in people}
+    people = {path: read_claim_labels(path) for path in options["agreement"]}
+    queries = [] if run is None else [*run.queries()]
+    for path, labels in people.items():
+        if run is None or not {*labels} & {*queries}:
+            raise DataError(
+                "labels no claims of these samples",
+                path=path,
+                hint="the ids of its lines must be those of the samples",
+            )
+    together = middle([*people.values()])
+    known = {query: together[query] for query in queries if query in together}
     claims = {
         query: tuple(Item(f"claim-{n}", text) for n, text in enumerate(row, 1))
         for query, row in known.items()
@@ -112,7 +116,7 @@ def _agreement(
     result = evaluate(
         run, gold=Gold(claims=claims), metrics="context_recall", judge=judge
     )
-    found = compare_claims(result, known)
+    found = compare_claims(result, [*people.values()])
     if not isinstance(session, DryRun) and session.settings.journal is not None:
         save_calibration(found, judge.facts, session.settings.journal)
     return found

@@ -1,7 +1,9 @@
 """Agreement: how far a judge says what people say, and what it said itself before."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +15,27 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
 from karat.judging.run_order import Order, limits, plain
 from karat.stats import mean_interval
-from karat.stats.agreement import AgreementFigures, agreement_figures
+from karat.stats.agreement import (
+    AgreementFigures,
+    agreement_figures,
+    krippendorff_alpha,
+)
 
-__all__ = ["Agreement", "Flips", "Rate", "agreement", "flips"]
+__all__ = [
+    "Agreement",
+    "Flips",
+    "Rate",
+    "agreement",
+    "flips",
+    "middle",
+    "rater_alphas",
+]
 
 _COLUMNS = ("agreement", "value", "95% interval", "n")
-_NAMES = ("equal grades", "Cohen's kappa", "kappa, quadratic", "Krippendorff's alpha")
+_NAMES = (
+    *("equal grades", "Cohen's kappa", "kappa, linear", "kappa, quadratic"),
+    *("Krippendorff's alpha", "Spearman's rho"),
+)
 # Landis and Koch call a kappa up to this slight.
 _SLIGHT = 0.2
 
@@ -81,12 +98,13 @@ class Agreement:
     Attributes:
         n: number of documents both labelled.
         queries: number of queries they are about.
-        figures: share of equal grades, Cohen's kappa plain and with quadratic weights,
-            and Krippendorff's alpha for ordered grades.
+        figures: share of equal grades, Cohen's kappa plain and with linear and
+            quadratic weights, Krippendorff's alpha for ordered grades, Spearman's rho.
         rates: per class of people's labels, how often the judge says the same.
         order: how alike the runs are ordered, when there are several.
         constant: who gave one grade only, so that kappa tells nothing.
         scale: what was done where people and judge use different grades.
+        raters: alpha of several people alone, and of them and the judge.
     """
 
     n: int
@@ -96,6 +114,7 @@ class Agreement:
     order: Order | None = None
     constant: tuple[str, ...] = ()
     scale: str | None = None
+    raters: tuple[Rate, ...] = ()
 
     @property
     def equal(self) -> float:
@@ -125,9 +144,10 @@ class Agreement:
         ]
         rows += [
             [rate.name, number(rate.rate), limits(rate.interval), str(rate.n)]
-            for rate in self.rates
+            for rate in (*self.raters, *self.rates)
         ]
-        rows += [part.row() for part in (self.order, flips) if part is not None]
+        rows += [] if self.order is None else self.order.rows()
+        rows += [] if flips is None else [flips.row()]
         basis = f"intervals are over {counted(self.queries, 'query')}"
         unit = "" if self.order is None else ", for the order queries"
         notes = [f"{basis}; n counts documents{unit}"]
@@ -173,9 +193,57 @@ class Agreement:
                 {name: figure.interval for name, figure in figures.items()}
             ),
             "rates": [plain(rate._asdict()) for rate in self.rates],
+            "raters": [plain(rate._asdict()) for rate in self.raters],
             "order": None if self.order is None else self.order.to_dict(),
             "notes": self.notes(),
         }
+
+
+def middle(raters: Sequence[Labels]) -> Labels:
+    """What raters say together: the label in the middle, the lower of two.
+
+    Example:
+        >>> middle([{"q": {"a": 3}}, {"q": {"a": 1, "b": 2}}])
+        {'q': {'a': 1, 'b': 2}}
+    """
+    given: dict[str, dict[str, list[float]]] = {}
+    for labels in raters:
+        for query, row in labels.items():
+            for name, grade in row.items():
+                given.setdefault(query, {}).setdefault(name, []).append(grade)
+    return {
+        query: {name: median_low(grades) for name, grades in row.items()}
+        for query, row in given.items()
+    }
+
+
+def rater_alphas(people: Sequence[Labels], judged: Labels) -> tuple[Rate, ...]:
+    """Alpha of several people alone, which a judge can hardly exceed, and with it.
+
+    Only what two people or more labelled counts, and the judge too.
+    """
+    pairs = [
+        (query, name)
+        for query, row in judged.items()
+        for name in row
+        if sum(name in labels.get(query, {}) for labels in people) > 1
+    ]
+    if not pairs:
+        return ()
+    table = np.array(
+        [[by.get(q, {}).get(n, np.nan) for q, n in pairs] for by in (*people, judged)],
+        float,
+    )
+    count = counted(len(people), "rater")
+    return (
+        Rate(f"alpha, {count}", krippendorff_alpha(*table[:-1]), len(pairs), None),
+        Rate(
+            f"alpha, {count} and the judge",
+            krippendorff_alpha(*table),
+            len(pairs),
+            None,
+        ),
+    )
 
 
 def agreement(
@@ -185,6 +253,7 @@ def agreement(
     threshold: float | None = None,
     order: Order | None = None,
     scale: str | None = None,
+    raters: tuple[Rate, ...] = (),
 ) -> Agreement:
     """Compare a judge's labels with people's, on what both labelled.
 
@@ -196,6 +265,7 @@ def agreement(
         threshold: the smallest grade that is relevant; by default any positive one.
         order: how alike both order the runs.
         scale: what was done to bring the labels to one scale.
+        raters: alpha of several people.
 
     Example:
         >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
@@ -222,6 +292,7 @@ def agreement(
         order=order,
         constant=tuple(who for who, grades in both.items() if np.ptp(grades) == 0),
         scale=scale,
+        raters=raters,
     )
 
 

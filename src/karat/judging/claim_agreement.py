@@ -18,7 +18,7 @@ from karat.data.arrays import Bools, Floats, Ints
 from karat.data.judgements import Verdict
 from karat.data.tables import Table, counted, number
 from karat.errors import DataError, FormatError
-from karat.judging.agreement import Rate
+from karat.judging.agreement import Rate, middle, rater_alphas
 from karat.judging.run_order import limits, plain
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.streams import open_binary
@@ -58,6 +58,7 @@ class ClaimAgreement:
             (judge minus people), and the mean of their absolute values.
         bias: the mean difference for shorter and longer claims, and how often people
             agree with support that the judge finds at which rank.
+        raters: alpha of several people alone, and of them and the judge.
     """
 
     n: int
@@ -67,6 +68,7 @@ class ClaimAgreement:
     rates: Sequence[Rate]
     recall: Sequence[Rate]
     bias: Sequence[Rate]
+    raters: Sequence[Rate] = ()
 
     @property
     def kappa(self) -> float:
@@ -86,7 +88,7 @@ class ClaimAgreement:
             Rate(name, figure.value, self.n, figure.interval)
             for name, figure in zip(names, figures, strict=True)
         ]
-        rows += [*self.rates, *self.recall, *self.bias]
+        rows += [*self.raters, *self.rates, *self.recall, *self.bias]
         notes = [f"intervals are over {counted(self.queries, 'query')}"]
         if self.failed:
             notes.append(f"failed: {counted(self.failed, 'claim')} without a verdict")
@@ -109,19 +111,20 @@ class ClaimAgreement:
             ),
             **{
                 name: [plain(row._asdict()) for row in getattr(self, name)]
-                for name in ("rates", "recall", "bias")
+                for name in ("rates", "recall", "bias", "raters")
             },
         }
 
 
 def claim_agreement(
-    judged: Mapping[str, Sequence[Verdict]], people: ClaimLabels
+    judged: Mapping[str, Sequence[Verdict]],
+    people: ClaimLabels | Sequence[ClaimLabels],
 ) -> ClaimAgreement:
     """Compare a judge's verdicts with people's, on the claims that both judged.
 
     Args:
         judged: the judge's verdicts by query.
-        people: what people say of the same claims.
+        people: what people say of the same claims; of several, most decide.
 
     Example:
         >>> judged = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}
@@ -129,11 +132,13 @@ def claim_agreement(
         >>> claim_agreement(judged, people).figures.equal.value
         0.5
     """
+    raters = [people] if isinstance(people, Mapping) else [*people]
+    together = middle(raters)
     both = [
-        (query, verdict, people[query][verdict.text])
+        (query, verdict, together[query][verdict.text])
         for query, verdicts in judged.items()
         for verdict in verdicts
-        if verdict.text in people.get(query, {})
+        if verdict.text in together.get(query, {})
     ]
     valid = [row for row in both if row[1].failure is None]
     if not valid:
@@ -141,6 +146,9 @@ def claim_agreement(
             "people and judge have no claim in common",
             hint="label claims of these samples, word for word",
         )
+    said: dict[str, dict[str, float]] = {}
+    for name, verdict, _ in valid:
+        said.setdefault(name, {})[verdict.text] = float(verdict.supported)
     _, query = np.unique([name for name, *_ in valid], return_inverse=True)
     judge = np.array([verdict.supported for _, verdict, _ in valid])
     human = np.array([bool(label) for *_, label in valid])
@@ -156,6 +164,7 @@ def claim_agreement(
         rates=[row for row in rates if row.n],
         recall=_recall(human, judge, query),
         bias=_bias([verdict for _, verdict, _ in valid], human, judge, query),
+        raters=rater_alphas(raters, said),
     )
 
 

@@ -11,7 +11,7 @@ from karat.data.arrays import Floats
 from karat.data.scores import Interval
 from karat.data.tables import DASH, counted, number
 from karat.errors import DataError
-from karat.stats.rank_correlation import order_correlation
+from karat.stats.rank_correlation import order_correlation, spearman_rho
 
 __all__ = ["Order", "limits", "order_agreement", "plain"]
 
@@ -30,6 +30,7 @@ class Order(NamedTuple):
         people: mean score of each run by people's labels.
         judge: the same by the judge's.
         threshold: the smallest grade that is relevant; any positive one if None.
+        rho: Spearman's rho of the two orders; NaN where tau is.
     """
 
     tau: float
@@ -40,16 +41,20 @@ class Order(NamedTuple):
     people: Mapping[str, float]
     judge: Mapping[str, float]
     threshold: float | None = None
+    rho: float = math.nan
 
     @property
     def reversed(self) -> bool:
         """Whether the two orders contradict each other more than they agree."""
         return self.tau < 0
 
-    def row(self) -> list[str]:
-        """Its row in a table of agreement."""
-        name = f"order of {len(self.people)} runs, tau"
-        return [name, number(self.tau), limits(self.interval), str(self.queries)]
+    def rows(self) -> list[list[str]]:
+        """Its rows in a table of agreement."""
+        name, count = f"order of {len(self.people)} runs", str(self.queries)
+        return [
+            [f"{name}, tau", number(self.tau), limits(self.interval), count],
+            [f"{name}, Spearman's rho", number(self.rho), "", count],
+        ]
 
     def notes(self) -> list[str]:
         """Both orders in words, and the queries they are based on."""
@@ -103,9 +108,9 @@ def order_agreement(
         means = np.array([one.mean(axis=1), other.mean(axis=1)])
         tau, interval = order_correlation(one, other)
     people, judge = (dict(zip(names, row, strict=True)) for row in means.tolist())
-    return Order(
-        tau, interval, one.shape[1], len(scored), metric, people=people, judge=judge
-    )
+    counts = (one.shape[1], len(scored))
+    rho = spearman_rho(*means)
+    return Order(tau, interval, *counts, metric, people=people, judge=judge, rho=rho)
 
 
 def limits(interval: Interval | None) -> str:

@@ -13,7 +13,7 @@ from karat.errors import CallError, Refused, Transient
 from karat.llm.budget import tokens_of
 from karat.llm.credentials import replace_surrogates
 from karat.llm.redaction import mask
-from karat.llm.server_errors import cut_off
+from karat.llm.server_errors import MAX_DETAIL, cut_off
 
 __all__ = [
     "embedded_error",
@@ -59,9 +59,11 @@ def read_reply(
     tokens = counts if any(counts) else None
     if message is None:
         return unusable_reply(endpoint, "holds no message", tokens)
-    if text_or_none(_field(message, "refusal")) or end == "content_filter":
+    refusal = text_or_none(_field(message, "refusal"))
+    if refusal or end == "content_filter":
         reason = f"model {model!r} declined to answer this prompt"
-        return Refused(reason, tokens=tokens)
+        words = " ".join(mask(refusal or "", secrets).split())[:MAX_DETAIL]
+        return Refused(reason, detail=words or None, tokens=tokens)
     text = _read_text(_field(message, "content"))
     if end != "length" and not text.strip():
         thoughts = (_read_text(_field(message, name)) for name in _THOUGHTS)

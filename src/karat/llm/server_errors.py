@@ -11,6 +11,7 @@ from karat.errors import CallError, Refused, Transient
 
 __all__ = [
     "ADDRESS",
+    "MAX_DETAIL",
     "STREAM_ONLY",
     "SYSTEM_ROLE",
     "cut_off",
@@ -27,7 +28,8 @@ ADDRESS = "OPENAI_BASE_URL"
 """The variable that holds the address of a server."""
 SYSTEM_ROLE = "system role"
 STREAM_ONLY = "requests without stream"
-_MAX_DETAIL = 300
+MAX_DETAIL = 300
+"""The most characters shown of a server's own words."""
 _OVERLOADED = 529
 _RETRIED = {
     HTTPStatus.REQUEST_TIMEOUT,
@@ -100,7 +102,7 @@ def status_error(
         http://a/v1 does not know model 'x'; check its name: no such model
     """
     message = error_message(body)
-    detail = redact(message)[:_MAX_DETAIL] or None
+    detail = redact(message)[:MAX_DETAIL] or None
     if _no_credit(status, body, sent):
         fatal: str | None = f"the account at {endpoint} has no credit left"
     else:
@@ -121,11 +123,13 @@ def status_error(
             always=True,
             unless_answered=status in _MAY_BE_THE_PROMPT,
         )
-    if status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    # Of the model, not of the prompt: the schema was not kept to (Groq).
+    spoilt = _field(body, "code") == "json_validate_failed"
+    if spoilt or status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Transient(
             f"{endpoint} answered {_name(status)}",
             detail=detail,
-            alive=status == HTTPStatus.TOO_MANY_REQUESTS,
+            alive=spoilt or status == HTTPStatus.TOO_MANY_REQUESTS,
         )
     if too_long(status, body, sent):
         reason = (

@@ -41,12 +41,23 @@ It differs from the original in these points:
   name or a metric of your own;
 - a field that `SingleTurnSample` does not have is an error, and passed over only in
   `EvaluationDataset.from_list`;
-- entity recall, relevance, noise sensitivity and the metrics of answers are not here.
+- a model of LangChain or LlamaIndex is asked by its `ainvoke`, `acomplete`, `invoke`
+  or `complete`, bare or in `LangchainLLMWrapper`; `RunConfig` sets limits; embeddings
+  and what else old calls bring along is taken, and decides nothing;
+- entity recall, relevance, noise sensitivity and the metrics of answers are not here:
+  in a list for `evaluate()` each is NaN, with a warning that says what to use.
 """
 
 from karat.compat.ragas.dataset_schema import EvaluationDataset, SingleTurnSample
 from karat.compat.ragas.evaluation import EvaluationResult, aevaluate, evaluate
-from karat.compat.ragas.llms import llm_factory
+from karat.compat.ragas.llms import (
+    LangchainEmbeddingsWrapper,
+    LangchainLLMWrapper,
+    LlamaIndexEmbeddingsWrapper,
+    LlamaIndexLLMWrapper,
+    RunConfig,
+    llm_factory,
+)
 from karat.compat.ragas.metrics import (
     DistanceMeasure,
     IDBasedContextPrecision,
@@ -81,10 +92,15 @@ __all__ = [
     "LLMContextPrecisionWithReference",
     "LLMContextPrecisionWithoutReference",
     "LLMContextRecall",
+    "LangchainEmbeddingsWrapper",
+    "LangchainLLMWrapper",
+    "LlamaIndexEmbeddingsWrapper",
+    "LlamaIndexLLMWrapper",
     "MetricResult",
     "NonLLMContextPrecisionWithReference",
     "NonLLMContextRecall",
     "NonLLMStringSimilarity",
+    "RunConfig",
     "SingleTurnSample",
     "aevaluate",
     "evaluate",

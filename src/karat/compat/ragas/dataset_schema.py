@@ -1,12 +1,24 @@
 """Samples and data sets, as `ragas.dataset_schema` has them."""
 
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import isnan
+from pathlib import Path
 from typing import Any, overload
 
-from karat.extend import DataError, MissingExtraError
+from karat.extend import DataError, FormatError, MissingExtraError, decode_text
 
 __all__ = ["EvaluationDataset", "SingleTurnSample"]
+
+# What version 0.1 called the fields.
+_OLD_NAMES = {
+    "question": "user_input",
+    "contexts": "retrieved_contexts",
+    "answer": "response",
+    "ground_truth": "reference",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,19 +92,55 @@ class EvaluationDataset:
 
     @classmethod
     def from_list(cls, data: Iterable[Mapping[str, Any]]) -> "EvaluationDataset":
-        """A data set from dictionaries; keys that no sample has are passed over."""
+        """A data set from dictionaries; keys that no sample has are passed over.
+
+        Names of version 0.1 will do, such as `question`, `contexts`, `ground_truth`.
+        """
         known = {field.name for field in fields(SingleTurnSample)}
         samples = []
         for row in data:
             if not isinstance(row, Mapping):
                 raise DataError(
                     f"rows must be dictionaries, got {row!r:.60}",
-                    hint="of a DataFrame, give frame.to_dict('records')",
+                    hint="EvaluationDataset.from_pandas takes a DataFrame",
                 )
-            samples.append(
-                SingleTurnSample(**{k: v for k, v in row.items() if k in known})
-            )
+            old = {_OLD_NAMES[k]: v for k, v in row.items() if k in _OLD_NAMES}
+            fitting = {k: v for k, v in (old | {**row}).items() if k in known}
+            samples.append(SingleTurnSample(**fitting))
         return cls(samples)
+
+    from_dict = from_list
+
+    @classmethod
+    def from_pandas(cls, dataframe: Any) -> "EvaluationDataset":
+        """A data set from a DataFrame; an empty cell is no value."""
+        rows = dataframe.to_dict(orient="records")
+        return cls.from_list(
+            {k: v for k, v in row.items() if not (isinstance(v, float) and isnan(v))}
+            for row in rows
+        )
+
+    @classmethod
+    def from_hf_dataset(cls, dataset: Any) -> "EvaluationDataset":
+        """A data set from one of the library `datasets`."""
+        return cls.from_list(dataset)
+
+    @classmethod
+    def from_jsonl(cls, path: str | os.PathLike[str]) -> "EvaluationDataset":
+        """A data set from a file with a JSON object on each line."""
+        rows = []
+        for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
+            try:
+                rows += [json.loads(decode_text(line))] if line.strip() else []
+            except ValueError as error:
+                why = f"is not JSON: {error}"
+                raise FormatError(why, path=path, line=number) from None
+        return cls.from_list(rows)
+
+    def to_jsonl(self, path: str | os.PathLike[str]) -> None:
+        """Write the samples as JSON, one on each line."""
+        rows = (json.dumps(row, ensure_ascii=False) for row in self.to_list())
+        Path(path).write_text("".join(f"{row}\n" for row in rows), "utf-8")
 
     def to_list(self) -> list[dict[str, Any]]:
         """The samples as dictionaries, which `karat.evaluate` reads too."""

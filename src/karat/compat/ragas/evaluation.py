@@ -13,9 +13,11 @@ from karat.compat.ragas.dataset_schema import (
     SingleTurnSample,
     frame_of,
 )
-from karat.compat.ragas.llms import Model
+from karat.compat.ragas.llms import Model, RunConfig
+from karat.compat.ragas.metrics.llm import context_precision, context_recall
 from karat.compat.ragas.metrics.scoring import (
     ComparingMetric,
+    Elsewhere,
     JudgedMetric,
     MetricResult,
 )
@@ -25,6 +27,15 @@ __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
 Chosen: TypeAlias = dict[str, ComparingMetric | JudgedMetric]
 Results: TypeAlias = dict[str, list[MetricResult]]
+Rows: TypeAlias = EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]]
+Metrics: TypeAlias = Iterable[ComparingMetric | JudgedMetric]
+
+_USUAL = (context_precision, context_recall)
+# Taken for the sake of old calls; each decides nothing here.
+_UNUSED = (
+    *("experiment_name", "callbacks", "token_usage_parser", "show_progress"),
+    *("batch_size", "allow_nest_asyncio"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,20 +79,30 @@ class EvaluationResult:
 
 
 def evaluate(
-    dataset: EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]],
-    metrics: Iterable[ComparingMetric | JudgedMetric],
+    dataset: Rows,
+    metrics: Metrics | None = None,
     llm: Model | None = None,
+    embeddings: object = None,
     *,
+    run_config: RunConfig | None = None,
     raise_exceptions: bool = False,
+    column_map: Mapping[str, str] | None = None,
+    **unused: object,
 ) -> EvaluationResult:
     """Score every sample by every metric.
 
     Args:
         dataset: an `EvaluationDataset`, or samples or dictionaries.
-        metrics: metrics of either kind.
-        llm: the model for metrics that have none of their own.
+        metrics: metrics of either kind; by default `context_precision` and
+            `context_recall`.
+        llm: the model for metrics that have none of their own; by default gpt-4o-mini,
+            where the environment holds a key.
+        embeddings: taken for the sake of old calls.
+        run_config: how long, how often and how many at once.
         raise_exceptions: stop at a sample that cannot be scored; else its score is NaN,
             a warning counts it, and `results` and `columns` say why.
+        column_map: the name of a field here -> its name in the dictionaries.
+        unused: what else the original takes, such as `show_progress`.
 
     Example:
         >>> from karat.compat.ragas.metrics import IDBasedContextRecall
@@ -89,39 +110,58 @@ def evaluate(
         >>> evaluate(rows, [IDBasedContextRecall()])
         {'id_based_context_recall': 0.5000}
     """
-    samples, chosen = _read(dataset, metrics)
+    del embeddings
+    _check(unused)
+    samples, chosen = _read(dataset, metrics, column_map or {})
     results = _compare(samples, chosen)
     if judged := _judged(chosen):
-        results |= run_sync(lambda: _judge(samples, judged, llm))
+        results |= run_sync(lambda: _judge(samples, judged, llm, run_config))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
 async def aevaluate(
-    dataset: EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]],
-    metrics: Iterable[ComparingMetric | JudgedMetric],
+    dataset: Rows,
+    metrics: Metrics | None = None,
     llm: Model | None = None,
+    embeddings: object = None,
     *,
+    run_config: RunConfig | None = None,
     raise_exceptions: bool = False,
+    column_map: Mapping[str, str] | None = None,
+    **unused: object,
 ) -> EvaluationResult:
     """The same as `evaluate`, to be awaited where an event loop runs already."""
-    samples, chosen = _read(dataset, metrics)
+    del embeddings
+    _check(unused)
+    samples, chosen = _read(dataset, metrics, column_map or {})
     results = await asyncio.to_thread(_compare, samples, chosen)
-    results |= await _judge(samples, _judged(chosen), llm)
+    results |= await _judge(samples, _judged(chosen), llm, run_config)
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
+def _check(unused: Mapping[str, object]) -> None:
+    for name in unused:
+        if name not in _UNUSED:
+            raise UnknownNameError("argument", name, _UNUSED)
+
+
 def _read(
-    dataset: EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]],
-    metrics: Iterable[ComparingMetric | JudgedMetric],
+    dataset: Rows, metrics: Metrics | None, column_map: Mapping[str, str]
 ) -> tuple[EvaluationDataset, Chosen]:
-    rows = list(dataset)
+    rows = [
+        {ours: row[theirs] for ours, theirs in column_map.items() if theirs in row}
+        | {k: v for k, v in row.items() if k not in column_map.values()}
+        if column_map and isinstance(row, Mapping)
+        else row
+        for row in dataset
+    ]
     samples = [row for row in rows if isinstance(row, SingleTurnSample)]
     if len(samples) < len(rows):
         samples = EvaluationDataset.from_list(
             row.to_dict() if isinstance(row, SingleTurnSample) else row for row in rows
         ).samples
     chosen: Chosen = {}
-    for metric in metrics:
+    for metric in _USUAL if metrics is None else metrics:
         if not isinstance(metric, ComparingMetric | JudgedMetric):
             raise UsageError(
                 f"metrics must be instances such as LLMContextRecall(), got {metric!r}"
@@ -149,9 +189,15 @@ def _compare(samples: EvaluationDataset, chosen: Chosen) -> Results:
 
 
 async def _judge(
-    samples: EvaluationDataset, chosen: Mapping[str, JudgedMetric], llm: Model | None
+    samples: EvaluationDataset,
+    chosen: Mapping[str, JudgedMetric],
+    llm: Model | None,
+    run_config: RunConfig | None,
 ) -> Results:
-    return {name: await m.results(samples, llm) for name, m in chosen.items()}
+    return {
+        name: await metric.results(samples, llm, run_config)
+        for name, metric in chosen.items()
+    }
 
 
 def _finish(
@@ -162,12 +208,16 @@ def _finish(
     raise_exceptions: bool,
 ) -> EvaluationResult:
     in_order = {name: results[name] for name in chosen}
-    errors = (row.error for rows in in_order.values() for row in rows if row.error)
+    here = {n: m for n, m in chosen.items() if not isinstance(m, Elsewhere)}
+    errors = (row.error for name in here for row in results[name] if row.error)
     if raise_exceptions and (error := next(errors, None)):
         raise error
     result = EvaluationResult(samples, in_order)
+    for metric in chosen.values():
+        if isinstance(metric, Elsewhere):
+            warnings.warn(metric.sentence, stacklevel=3)
     for name, column in result.columns.items():
-        if column.failed:
+        if column.failed and name in here:
             # The original prints a mean without them, and does not say so.
             warnings.warn(
                 f"{name}: {column.failed} of {len(samples)} rows failed, and the mean "

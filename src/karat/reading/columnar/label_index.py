@@ -8,12 +8,11 @@ sorted keys, and what is left is compared byte by byte. So the answer is exact.
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from zlib import crc32
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, as_floats, count_by
+from karat.data.arrays import Floats, Ints, count_by
 from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels
 from karat.reading.columnar.blocks import Block, ranges
@@ -45,15 +44,7 @@ class LabelIndex:
     """
 
     def __init__(self, labels: Labels, *, judged: bool = True) -> None:
-        if not isinstance(labels, ColumnLabels):
-            rows = labels.values()
-            labels = ColumnLabels(
-                [*labels],
-                np.fromiter(map(len, rows), np.int64, len(rows)),
-                [*chain.from_iterable(rows)],
-                as_floats(chain.from_iterable(row.values() for row in rows)),
-            )
-        self._labels = labels
+        self._labels = labels = ColumnLabels.of(labels)
         self.query: Ints = np.repeat(np.arange(len(labels)), labels.count)
         self.grade: Floats = labels.grade
         self._label = (

@@ -61,6 +61,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "gold": "gold documents: ids or texts, told apart by their looks",
     "ground_truth": "a reference answer, or a list of ids or answers",
     "response": "the generated answer; kept, not scored",
+    "latency_ms": "milliseconds that retrieving took",
+    "failure": "why nothing could be retrieved",
     "k": "the query's own cutoff",
     "tags": "slices the query belongs to",
     "metadata": "anything else about the query",
@@ -130,6 +132,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "ground_truth": "ground_truth ground_truths",
     "response": "response answer generated_answer prediction model_answer output_text "
     "generated_text model_output",
+    "latency_ms": "latency_ms retrieval_ms",
+    "failure": "failure retrieval_error",
     "k": "k",
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
@@ -140,7 +144,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "rank": "rank position",
     "grade": "grade relevance rel label relevance_label rating judgment judgement gain "
     "is_relevant relevance_grade relevancy human_score human_rating human_label",
-    "text": "text page_content content contents body passage chunk",
+    "text": "text page_content content contents body passage chunk long_text",
 }
 """What others call our fields. The first of several that are found is taken; the others
 are kept as metadata. Case, `-`, `_` and spaces do not matter."""

@@ -1,8 +1,10 @@
 """Tables with one row per document: query, document, and a score, rank or grade."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
+from math import isfinite
 from typing import Any, NamedTuple
 
 from karat.data.gold import Gold
@@ -12,8 +14,14 @@ from karat.data.queries import Dataset, Query
 from karat.data.runs import Document, Labels, Located, Run, run_notices
 from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
-from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.order import note_ascending, note_contradictions
+from karat.reading.meaning.table_columns import (
+    COLUMNS,
+    read_as_one,
+    reading,
+    system_column,
+    unread,
+)
 from karat.reading.meaning.values import (
     note_unread,
     read_grade,
@@ -25,59 +33,9 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = [
-    "COLUMNS",
-    "Rows",
-    "Table",
-    "read_as_one",
-    "reading",
-    "system_column",
-    "unread",
-]
-
-COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
-"""The columns a row is read from, in the order `Table.take` wants their values."""
+__all__ = ["Table"]
 
 _SPLIT = "several systems in one table are split with --by COLUMN"
-
-_SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
-
-
-def system_column(names: Iterable[str]) -> str | None:
-    """The column that seems to tell the systems in one table apart.
-
-    Example:
-        >>> system_column(["query_id", "System", "doc_id", "score"])
-        'System'
-    """
-    return next((name for name in names if name.lower() in _SYSTEMS), None)
-
-
-def unread(
-    names: Iterable[str], fields: Mapping[str, str], system: str | None
-) -> list[str]:
-    """The columns that are neither read nor name a system."""
-    return [name for name in names if name not in {*fields.values(), system}]
-
-
-def read_as_one(column: str | None) -> str:
-    """What is to be said of a table of several systems that nobody asked to split."""
-    return f"values of {column!r} were read as one system; --by splits them"
-
-
-class Rows:
-    """The records of a table: the names of its columns, and each row with its line."""
-
-    def __init__(
-        self, header: list[str], rows: Iterable[tuple[int, list[Any]]]
-    ) -> None:
-        self.header = header
-        self.rows = rows
-
-    def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for line, row in self.rows:
-            cells = zip(self.header, row, strict=True)
-            yield line, {name: cell or None for name, cell in cells}
 
 
 class _Row(NamedTuple):
@@ -95,17 +53,20 @@ class Table:
     Args:
         source: where the rows come from, with the role they are read for.
         fields: our field name -> the table's column.
-        system: the column that may name several systems; its values come next in rows.
-        others: columns that nobody asked for; their values come last in rows.
+        header: the names of all columns.
+
+    Attributes:
+        names: the columns whose values `take` wants: those of `COLUMNS`, the one that
+            may name several systems, and those that nobody asked for; None where there
+            is no such column.
     """
 
     def __init__(
-        self,
-        source: Source,
-        fields: Mapping[str, str],
-        system: str | None = None,
-        others: Sequence[str] = (),
+        self, source: Source, fields: Mapping[str, str], header: Sequence[str]
     ) -> None:
+        self._system = system_column(header)
+        others = unread(header, fields, self._system)
+        self.names = [*map(fields.get, COLUMNS), self._system, *others]
         self._source = source
         self._fields = fields
         self._role, self._number = reading(source, fields)
@@ -120,13 +81,51 @@ class Table:
             self._ranks = {}
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
-        self._system = system
         ungraded = self._role == "gold" and self._number is None
         self._others = [*others] if ungraded else []
         self._systems: set[str] = set()
 
+    def take_all(
+        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+    ) -> None:
+        """Read some rows; at once where they are plain, as nearly all are.
+
+        Args:
+            columns: their values in the order of `names`; None where that is None.
+            lines: the line that each row stands on.
+        """
+        if self._take_plain(columns, lines):
+            return
+        cells = (repeat(None) if column is None else column for column in columns)
+        for line, *row in zip(lines, *cells, strict=False):
+            self.take(row, line)
+
+    def _take_plain(
+        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+    ) -> bool:
+        """Rows of a run that are nothing but texts for ids, and numbers."""
+        queries, documents, _, ranks, _, text, question, *rest = columns
+        if self._role != "run" or not self._scored or text or question or any(rest[1:]):
+            return False
+        numbers = _floats(columns[self._what or 0])
+        places = numbers if self._ranks is None else _floats(ranks)
+        if numbers is None or places is None:
+            return False
+        if not _are_ids(queries) or not _are_ids(documents):
+            return False
+        if self._number == "distance":
+            numbers = [-number for number in numbers]
+        listed = zip(documents or (), numbers, lines, repeat(None), strict=False)
+        for query, row in zip(queries or (), listed, strict=True):
+            self._rows.setdefault(query, []).append(row)
+        if self._ranks is not None:
+            both = zip(places, numbers, strict=True)
+            for query, pair in zip(queries or (), both, strict=True):
+                self._ranks.setdefault(query, []).append(pair)
+        return True
+
     def take(self, row: Sequence[Any], line: int | None) -> None:
-        """Read one row, its values in the order of `COLUMNS`."""
+        """Read one row, its values in the order of `names`."""
         query = None
         try:
             notes = self._source.notes
@@ -311,62 +310,25 @@ def _listed_again(
                 yield query, first[listed.document], listed
 
 
+def _are_ids(values: Sequence[Any] | None) -> bool:
+    texts = values or ()
+    return {*map(type, texts)} == {str} and all(map(str.strip, texts))
+
+
+def _floats(values: Sequence[Any] | None) -> list[float] | None:
+    """The numbers that these are or spell, if all do as most write them."""
+    if values is None:
+        return None
+    kinds = {*map(type, values)}
+    if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
+        return None
+    try:
+        numbers = [*map(float, values)]
+    except (OverflowError, ValueError):
+        return None
+    return numbers if isfinite(sum(numbers)) else None
+
+
 def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:
     place = "" if line is None else f", first on line {line}"
     return FormatError(f"document {document[:60]!r} occurs twice{place}", hint=hint)
-
-
-def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:
-    """Whether the table is read as run or gold, and which column holds its numbers."""
-    if "id" not in fields and "text" in fields:
-        raise source.error("holds texts but no queries: a corpus, not a run or gold")
-    for ours in ("id", "document"):
-        if ours not in fields:
-            raise source.error(
-                f"no column holds the {'query' if ours == 'id' else 'document'} id; "
-                f"{_found(fields)}",
-                hint=closest([ours], fields.values()),
-            )
-    if source.role == "samples":
-        raise source.error(
-            "a table with one row per document holds a run or gold, not both",
-            hint="give the gold apart",
-        )
-    # Whoever names the ranks, and no scores, wants them.
-    told = source.mapping.keys() & {"score", "rank", "distance"} == {"rank"}
-    numbers = ("rank",) if told else ("score", "rank", "distance")
-    ranked = next((f for f in numbers if f in fields), None)
-    role = source.role or _role(source, fields, ranked)
-    if role == "gold":
-        if "rank" in fields and "grade" not in fields:
-            raise source.error(
-                f"ranks documents ({fields['rank']}) and has no grades: it is a run, "
-                "but gold was asked for",
-                hint="swapped files? if not, --map grade=COLUMN names the grades",
-            )
-        return role, next((f for f in ("grade", "score") if f in fields), None)
-    if ranked is None and "grade" in fields:
-        raise source.error(
-            f"holds grades ({fields['grade']}), but no score or rank: is it gold?",
-            hint=closest(["score"], fields.values()),
-        )
-    return role, ranked
-
-
-def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
-    if ranked and "grade" in fields:
-        raise source.error(
-            f"holds both {fields[ranked]} and {fields['grade']}: "
-            "say whether it is read as run or as gold",
-            hint="a relevant document that was not retrieved needs a row too",
-        )
-    # BEIR calls its grades scores; its name for documents gives it away.
-    if "grade" in fields or fields["document"].lower() in {"corpus-id", "corpus_id"}:
-        return "gold"
-    if ranked is None:
-        raise source.error("lists documents without numbers: say whether run or gold")
-    return "run"
-
-
-def _found(fields: Mapping[str, str]) -> str:
-    return f"columns understood: {', '.join(fields.values()) or 'none'}"

@@ -1,8 +1,9 @@
 """JSON and JSON Lines."""
 
+import io
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
@@ -16,6 +17,10 @@ __all__ = ["JSON", "JSON_LINES"]
 
 _BOM = b"\xef\xbb\xbf"
 _LINES_OF_JSON = "extra data"
+_BATCH = 1 << 18
+_MARK_VALUE = "between two lines"
+_MARK_TEXT = _MARK_VALUE.encode()
+_MARK = b',"' + _MARK_TEXT + b'",'
 
 
 class Json(Format):
@@ -39,7 +44,7 @@ class Json(Format):
         except FormatError as error:
             if _LINES_OF_JSON not in error.problem or data.lstrip()[:1] != b"{":
                 raise
-            return _records(data.split(b"\n"), source)
+            return _records(io.BytesIO(data), source)
 
     def read(self, source: Source) -> Dataset:
         """What the value or the lines hold."""
@@ -87,17 +92,42 @@ class JsonLines(Format):
         stream.writelines(_encoded(record) + b"\n" for record in value)
 
 
-def _records(lines: Iterable[bytes], source: Source) -> Records:
+def _records(stream: BinaryIO, source: Source) -> Records:
     """The value of each line that is not blank, with the line's number."""
-    for number, data in enumerate(lines, 1):
-        if data.isspace() or not data:
+    before = 0
+    while some := stream.readlines(_BATCH):
+        lines = [(n, data) for n, data in enumerate(some, before + 1) if data.strip()]
+        before += len(some)
+        values = _decode_at_once([data for _, data in lines])
+        if values is not None:
+            yield from zip((n for n, _ in lines), values, strict=True)
             continue
-        try:
-            value = decode_json(decode_text(data, number), number)
-        except FormatError as error:
-            source.notes.problem(placed(error, path=source.path))
-        else:
-            yield number, value
+        for number, data in lines:
+            try:
+                value = decode_json(decode_text(data, number), number)
+            except FormatError as error:
+                source.notes.problem(placed(error, path=source.path))
+            else:
+                yield number, value
+
+
+def _decode_at_once(lines: list[bytes]) -> list[Any] | None:
+    """The values of lines in half the time, as one list; None where any is wrong.
+
+    A mark is put between any two lines. Where each of them is an entry of the list, and
+    every second one, each line is a value of its own.
+    """
+    data = _MARK.join(lines)
+    marks = len(lines) - 1
+    if data.count(_MARK_TEXT) != marks or _BOM in data:
+        return None
+    try:
+        values = decode_json(f"[{decode_text(data)}]")
+    except FormatError:
+        return None
+    if len(values) != 2 * marks + 1 or values[1::2] != [_MARK_VALUE] * marks:
+        return None
+    return cast("list[Any]", values[::2])
 
 
 def _encoded(value: object, indent: int | None = None) -> bytes:

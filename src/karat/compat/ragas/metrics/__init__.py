@@ -1,9 +1,15 @@
 """The metrics that `ragas.metrics` has for retrieval, called with a sample."""
 
 from karat.compat.ragas.metrics.llm import (
+    ContextPrecision,
+    ContextRecall,
+    ContextUtilization,
     LLMContextPrecisionWithoutReference,
     LLMContextPrecisionWithReference,
     LLMContextRecall,
+    context_precision,
+    context_recall,
+    context_utilization,
 )
 from karat.compat.ragas.metrics.non_llm import (
     DistanceMeasure,
@@ -13,9 +19,12 @@ from karat.compat.ragas.metrics.non_llm import (
     NonLLMContextRecall,
     NonLLMStringSimilarity,
 )
-from karat.compat.ragas.metrics.scoring import MetricResult
+from karat.compat.ragas.metrics.scoring import MetricResult, elsewhere
 
 __all__ = [
+    "ContextPrecision",
+    "ContextRecall",
+    "ContextUtilization",
     "DistanceMeasure",
     "IDBasedContextPrecision",
     "IDBasedContextRecall",
@@ -26,4 +35,9 @@ __all__ = [
     "NonLLMContextPrecisionWithReference",
     "NonLLMContextRecall",
     "NonLLMStringSimilarity",
+    "context_precision",
+    "context_recall",
+    "context_utilization",
 ]
+
+__getattr__ = elsewhere

@@ -6,7 +6,11 @@ from typing import ClassVar
 
 from karat.compat.ragas.dataset_schema import SingleTurnSample
 from karat.compat.ragas.metrics.llm import ClaimsJudged, ContextsJudged
-from karat.compat.ragas.metrics.scoring import KeywordCalls, MetricResult
+from karat.compat.ragas.metrics.scoring import (
+    KeywordCalls,
+    MetricResult,
+    elsewhere,
+)
 
 __all__ = [
     "ContextPrecision",
@@ -15,6 +19,8 @@ __all__ = [
     "ContextRecall",
     "ContextUtilization",
 ]
+
+__getattr__ = elsewhere
 
 
 @dataclass

@@ -34,10 +34,16 @@ from karat.extend import (
 
 __all__ = [
     "ClaimsJudged",
+    "ContextPrecision",
+    "ContextRecall",
+    "ContextUtilization",
     "ContextsJudged",
     "LLMContextPrecisionWithReference",
     "LLMContextPrecisionWithoutReference",
     "LLMContextRecall",
+    "context_precision",
+    "context_recall",
+    "context_utilization",
     "judge_claims",
     "judge_context",
 ]
@@ -140,6 +146,29 @@ class LLMContextPrecisionWithoutReference(LLMContextPrecisionWithReference):
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "response")
 
     name: str = "llm_context_precision_without_reference"
+
+
+@dataclass
+class ContextRecall(LLMContextRecall):
+    """The same, by its short name."""
+
+
+@dataclass
+class ContextPrecision(LLMContextPrecisionWithReference):
+    """`LLMContextPrecisionWithReference` by its short name."""
+
+    name: str = "context_precision"
+
+
+@dataclass
+class ContextUtilization(LLMContextPrecisionWithoutReference):
+    """`LLMContextPrecisionWithoutReference` by its short name."""
+
+    name: str = "context_utilization"
+
+
+context_recall, context_precision = ContextRecall(), ContextPrecision()
+context_utilization = ContextUtilization()
 
 
 def _result(value: float, verdicts: list[Verdict], what: str) -> MetricResult:

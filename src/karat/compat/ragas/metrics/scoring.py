@@ -1,6 +1,7 @@
 """What metrics have in common: what they read, how they are called, what they give."""
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 from karat import KaratError
 from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.llms import Model, session_of
+from karat.compat.ragas.llms import Model, RunConfig, session_of, usual_model
 from karat.extend import (
     CallError,
     Conversation,
@@ -27,12 +28,14 @@ from karat.extend import (
 __all__ = [
     "EPSILON",
     "ComparingMetric",
+    "Elsewhere",
     "JudgedMetric",
     "KeywordCalls",
     "MetricResult",
     "SingleTurnCalls",
     "Verdict",
     "averaged_precision",
+    "elsewhere",
     "score_of",
 ]
 
@@ -124,6 +127,9 @@ class ComparingMetric(Scorer):
     def measure(self, sample: SingleTurnSample) -> float:
         """The score of a sample."""
 
+    def init(self, run_config: object = None) -> None:
+        """Nothing has to be done before a sample is scored."""
+
     def single_turn_score(
         self, sample: SingleTurnSample, callbacks: object = None
     ) -> float:
@@ -149,6 +155,51 @@ class ComparingMetric(Scorer):
             return _failed(error)
 
 
+class Elsewhere(ComparingMetric):
+    """A metric of the original that is not here: no score, and what to use instead."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str, *unused: object, **more: object) -> None:
+        del unused, more
+        self.name = _CAPITAL.sub(r"_\1", name).lower().lstrip("_")
+
+    @property
+    def sentence(self) -> str:
+        """Why there is no score, and what to use."""
+        return (
+            f"{self.name} is no metric of retrieval, which is all that karat measures: "
+            "of the same samples, context_recall and context_precision say whether the "
+            "contexts hold the answer; for the rest, keep it in ragas"
+        )
+
+    def measure(self, sample: SingleTurnSample) -> float:
+        """Never a number."""
+        del sample
+        raise UsageError(self.sentence)
+
+
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
+_ELSEWHERE = (
+    "AgentGoalAccuracyWithReference AgentGoalAccuracyWithoutReference AnswerAccuracy "
+    "AnswerCorrectness AnswerRelevancy AnswerSimilarity AspectCritic BleuScore "
+    "ChrfScore ContextEntityRecall ContextRelevance DataCompyScore ExactMatch "
+    "FactualCorrectness Faithfulness FaithfulnesswithHHEM InstanceRubrics "
+    "LLMSQLEquivalence MultiModalFaithfulness MultiModalRelevance NoiseSensitivity "
+    "ResponseGroundedness ResponseRelevancy RougeScore RubricsScore SemanticSimilarity "
+    "SimpleCriteriaScore StringPresence SummarizationScore ToolCallAccuracy "
+    "ToolCallF1 TopicAdherenceScore answer_correctness answer_relevancy faithfulness "
+    "answer_similarity context_entity_recall context_relevancy summarization_score"
+)
+
+
+def elsewhere(name: str) -> Any:
+    """A metric of the original that is not here, by its name in a module of metrics."""
+    if name not in _ELSEWHERE.split():
+        raise AttributeError(f"there is no {name!r} here")
+    return Elsewhere(name) if name.islower() else partial(Elsewhere, name)
+
+
 @dataclass
 class JudgedMetric(Scorer):
     """A metric that asks a model.
@@ -162,6 +213,9 @@ class JudgedMetric(Scorer):
     strict: ClassVar[bool]
 
     llm: Model | None = None
+
+    def init(self, run_config: object = None) -> None:
+        """Nothing has to be done before a sample is scored."""
 
     @abstractmethod
     def judge(self, *fields: Any) -> Conversation[MetricResult]:
@@ -177,10 +231,13 @@ class JudgedMetric(Scorer):
         return found
 
     async def results(
-        self, samples: Iterable[SingleTurnSample | KaratError], llm: Model | None = None
+        self,
+        samples: Iterable[SingleTurnSample | KaratError],
+        llm: Model | None = None,
+        run_config: RunConfig | None = None,
     ) -> list[MetricResult]:
         """One result per sample, in order; a failure is a result with its error."""
-        session = self._session(llm)
+        session = self._session(llm, run_config)
         found = [self._begun(sample) for sample in samples]
         jobs = [
             partial(_record, found, place, partial(self.judge, *fields))
@@ -206,14 +263,17 @@ class JudgedMetric(Scorer):
         except KaratError as error:
             return _failed(error)
 
-    def _session(self, llm: Model | None) -> JudgeSession:
+    def _session(
+        self, llm: Model | None, run_config: RunConfig | None = None
+    ) -> JudgeSession:
         model = llm if self.llm is None else self.llm
+        model = usual_model() if model is None else model
         if model is None:
             raise UsageError(
                 f"{self.name} needs a model: llm=llm_factory(...) or any callable "
                 "from prompt to reply"
             )
-        return session_of(model)
+        return session_of(model, run_config)
 
 
 class SingleTurnCalls(JudgedMetric):
