@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any, Final
 
 from rapidfuzz.fuzz import partial_ratio, ratio
@@ -25,7 +26,9 @@ _GOOD_RANK = 10
 # So many letters in common are no accident.
 _LONG = 40
 # From which share or similarity on a text is nearly the gold's.
-_HALF, _SIMILAR, _NEAR = 0.5, 0.7, 0.85
+_HALF, _SIMILAR, _NEAR = 0.5, 0.7, 0.78
+# How alike it must be, and how much more than others, to stand out from them.
+_ODD, _MARGIN = 0.55, 0.15
 # So many letters of a title may stand before the text of a chunk.
 _HEADER = 200
 _SHOWN = 5
@@ -85,7 +88,8 @@ class Examiner:
 
     def _wrong_id(self, one: Missed, known: Known) -> Miss | None:
         form = known.form
-        if form is None or (known.ranked and known.ranked.fragments(self.k)):
+        shares = known.ranked
+        if form is None or (shares and not shares.whole and shares.fragments(self.k)):
             return None
         ranking = self.given.kept.get(one.query, ())
         rank = next((r for r, d in enumerate(ranking, 1) if d.id == form.found), None)
@@ -192,8 +196,8 @@ class Examiner:
         return self._miss(
             one,
             "displaced by near-duplicates",
-            f"at rank {one.rank}, and at {rank} without {len(again)} near-duplicates "
-            "of documents above it",
+            f"at rank {one.rank}, and at {rank} without "
+            f"{counted(len(again), 'near-duplicate')} of documents above it",
             rank=one.rank,
             needed_k=one.rank,
             related=tuple(
@@ -242,14 +246,20 @@ class Examiner:
             # The corpus has the text as it is: another one is another document.
             return None
         letters = shares.passage.gold.letters
+        alike = [
+            _window(letters, text.letters) if len(letters) >= _LONG // 2 else 0.0
+            for text in shares.passage.documents[: self.k]
+        ]
         best, number = 0.0, -1
-        for place in range(min(self.k, len(shares.documents))):
+        for place, own in enumerate(alike):
             share = shares.share(place)
-            text = shares.passage.documents[place].letters
-            alike = _window(letters, text) if len(letters) >= _LONG // 2 else share
-            near = share >= _HALF or alike >= _NEAR or min(alike, 2 * share) >= _SIMILAR
-            if near and max(share, alike) > best:
-                best, number = max(share, alike), place
+            # Texts of one kind are all alike: a near miss stands out from the others.
+            others = alike[:place] + alike[place + 1 :]
+            usual = median(others) if len(others) > 1 else _HALF
+            stands_out = own >= max(_ODD, usual + _MARGIN)
+            near = max(own, share + _NEAR - _HALF) >= _NEAR or stands_out
+            if (near or min(own, 2 * share) >= _SIMILAR) and max(share, own) > best:
+                best, number = max(share, own), place
         if number < 0:
             return None
         if homes is not None and not whole and shares.is_fragment(number):

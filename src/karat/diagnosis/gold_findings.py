@@ -86,7 +86,8 @@ class GoldFindings(PlainResult):
         needs: dict[str, list[str]] = {}
         for kind, need in self.not_examined.items():
             needs.setdefault(need, []).append(kind)
-        notes = [f"not examined, needs {n}: {', '.join(k)}" for n, k in needs.items()]
+        notes = [] if self.findings else ["nothing was found to be wrong"]
+        notes += [f"not examined, needs {n}: {', '.join(k)}" for n, k in needs.items()]
         columns = ["finding", "n", "queries", "fixable", "for example"]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
 

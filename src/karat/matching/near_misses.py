@@ -168,6 +168,7 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
                 (last.get(name), "without its folder"),
                 (whole.get(name), "without its chunk's number"),
                 (_among(_last(name), wanted, name), "with a folder before it"),
+                (_among(_stem(name), wanted, name), "as the name of a file"),
                 (_among(_whole(name), wanted, name), "with a chunk's number behind it"),
             )
             for gold, how in found:
@@ -218,6 +219,10 @@ def _last(name: str) -> str:
     if "/" not in name and "\\" not in name:
         return name
     return name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def _stem(name: str) -> str:
+    return _ENDING.sub("", _last(name))
 
 
 def _whole(name: str) -> str:
