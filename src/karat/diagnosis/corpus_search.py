@@ -9,6 +9,7 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.errors import MissingExtraError
 from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.cover import is_wide
 from karat.matching.coverage.ngram_index import Texts, hash_grams, places_inside
 from karat.matching.normaliser import fold
 
@@ -129,4 +130,14 @@ class LexicalRanks:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(fold(text))
+    """The words of a text; where letters are words, pairs of them.
+
+    Example:
+        >>> _words("Rye, 黑麦面包")
+        ['rye', '黑麦', '麦面', '面包']
+    """
+    words = []
+    for word in _WORD.findall(fold(text)):
+        pairs = [word[at : at + 2] for at in range(len(word) - 1)]
+        words += pairs if pairs and is_wide(word) else [word]
+    return words

@@ -77,6 +77,8 @@ def diagnose(
     try:
         result = evaluation_of(name, run, gold, scoring)
     except MismatchError as error:
+        if "no gold id" not in error.problem:
+            raise
         # Ids of another form are a cause, and not a reason to stop.
         result = evaluation_of(name, run, gold, {**scoring, "force": True})
         notes.append(error.problem)

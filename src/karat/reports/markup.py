@@ -171,6 +171,6 @@ def grid(table: Table, *, titled: bool = True) -> Markup:
 
 
 _DRAWER = """
-<dialog id="drawer" aria-labelledby="drawer-title">
+<dialog id="drawer" aria-labelledby="drawer-title" tabindex="-1">
 <div id="drawer-inside"></div></dialog>
 """
