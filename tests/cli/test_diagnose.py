@@ -62,7 +62,7 @@ def test_json_is_pure_and_no_text_keeps_texts_out() -> None:
     ("arguments", "said"),
     [
         (("diagnose", "samples.jsonl", "-k", "0"), "k must be an integer >= 1"),
-        (("diagnose", "samples.jsonl", "-o", "d.pdf"), "one of .html, .json, .md, .txt"),
+        (("diagnose", "samples.jsonl", "-o", "d.pdf"), "one of .html, .json, .md"),
         (("diagnose", "nothing.jsonl"), "nothing.jsonl"),
         (("doctor", "samples.jsonl", "-o", "samples.jsonl"), "one of .json"),
         (("doctor", "nothing.qrels"), "nothing.qrels"),
