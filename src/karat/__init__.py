@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.diagnosis.diagnose import diagnose
     from karat.diagnosis.diagnosis import Diagnosis
     from karat.errors import KaratError
-    from karat.evaluation import aevaluate, evaluate
+    from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import leaderboard
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from karat.results.loading import load
     from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
+    from karat.sweeps import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -38,11 +39,13 @@ __all__ = [
     "Dataset",
     "Diagnosis",
     "Evaluation",
+    "Evaluator",
     "Gold",
     "KaratError",
     "Leaderboard",
     "Run",
     "SuiteResult",
+    "Sweep",
     "__version__",
     "aevaluate",
     "apply_labels",
@@ -63,6 +66,7 @@ __all__ = [
     "retrieve",
     "run_suite",
     "search_weights",
+    "sweep",
 ]
 
 _HOMES = {
@@ -71,11 +75,13 @@ _HOMES = {
     "Dataset": "karat.data.queries",
     "Diagnosis": "karat.diagnosis.diagnosis",
     "Evaluation": "karat.results.evaluation",
+    "Evaluator": "karat.evaluation",
     "Gold": "karat.data.gold",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
+    "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
@@ -95,6 +101,7 @@ _HOMES = {
     "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
+    "sweep": "karat.sweeps",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

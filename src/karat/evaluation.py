@@ -17,18 +17,23 @@ from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import LETTER
 from karat.data.tables import counted
 from karat.engines import ENGINES, Engine
-from karat.errors import MismatchError, ParameterError, UsageError
+from karat.errors import (
+    MismatchError,
+    ParameterError,
+    UnknownNameError,
+    UsageError,
+)
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.metrics import Metric, split_metrics
-from karat.planning import DEFAULT_METRICS, Prepared, prepare
+from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
 from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
 from karat.results.scores import score_measures
 from karat.version import __version__
 
-__all__ = ["aevaluate", "evaluate"]
+__all__ = ["Evaluator", "aevaluate", "evaluate"]
 
 _KEPT = 5
 
@@ -154,10 +159,70 @@ def evaluate(  # noqa: PLR0913
     )
     if workers:
         prepared = prepared._replace(run=_with_workers(prepared.run, workers))
-    runner = ENGINES[engine]() if isinstance(engine, str) else engine
-    if not isinstance(runner, Engine):
+    return _carry_out(prepared, _engine(engine), name=name, keep=keep)
+
+
+class Evaluator:
+    """Scores any number of runs against one gold, which is read and checked once.
+
+    For training loops, sweeps and tests: what it gives for a run is what `evaluate`
+    gives. The gold is copied; later changes to it change nothing here.
+
+    Args:
+        gold: what should have been retrieved, as `evaluate` takes it.
+        metrics: spellings such as `"ndcg@10"`, or metric instances.
+        engine: where to compute.
+        options: further options of `evaluate`, such as `match`, `profile` or `k`.
+
+    Raises:
+        UsageError: an unknown metric or option.
+        DataError: gold that cannot be read.
+
+    Example:
+        >>> evaluator = Evaluator({"q1": ["a"], "q2": ["c"]}, ["rr"])
+        >>> for step in ({"q1": ["b", "a"]}, {"q1": ["a"], "q2": ["c"]}):
+        ...     print(evaluator.evaluate(step).means)
+        {'rr': 0.25}
+        {'rr': 1.0}
+    """
+
+    def __init__(
+        self,
+        gold: Any,
+        metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+        *,
+        engine: str | Engine = "local",
+        **options: Any,
+    ) -> None:
+        for name in options:
+            if name not in _OPTIONS:
+                raise UnknownNameError("option of Evaluator", name, _OPTIONS)
+        self._engine = _engine(engine)
+        self._asked = {**options, **prepare_gold(gold, metrics, **options)}
+
+    def evaluate(
+        self, run: Any, *, name: str | None = None, keep: int | None = None
+    ) -> Evaluation:
+        """What a run scored: what `evaluate` gives for it and this gold.
+
+        Args:
+            run: what was retrieved, as `evaluate` takes it.
+            name: how reports call the run; default: its file name, or `run`.
+            keep: how many of each query's top documents the result keeps, as there.
+        """
+        prepared = prepare(run, **self._asked)
+        return _carry_out(prepared, self._engine, name=name, keep=keep)
+
+
+_NOT_OPTIONS = {"gold", "metrics", "engine", "name", "keep", "retriever", "workers"}
+_OPTIONS = {*(evaluate.__kwdefaults__ or ())} - _NOT_OPTIONS
+
+
+def _engine(engine: str | Engine) -> Engine:
+    found = ENGINES[engine]() if isinstance(engine, str) else engine
+    if not isinstance(found, Engine):
         raise ParameterError("evaluate", "engine", "a name or an engine", engine)
-    return _carry_out(prepared, runner, name=name, keep=keep)
+    return found
 
 
 def _with_workers(run: Run, workers: int) -> Run:
@@ -232,6 +297,7 @@ def _carry_out(
             "gold": gold.name,
             **fields,
             **{k: v for m in found.values() for k, v in m.provenance.items()},
+            **run.provenance,
         },
         facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
         notices=in_order((*read, *seen, *matched)),

@@ -11,7 +11,6 @@ import numpy as np
 from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
-from karat.matching.coverage.matcher import Span
 from karat.reading.doors import read_corpus, read_run, take_gold
 from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
@@ -39,14 +38,14 @@ def order_flips(
     metrics = [
         label
         for label, matcher in first.matchers.items()
-        if matcher.startswith(Span.name) and "[" not in label and "gain" not in matcher
+        if matcher.startswith("span") and "[" not in label and "gain" not in matcher
     ]
     if not metrics or len(runs) < 2:  # noqa: PLR2004
         return []
     scored = [
         {
             name: evaluate(
-                run, **{**options, "metrics": metrics, "match": Span(tau=tau)}
+                run, **{**options, "metrics": metrics, "match": f"span(tau={tau})"}
             ).means
             for name, run in runs.items()
         }

@@ -1,6 +1,8 @@
 """Planning: from what a caller asks for to what an engine carries out."""
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import fields, replace
 from functools import lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -27,11 +29,13 @@ from karat.reading.objects import check_places
 from karat.reading.queries import read_queries
 from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_METRICS", "Prepared", "prepare"]
+__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "prepare_gold"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
 _JUDGED_AT = 10
+
+_SWITCHES = {field.name for field in fields(Policies)} - {"profile"}
 
 # No ranking is so long, and what counts ranks holds no more.
 _TOO_DEEP = 10**9
@@ -59,6 +63,29 @@ class Prepared(NamedTuple):
     notices: tuple[Notice, ...]
     fields: Mapping[str, Mapping[str, str]]
     retrieval: Retrieval
+
+
+def prepare_gold(
+    gold: Any,
+    metrics: Any,
+    *,
+    profile: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    queries: Any = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """What `prepare` takes of all runs alike, read, checked and out of reach."""
+    given = {name: options[name] for name in _SWITCHES & options.keys()}
+    policies_for(profile, **given)
+    spellings = split_metrics(metrics)
+    for asked in spellings:
+        read_measure(asked, AUTO, profile)
+    truth = take_gold(gold, mapping or {})
+    if truth.gold is None:
+        raise UsageError("no gold: it must be given apart from the runs")
+    truth = replace(truth, gold=truth.gold.copy(), strings=deepcopy(truth.strings))
+    facts = None if queries is None else read_queries(queries)
+    return {"gold": truth, "metrics": spellings, "queries": facts}
 
 
 def prepare(  # noqa: PLR0913
@@ -101,7 +128,7 @@ def prepare(  # noqa: PLR0913
             "passages or answers"
         )
     if gold is not None:
-        check_places((run, retrieved), (gold, truth))
+        check_places(retrieved, truth)
     retrieval = retrieved.run.retrieval
     ranked, notices = _ordered(retrieved.run, notices, order)
     if corpus is not None:
@@ -124,8 +151,8 @@ def prepare(  # noqa: PLR0913
     plan = make(spellings, matcher, judge, policies)
     own_k = _own_k(plan, truth.gold, facts, k)
     _check_depth(plan, own_k, retrieval)
-    fields = renamed(retrieved, truth)
-    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, fields, retrieval)
+    names = renamed(retrieved, truth)
+    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, names, retrieval)
 
 
 def _check_depth(plan: Plan, own_k: Ints | None, retrieval: Retrieval) -> None:
@@ -167,7 +194,7 @@ def _ordered(
 
 def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:
     """`judged@k` for the deepest cutoff, if gold says of some that they do not help."""
-    if gold.grades[1].min(initial=1) > 0:
+    if gold.columns.grade.min(initial=1) > 0:
         return ()
     read = (m if isinstance(m, Metric) else read_metric(m) for m in metrics)
     cutoffs = (getattr(metric, LETTER, None) for metric in read)

@@ -2,7 +2,11 @@
 
 import json
 import stat
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -41,6 +45,7 @@ def test_a_suite_scores_what_evaluate_does_and_writes_it_down(
         metrics=["ndcg@10", "recall@5"],
         name="dense",
         judged=True,
+        keep=20,
     )
     assert library.load(made / "evaluation.json", run="dense") == direct
     rows = [
@@ -134,6 +139,11 @@ def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
             ":10: fail-under recall@5=80: recall@5 lies between 0 and 1; 0.8?",
         ),
         ("    metrics", "    match: exactly\n    metrics", "'exactly'; did you mean"),
+        (
+            "    metrics",
+            "    map: {retreived: hits}\n    metrics",
+            "karat.yaml:8: unknown field 'retreived'; did you mean 'retrieved'",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_line(
@@ -186,3 +196,160 @@ def test_init_says_that_it_found_nothing(karat: Karat, folder: Path) -> None:
     assert done.code == 2
     assert "found neither samples nor a run and its gold here" in done.err
     assert not [*folder.iterdir()]
+
+
+SEARCH = """\
+import json
+from pathlib import Path
+
+LINES = map(json.loads, Path("corpus.jsonl").read_text().splitlines())
+TEXTS = {line["id"]: line["text"].lower() for line in LINES}
+asked = []
+
+
+def search(query, k=20):
+    asked.append(query)
+    words = query.lower().split()
+    return sorted(TEXTS, key=lambda name: -sum(w in TEXTS[name] for w in words))[:k]
+
+
+def build(least):
+    def few(query):
+        words = [word for word in query.lower().split() if len(word) >= least]
+        return search(" ".join(words))
+
+    return few
+"""
+
+LIVE = """\
+suites:
+  live:
+    gold: gold.qrels
+    queries: queries.jsonl
+    metrics: [ndcg@10, recall@5]
+    retrievers:
+      words: live_search:search
+      kept: {retriever: "live_search:search", version: "1", k: 30}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_search() -> Iterator[None]:
+    yield
+    sys.modules.pop("live_search", None)
+
+
+def test_a_suite_asks_retrievers(karat: Karat, folder: Path) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    (folder / "karat.yaml").write_text(LIVE)
+    done = karat("suite")
+    assert done.code == 0, done.err
+    assert "p50 (ms)" in done.out
+    search = sys.modules["live_search"].search
+    run = library.retrieve(search, "queries.jsonl", 20, cache=None)
+    direct = library.evaluate(run, gold="gold.qrels", metrics=["ndcg@10", "recall@5"])
+    (made,) = results(folder)
+    for name in ("words", "kept"):
+        saved = library.load(made / "evaluation.json", run=name)
+        assert saved.means["ndcg@10"] == direct.means["ndcg@10"]
+    assert "<svg" in (made / "report.html").read_text()
+    # Only what has a version is trusted to be the same.
+    again = karat("suite").err
+    assert "not scored again, since nothing changed: kept\n" in again
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "words: live_search:search",
+            "words: live_search:serach",
+            "karat.yaml:7: unknown function of live_search 'serach'; did you mean",
+        ),
+        (
+            "words: live_search:search",
+            "words: live_serach:search",
+            "karat.yaml:7: live_serach:search: cannot import live_serach: Module",
+        ),
+        ("    queries: queries.jsonl\n", "", "a retriever that is asked needs queries"),
+    ],
+)
+def test_a_retriever_that_is_not_there_is_told_with_its_line(
+    karat: Karat, folder: Path, old: str, new: str, sentence: str
+) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    (folder / "karat.yaml").write_text(LIVE.replace(old, new))
+    done = karat("suite")
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_a_suite_may_be_a_sweep(karat: Karat, folder: Path) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    head = LIVE.partition("    retrievers")[0]
+    sweep = (
+        "    sweep:\n      factory: live_search:build\n      grid: {least: [1, 4]}\n"
+    )
+    (folder / "karat.yaml").write_text(head + sweep)
+    done = karat("suite")
+    assert done.code == 0, done.err
+    assert "2 settings, 40 queries" in done.out
+    (made,) = results(folder)
+    assert {path.name for path in made.iterdir()} == {"sweep.json", "sweep.html"}
+    first = library.Sweep.load(made / "sweep.json")
+    assert "kept from an earlier sweep: 2 settings" in karat("suite").out
+    assert library.Sweep.load(results(folder)[1] / "sweep.json") == first
+    # Another code is another retriever.
+    (folder / "live_search.py").write_text(SEARCH + "# changed\n")
+    assert "earlier" not in karat("suite").out
+    (folder / "karat.yaml").write_text(head + sweep.replace("least", "leest"))
+    done = karat("suite")
+    assert "karat.yaml:8: unknown parameter of the factory 'leest'; did you" in done.err
+    (folder / "karat.yaml").write_text(
+        head + sweep + "    gates: {fail_under: {recall@5: 0.5}}\n"
+    )
+    assert (
+        "karat.yaml:9: gates are for retrievers, and there are none"
+        in karat("suite").err
+    )
+
+
+class _Service(BaseHTTPRequestHandler):
+    """Answers with every article that holds a word of the question."""
+
+    def do_POST(self) -> None:
+        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        found = sys.modules["live_search"].search(question["q"], question["size"])
+        answer = json.dumps({"hits": [{"doc": name} for name in found]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_suite_asks_an_address(karat: Karat, folder: Path) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/search"
+    (folder / "karat.yaml").write_text(
+        LIVE.replace(
+            '      kept: {retriever: "live_search:search", version: "1", k: 30}\n',
+            f"      service:\n        retriever: {address}\n"
+            '        body: {q: "{query}", size: "{k}"}\n'
+            "        map: {retrieved: hits, document: doc}\n",
+        )
+    )
+    try:
+        done = karat("suite")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert done.code == 0, done.err
+    (made,) = results(folder)
+    saved = made / "evaluation.json"
+    words, service = (library.load(saved, run=run) for run in ("words", "service"))
+    assert service.means == words.means

@@ -3,12 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
-from typing import Any
 
-import numpy as np
-
-from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels, Notice
 
@@ -114,14 +109,9 @@ class Gold:
         return list(dict.fromkeys(query for labels in by_kind for query in labels))
 
     @cached_property
-    def grades(self) -> tuple[Ints, Floats]:
-        """How many documents are labelled for each query, and all of their grades."""
-        if isinstance(self.documents, ColumnLabels):
-            return self.documents.count, self.documents.grade
-        rows = self.documents.values()
-        count = np.fromiter(map(len, rows), np.int64, len(rows))
-        by_query: Any = map(dict.values, rows)  # type: ignore[arg-type]
-        return count, as_floats(chain.from_iterable(by_query))
+    def columns(self) -> ColumnLabels:
+        """The labelled documents in columns."""
+        return ColumnLabels.of(self.documents)
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of label this gold holds for any query."""
@@ -145,7 +135,7 @@ class Gold:
         """Who labelled how many of the documents and texts; most people first."""
         if not self.sources and not (self.passages or self.answers or self.claims):
             # By far the most common gold: ids that people labelled.
-            return {"human": len(self.grades[1])}
+            return {"human": len(self.columns.grade)}
         counts: dict[str, int] = {"human": 0}
         for query, labels in self.documents.items():
             told = self.sources.get(query, {})

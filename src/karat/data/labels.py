@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints
+from karat.data.arrays import Floats, Ints, as_floats
+from karat.data.runs import Labels
 
 __all__ = ["ColumnLabels"]
 
@@ -32,6 +34,19 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
     names: Sequence[str]
     grade: Floats
 
+    @classmethod
+    def of(cls, labels: Labels) -> "ColumnLabels":
+        """The same labels in columns."""
+        if isinstance(labels, cls):
+            return labels
+        rows = labels.values()
+        return cls(
+            [*labels],
+            np.fromiter(map(len, rows), np.int64, len(rows)),
+            [*chain.from_iterable(rows)],
+            as_floats(chain.from_iterable(row.values() for row in rows)),
+        )
+
     @cached_property
     def numbers(self) -> dict[str, int]:
         """The place of each query."""
@@ -51,6 +66,9 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
         end = int(self.end[number])
         rows = slice(end - int(self.count[number]), end)
         return dict(zip(self.names[rows], self.grade[rows].tolist(), strict=True))
+
+    def __contains__(self, query: object) -> bool:
+        return query in self.numbers
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._ids)

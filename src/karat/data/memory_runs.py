@@ -16,7 +16,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, as_floats, count_by
+from karat.data.arrays import Bools, Floats, Ints, count_by
+from karat.data.labels import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, rank_order
@@ -147,14 +148,11 @@ class ScoredRun(_MemoryRun[Scores]):
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents; a rank is 1 + the number of documents before."""
         try:
+            labels = ColumnLabels.of(labels)
+            names, grade = [*labels.names], labels.grade
             rankings, sizes = self._labelled(labels, {})
-            counts = [*map(len, labels.values())]
             # A ranking and a document for each label: no step is taken in Python.
-            pairs = [*chain.from_iterable(map(repeat, rankings, counts))]
-            names: Sequence[str] = [*chain.from_iterable(labels.values())]
-            rows = (row.values() for row in labels.values())
-            grade = as_floats(chain.from_iterable(rows))
-            query = np.arange(len(counts)).repeat(counts)
+            pairs = [*chain.from_iterable(map(repeat, rankings, labels.count.tolist()))]
             there = np.fromiter(map(contains, pairs, names), np.bool_, len(names))
             if not judged:
                 there &= grade > 0
@@ -162,8 +160,8 @@ class ScoredRun(_MemoryRun[Scores]):
             names = [*compress(names, chosen)]
             scores = [*map(getitem, compress(pairs, chosen), names)]
             item = np.flatnonzero(there)
-            query = query[item]
-            found = count_by(query, len(counts))
+            query = np.arange(len(rankings)).repeat(labels.count)[item]
+            found = count_by(query, len(rankings))
             place, tied = count_before(rankings, found, names, scores, policies)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             # Optimistic above, precise here: say which score of which query is wrong.
@@ -221,20 +219,26 @@ class RankedRun(_MemoryRun[Sequence[str]]):
     """A run given as `{query: [document, ...]}`; the order of the list is the rank.
 
     What is not a list or a tuple, such as an array or a generator, is read into one.
+    Scores that documents were listed with are kept, and decide nothing.
     """
 
     def __init__(
-        self, rankings: Mapping[str, Iterable[str]], name: str = "run"
+        self,
+        rankings: Mapping[str, Iterable[str]],
+        name: str = "run",
+        scores: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         if not {*map(type, rankings.values())} <= {list, tuple}:
             rankings = {query: _as_list(r) for query, r in rankings.items()}
         super().__init__(cast("Mapping[str, Sequence[str]]", rankings), name)
+        self._scores = scores or {}
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents, each at its first position unless all are kept."""
         try:
             if policies.duplicates == "error":
                 self._refuse_repeated()
+            labels = ColumnLabels.of(labels)
             rankings, sizes = self._labelled(labels, ())
             rows = _occurrences(rankings, labels, judged=judged)
             again: Ints | None = None
@@ -262,7 +266,9 @@ class RankedRun(_MemoryRun[Sequence[str]]):
         """Each query's documents in list order."""
         del policies  # a list has no ties
         for query, ranking in self._rankings.items():
-            yield query, [Document(id=document) for document in ranking]
+            scores = self._scores.get(query) or repeat(None)
+            rows = zip(ranking, scores, strict=False)
+            yield query, [Document(name, score=score) for name, score in rows]
 
     def _refuse_repeated(self) -> None:
         for query, ranking in self._rankings.items():
@@ -286,35 +292,38 @@ def _repeats(ranking: Sequence[str]) -> bool:
 
 
 def _occurrences(
-    rankings: Iterable[Sequence[str]], labels: Labels, *, judged: bool
+    rankings: Iterable[Sequence[str]], labels: ColumnLabels, *, judged: bool
 ) -> _Rows:
     """Every labelled document, as often as it occurs."""
     found: list[int] = []
     places: list[int] = []
     items: list[int] = []
-    grades: list[float] = []
-    names = [*chain.from_iterable(labels.values())]
-    start = 0
-    for ranking, wanted in zip(rankings, labels.values(), strict=True):
+    names = [*labels.names]
+    relevant = (labels.grade > 0).tolist()
+    begin = 0
+    for ranking, size in zip(rankings, labels.count.tolist(), strict=True):
         before = len(places)
-        few = len(wanted) < _FEW
-        number = None if few else dict(zip(wanted, count(start)))
-        known = {*wanted} if few or judged else {d for d in wanted if wanted[d] > 0}
+        end = begin + size
+        few = size < _FEW
+        number = {} if few else dict(zip(names[begin:end], count(begin)))
+        known = {*names[begin:end]}
+        if not (few or judged):
+            known = {*compress(names[begin:end], relevant[begin:end])}
         rest = iter(ranking)
         # This looks through the ranking in C, and stops behind a document it knows.
         while not known.isdisjoint(rest):
             place = len(ranking) - rest.__length_hint__() - 1  # type: ignore[attr-defined]
             document = ranking[place]
             places.append(place)
-            grades.append(wanted[document])
-            items.append(number[document] if number else names.index(document, start))
+            items.append(number[document] if number else names.index(document, begin))
         found.append(len(places) - before)
-        start += len(wanted)
+        begin = end
+    item = np.array(items, np.int64)
     rows = _Rows(
         np.arange(len(found)).repeat(found),
         np.array(places, np.int64),
-        np.array(items, np.int64),
-        as_floats(grades),
+        item,
+        labels.grade[item],
     )
     return rows if judged else rows.only(rows.grade > 0)
 

@@ -131,7 +131,6 @@ class Id(Matcher):
             labels,
             judged=judged,
             policies=policies,
-            grades=gold.grades if labels is gold.documents else None,
             hint=_HINTS.get(self.level, STRANGE_IDS),
             groups=gold.groups,
             subtopics=None if gold.groups or compared is not run else gold.subtopics,
@@ -161,8 +160,7 @@ class Id(Matcher):
 
 def labels_in_order(gold: Gold) -> Labels:
     """The ids of every query of the gold, in its order, none where it has none."""
-    labels = gold.documents
     queries = gold.queries
-    if len(labels) == len(queries) and list(labels) == queries:
-        return labels
-    return {query: labels.get(query, {}) for query in queries}
+    if queries == [*gold.columns]:
+        return gold.columns
+    return {query: gold.documents.get(query, {}) for query in queries}

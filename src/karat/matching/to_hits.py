@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
-from karat.data.gold import Gold
 from karat.data.hits import Hits, Subtopics
 from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
@@ -95,7 +93,7 @@ def lay_out(
     """
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
-    if absent and absent == len(missing):
+    if absent and absent == len(missing) and not policies.force:
         raise MismatchError(
             "run and gold have no query in common: the run has "
             f"{examples(run.queries())}, the gold {examples(queries)}",
@@ -199,7 +197,6 @@ def match_labels(
     *,
     judged: bool,
     policies: Policies,
-    grades: tuple[Ints, Floats] | None = None,
     hint: str = STRANGE_IDS,
     groups: Groups | None = None,
     subtopics: Topics | None = None,
@@ -211,12 +208,12 @@ def match_labels(
         labels: what to look up.
         judged: also lay out rows of judged non-relevant documents.
         policies: how ties, duplicates and the like are treated.
-        grades: the number of labels of each query and all grades, where known.
         hint: what to do when none of the labels occurs in the run.
         groups: which labels are alternatives, if any are.
         subtopics: which aspects of a query labelled documents serve, if that is known.
     """
-    count, grade = Gold(labels).grades if grades is None else grades
+    labels = ColumnLabels.of(labels)
+    count, grade = labels.count, labels.grade
     # Where every label is positive there is nothing to leave out.
     positive = bool(grade.min(initial=1) > 0)
     judged = bool(judged or policies.judged_only or groups or positive)
@@ -227,11 +224,7 @@ def match_labels(
         names = [name for row in items.names for name in row]
         located = items.locate(run, labels, policies)
     else:
-        names = (
-            labels.names
-            if isinstance(labels, ColumnLabels)
-            else [*chain.from_iterable(labels.values())]
-        )
+        names = labels.names
         located = run.locate(labels, judged=judged, policies=policies)
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)
@@ -287,8 +280,8 @@ def _ignore_identical(
     return _keep(located, located.rank != mine, rank, left)
 
 
-def _refuse_no_common_id(run: Run, labels: Labels, hint: str) -> None:
-    wanted = {document for ids in labels.values() for document in ids}
+def _refuse_no_common_id(run: Run, labels: ColumnLabels, hint: str) -> None:
+    wanted = {*labels.names}
     sample = run.sample_ids()
     if not wanted or not sample or run.holds_any(wanted):
         return

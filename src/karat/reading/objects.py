@@ -28,7 +28,7 @@ from karat.reading.meaning.gold import note_repeated
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import note_numbered
 from karat.reading.meaning.strings import are_prose
-from karat.reading.meaning.tuples import holds_columns, holds_rows
+from karat.reading.meaning.table_columns import holds_columns, holds_rows
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.problems import Notes
 
@@ -47,6 +47,7 @@ FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     "frame reader",
     {
         "load": "karat.reading.columnar.frames:load_frame",
+        "split": "karat.reading.columnar.frames:split_frame",
         "records": "karat.reading.columnar.frames:table_records",
     },
 )
@@ -112,30 +113,18 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
 
 
-def check_places(run: tuple[Any, Dataset], gold: tuple[Any, Dataset]) -> None:
-    """Lists without ids go together by position: they must be equally long.
-
-    Args:
-        run: what the caller handed over, and what was taken in.
-        gold: the same of the gold.
-    """
-    if not (_by_position(*run) and _by_position(*gold)):
+def check_places(run: Dataset, gold: Dataset) -> None:
+    """Lists without ids go together by position: they must be equally long."""
+    if not all(any(n.kind == "numbered" for n in d.notices) for d in (run, gold)):
         return
-    assert run[1].run is not None  # noqa: S101
-    assert gold[1].gold is not None  # noqa: S101
-    retrieved, wanted = len(run[1].run.queries()), len(gold[1].gold.queries)
+    retrieved = len(run.run.queries() if run.run else ())
+    wanted = len(gold.gold.queries if gold.gold else ())
     if retrieved != wanted:
         raise MismatchError(
             "run and gold have no query ids and go together by position, but the run "
             f"has {counted(retrieved, 'query')} and the gold {wanted}",
             hint="an empty list stands for a query without documents",
         )
-
-
-def _by_position(source: Any, loaded: Dataset) -> bool:
-    if any(notice.kind == "numbered" for notice in loaded.notices):
-        return True
-    return not isinstance(source, Mapping) and loaded.format == _FORMAT
 
 
 def with_lists(value: Any, levels: int = 2) -> Any:
@@ -250,7 +239,7 @@ def _coerce(
 def _check_grades(gold: Gold) -> None:
     # What is no number at all is named below, like what is not finite.
     with suppress(struct.error):
-        grades = gold.grades[1]
+        grades = gold.columns.grade
         if np.count_nonzero(np.isfinite(grades)) == len(grades):
             return
     for query, row in gold.documents.items():
@@ -279,6 +268,7 @@ def is_frame(thing: object) -> bool:
     """
     return (
         hasattr(thing, "__arrow_c_stream__")
+        or hasattr(thing, "mapInArrow")
         or hasattr(thing, "__arrow_c_array__")
         or is_of("pandas", "DataFrame", thing)
         or is_of("polars", "LazyFrame", thing)

@@ -1,7 +1,7 @@
 """What came of gates, for CI: JUnit XML, and GitHub's step summary and annotations."""
 
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from karat.data.tables import Table, clean
 from karat.gates import GateResult, outcome_of
@@ -18,15 +18,15 @@ def as_junit(results: Sequence[GateResult]) -> str:
         f'<testsuite name="karat" {_counts(len(results), failed, skipped)}>',
     ]
     for result in results:
-        name = quoteattr(clean(_name(result)))
+        name = _quoted(clean(_name(result)))
         plain = clean(result.sentence)
-        text = escape(plain)
-        run = quoteattr(clean(result.run))
+        text = escape(plain, quote=False)
+        run = _quoted(clean(result.run))
         lines.append(f"  <testcase classname={run} name={name}>")
         if result.status == "fail" and not result.advice:
-            lines.append(f"    <failure message={quoteattr(plain)}>{text}</failure>")
+            lines.append(f"    <failure message={_quoted(plain)}>{text}</failure>")
         elif result.status != "pass":
-            lines.append(f"    <skipped message={quoteattr(plain)}/>")
+            lines.append(f"    <skipped message={_quoted(plain)}/>")
         else:
             lines.append(f"    <system-out>{text}</system-out>")
         lines.append("  </testcase>")
@@ -58,6 +58,10 @@ def annotations(results: Sequence[GateResult]) -> Iterator[str]:
         for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
             text = text.replace(mark, code)
         yield f"::{'error' if hard else 'warning'} title=karat::{text}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{escape(text)}"'
 
 
 def _counts(tests: int, failed: int, skipped: int) -> str:

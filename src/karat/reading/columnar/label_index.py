@@ -8,12 +8,11 @@ sorted keys, and what is left is compared byte by byte. So the answer is exact.
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from zlib import crc32
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, as_floats, count_by
+from karat.data.arrays import Floats, Ints, count_by
 from karat.data.labels import ColumnLabels
 from karat.data.runs import Labels
 from karat.reading.columnar.blocks import Block, ranges
@@ -40,20 +39,13 @@ class LabelIndex:
     Attributes:
         query: the query of each label.
         grade: its grade.
+        labels: they themselves, in columns.
         size: how many queries there are.
         judged: whether those of documents judged non-relevant are looked up too.
     """
 
     def __init__(self, labels: Labels, *, judged: bool = True) -> None:
-        if not isinstance(labels, ColumnLabels):
-            rows = labels.values()
-            labels = ColumnLabels(
-                [*labels],
-                np.fromiter(map(len, rows), np.int64, len(rows)),
-                [*chain.from_iterable(rows)],
-                as_floats(chain.from_iterable(row.values() for row in rows)),
-            )
-        self._labels = labels
+        self.labels = labels = ColumnLabels.of(labels)
         self.query: Ints = np.repeat(np.arange(len(labels)), labels.count)
         self.grade: Floats = labels.grade
         self._label = (
@@ -67,9 +59,9 @@ class LabelIndex:
 
     def numbers(self, names: Sequence[str]) -> Ints:
         """The number of each query; -1 for one without labels."""
-        queries = self._labels.queries
+        queries = self.labels.queries
         if not isinstance(queries, ColumnNames):
-            known = self._labels.numbers
+            known = self.labels.numbers
             return np.array([known.get(name, -1) for name in names], np.int64)
         keys, order = self._query_keys
         wanted = type(queries.column).of(names).keys()
@@ -87,7 +79,7 @@ class LabelIndex:
     @cached_property
     def _query_keys(self) -> tuple[Keys, Ints]:
         """The keys of all queries in order, and whose each is."""
-        queries = self._labels.queries
+        queries = self.labels.queries
         assert isinstance(queries, ColumnNames)  # noqa: S101
         keys = queries.column.keys()
         order = np.argsort(keys)

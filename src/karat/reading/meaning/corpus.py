@@ -11,8 +11,8 @@ from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
-from karat.reading.meaning.rows import Rows
 from karat.reading.meaning.shapes import records_of
+from karat.reading.meaning.table_columns import Rows
 from karat.reading.meaning.values import is_list, read_id, show
 from karat.reading.problems import placed
 from karat.reading.streams import Source

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
 from numbers import Integral
+from operator import itemgetter
 from typing import Any, Final, TypeGuard
 
 from karat.data.runs import Document
@@ -42,6 +43,7 @@ from karat.reading.problems import Notes
 
 __all__ = [
     "is_pair",
+    "read_columns",
     "read_document",
     "read_offsets",
     "read_question",
@@ -93,6 +95,31 @@ def _plain_names(keys: tuple[str, ...]) -> tuple[str, str, str] | None:
         return None
     identity, text, score = ((*found, "")[0] for found in names)
     return identity, text, score
+
+
+def read_columns(
+    values: Sequence[dict[Any, Any]],
+) -> tuple[list[str], list[float]] | None:
+    """Ids and scores of documents that are all written alike and say nothing else.
+
+    None where they do, or where anything is to be said of them: they are read one by
+    one then.
+
+    Example:
+        >>> read_columns([{"id": "a", "score": 0.9}, {"id": "b", "score": 0.4}])
+        (['a', 'b'], [0.9, 0.4])
+    """
+    identity, text, score = _plain_names(tuple(values[0])) or ("", "", "")
+    if not identity or text or not score or {*map(len, values)} != {_PAIR}:
+        return None
+    try:
+        ids = [*map(itemgetter(identity), values)]
+        scores = [*map(itemgetter(score), values)]
+    except KeyError:
+        return None
+    if {*map(type, ids)} != {str} or {*map(type, scores)} != {float}:
+        return None
+    return (ids, scores) if all(map(str.strip, ids)) and isfinite(sum(scores)) else None
 
 
 def is_pair(value: object) -> TypeGuard[Sequence[Any]]:

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 from karat.data.gold import Gold, Item, Span
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
+from karat.data.policies import Policies
 from karat.data.queries import Dataset, Strings
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
-from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
-from karat.reading.meaning.documents import read_document, read_scored
+from karat.reading.meaning.aliases import IDS, RANKS, RETRIEVED, TEXTS, ask, infer
+from karat.reading.meaning.documents import read_columns, read_document, read_scored
 from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.strings import are_prose, decided, settle
@@ -29,6 +29,8 @@ from karat.reading.problems import Notes
 
 __all__ = ["Gathered"]
 
+# What runs beside a ranking, and whether more or less of it is better.
+_NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}
 _ORDER = (
     "lists are ranked in the order given; their scores say otherwise "
     "(--order descending goes by them)"
@@ -53,6 +55,8 @@ class Gathered:
         self._notes = notes
         self._rankings: dict[str, Sequence[str] | list[Document]] = {}
         self._scored: dict[str, dict[str, float]] = {}
+        # Of lists of ids, where each has one.
+        self._scores: dict[str, list[float]] = {}
         self._bare: list[str] = []
         self._kinds: set[str] = set()
         self._documents: dict[str, dict[str, float]] = {}
@@ -70,17 +74,17 @@ class Gathered:
         """One query's ranking, from one field or from several that run in parallel."""
         if len(columns) == 1:
             (ours,) = columns
-            if ours == "retrieved_scores":
+            if ours in _NUMBERS:
                 raise FormatError("scores need retrieved documents to go with")
             self._add_column(query, ours, columns[ours])
             return
-        scores = unpack(columns.get("retrieved_scores"))
-        lists = [
-            self._listed(f, v) for f, v in columns.items() if f != "retrieved_scores"
-        ]
-        if scores is not None and is_list(scores):
-            numbers = [read_number(score, "score") for score in scores]
-            lists.append([Document(score=number) for number in numbers])
+        lists = [self._listed(f, v) for f, v in columns.items() if f not in _NUMBERS]
+        for ours, sign in _NUMBERS.items():
+            scores = unpack(columns.get(ours))
+            if scores is not None and is_list(scores):
+                numbers = [sign * read_number(score, "score") for score in scores]
+                lists.append([Document(score=number) for number in numbers])
+                break
         if len({len(documents) for documents in lists}) > 1:
             sizes = ", ".join(str(len(documents)) for documents in lists)
             raise FormatError(f"{', '.join(columns)} must be equally long, got {sizes}")
@@ -110,15 +114,23 @@ class Gathered:
             else:
                 self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
             value = [value]
+        self._add_list(query, ours, value)
+
+    def _add_list(self, query: str, ours: str, value: Sequence[Any]) -> None:
         kinds = {*map(type, value)}
-        if ours != "retrieved_texts" and kinds <= {str, int}:
+        columns = read_columns(value) if kinds == {dict} else None
+        if columns is not None:
+            self._rankings[query], self._scores[query] = columns
+            self._kinds.add("ids")
+            self._note_order(query, columns[1])
+        elif ours != "retrieved_texts" and kinds <= {str, int}:
             self._rankings[query] = read_ids(value, "document id", self._notes)
             if ours == "retrieved_ids" or int in kinds:
                 self._kinds.add("ids")
             else:
                 self._bare.append(query)
-            return
-        self._put(query, self._listed(ours, value))
+        else:
+            self._put(query, self._listed(ours, value))
 
     def _add_scores(self, query: str, scores: Mapping[Any, Any]) -> None:
         self._scored[query] = read_scored(scores, "score", self._notes)
@@ -129,6 +141,8 @@ class Gathered:
         value = unpack(value)
         if not is_list(value):
             value = [value]
+        if value and isinstance(value[0], Mapping) and ask(value[0], RANKS) is not None:
+            self._note_ranks([ask(e, RANKS) for e in value if isinstance(e, Mapping)])
         if ours != "retrieved_texts":
             return [read_document(entry, self._notes) for entry in value]
         return [
@@ -138,14 +152,25 @@ class Gathered:
             for entry in value
         ]
 
+    def _note_ranks(self, ranks: Sequence[Any]) -> None:
+        known = [rank for rank in ranks if isinstance(rank, int | float)]
+        if known != sorted(known):
+            self._notes.notice(
+                "order",
+                "lists are ranked in the order given; their ranks say otherwise",
+                one="list is ranked in the order given; its ranks say otherwise",
+            )
+
     def _put(self, query: str, ranking: list[Document]) -> None:
         self._rankings[query] = ranking
         if any(document.id is not None for document in ranking):
             self._kinds.add("ids")
         if any(document.text is not None for document in ranking):
             self._kinds.add("texts")
-        scores = [d.score for d in ranking if d.score is not None]
-        if any(a < b for a, b in pairwise(scores)):
+        self._note_order(query, [d.score for d in ranking if d.score is not None])
+
+    def _note_order(self, query: str, scores: list[float]) -> None:
+        if scores != sorted(scores, reverse=True):
             self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
 
     def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
@@ -239,12 +264,15 @@ class Gathered:
         if self._bare and are_prose(rankings[query] for query in self._bare):
             for query in self._bare:
                 rankings[query] = [Document(text=str(text)) for text in rankings[query]]
-        if not any(r and isinstance(r[0], Document) for r in rankings.values()):
-            return RankedRun(rankings, name), bare  # type: ignore[arg-type]
-        listed = {
-            query: tuple(d if isinstance(d, Document) else Document(id=d) for d in r)
-            for query, r in rankings.items()
+        ids: dict[str, Any] = {
+            query: ranking
+            for query, ranking in rankings.items()
+            if not ranking or not isinstance(ranking[0], Document)
         }
+        ranked = RankedRun(ids, name, self._scores)
+        if len(ids) == len(rankings):
+            return ranked, bare
+        listed: dict[str, Any] = {**rankings, **dict(ranked.rankings(Policies()))}
         return DocumentRun(listed, name), bare
 
 

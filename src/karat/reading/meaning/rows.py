@@ -3,6 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import compress, count, islice, pairwise, repeat
+from math import isfinite
+from operator import ne
 from typing import Any, NamedTuple
 
 from karat.data.gold import Gold
@@ -12,8 +16,14 @@ from karat.data.queries import Dataset, Query
 from karat.data.runs import Document, Labels, Located, Run, run_notices
 from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
-from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.order import note_ascending, note_contradictions
+from karat.reading.meaning.table_columns import (
+    COLUMNS,
+    read_as_one,
+    reading,
+    system_column,
+    unread,
+)
 from karat.reading.meaning.values import (
     note_unread,
     read_grade,
@@ -25,59 +35,9 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = [
-    "COLUMNS",
-    "Rows",
-    "Table",
-    "read_as_one",
-    "reading",
-    "system_column",
-    "unread",
-]
-
-COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
-"""The columns a row is read from, in the order `Table.take` wants their values."""
+__all__ = ["Table"]
 
 _SPLIT = "several systems in one table are split with --by COLUMN"
-
-_SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
-
-
-def system_column(names: Iterable[str]) -> str | None:
-    """The column that seems to tell the systems in one table apart.
-
-    Example:
-        >>> system_column(["query_id", "System", "doc_id", "score"])
-        'System'
-    """
-    return next((name for name in names if name.lower() in _SYSTEMS), None)
-
-
-def unread(
-    names: Iterable[str], fields: Mapping[str, str], system: str | None
-) -> list[str]:
-    """The columns that are neither read nor name a system."""
-    return [name for name in names if name not in {*fields.values(), system}]
-
-
-def read_as_one(column: str | None) -> str:
-    """What is to be said of a table of several systems that nobody asked to split."""
-    return f"values of {column!r} were read as one system; --by splits them"
-
-
-class Rows:
-    """The records of a table: the names of its columns, and each row with its line."""
-
-    def __init__(
-        self, header: list[str], rows: Iterable[tuple[int, list[Any]]]
-    ) -> None:
-        self.header = header
-        self.rows = rows
-
-    def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for line, row in self.rows:
-            cells = zip(self.header, row, strict=True)
-            yield line, {name: cell or None for name, cell in cells}
 
 
 class _Row(NamedTuple):
@@ -95,22 +55,29 @@ class Table:
     Args:
         source: where the rows come from, with the role they are read for.
         fields: our field name -> the table's column.
-        system: the column that may name several systems; its values come next in rows.
-        others: columns that nobody asked for; their values come last in rows.
+        header: the names of all columns.
+
+    Attributes:
+        names: the columns whose values `take` wants: those of `COLUMNS`, the one that
+            may name several systems, and those that nobody asked for; None where there
+            is no such column.
     """
 
     def __init__(
-        self,
-        source: Source,
-        fields: Mapping[str, str],
-        system: str | None = None,
-        others: Sequence[str] = (),
+        self, source: Source, fields: Mapping[str, str], header: Sequence[str]
     ) -> None:
+        self._system = system_column(header)
+        others = unread(header, fields, self._system)
+        self.names = [*map(fields.get, COLUMNS), self._system, *others]
         self._source = source
         self._fields = fields
         self._role, self._number = reading(source, fields)
-        # Plain tuples, of which millions are made faster than named ones.
-        self._rows: dict[str, list[tuple[str, float, int | None, str | None]]] = {}
+        # The rows, in columns: millions are gathered faster like this.
+        self._query: list[str] = []
+        self._document: list[str] = []
+        self._value: list[float] = []
+        self._line: list[int | None] = []
+        self._text: list[str | None] = []
         self._judged: dict[tuple[str, str], int | None] = {}
         self._has_texts = False
         self._scored = self._number in {"score", "distance"}
@@ -120,13 +87,54 @@ class Table:
             self._ranks = {}
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
-        self._system = system
-        ungraded = self._role == "gold" and self._number is None
-        self._others = [*others] if ungraded else []
+        self._others = [*others] if self._number is None else []
         self._systems: set[str] = set()
+        self._meant = "grade" if self._role == "gold" else "score"
+
+    def take_all(
+        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+    ) -> None:
+        """Read some rows; at once where they are plain, as nearly all are.
+
+        Args:
+            columns: their values in the order of `names`; None where that is None.
+            lines: the line that each row stands on.
+        """
+        if self._take_plain(columns, lines):
+            return
+        cells = (repeat(None) if column is None else column for column in columns)
+        for line, *row in zip(lines, *cells, strict=False):
+            self.take(row, line)
+
+    def _take_plain(
+        self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
+    ) -> bool:
+        """Rows of a run that are nothing but texts for ids, and numbers."""
+        queries, documents, _, ranks, _, text, question, _, system, *_ = columns
+        if self._role != "run" or not self._scored or text or question:
+            return False
+        numbers = _floats(columns[self._what or 0])
+        places = numbers if self._ranks is None else _floats(ranks)
+        if numbers is None or places is None:
+            return False
+        if not _are_ids(queries) or not _are_ids(documents):
+            return False
+        if self._number == "distance":
+            numbers = [-number for number in numbers]
+        self._query += queries or ()
+        self._document += documents or ()
+        self._value += numbers
+        self._line += lines
+        self._text += [None] * len(numbers)
+        self._systems.update(map(str, system or ()))
+        if self._ranks is not None:
+            both = zip(places, numbers, strict=True)
+            for query, pair in zip(queries or (), both, strict=True):
+                self._ranks.setdefault(query, []).append(pair)
+        return True
 
     def take(self, row: Sequence[Any], line: int | None) -> None:
-        """Read one row, its values in the order of `COLUMNS`."""
+        """Read one row, its values in the order of `names`."""
         query = None
         try:
             notes = self._source.notes
@@ -134,19 +142,23 @@ class Table:
             document = read_id(row[1], self._fields["document"], notes)
             if self._role == "gold":
                 self._judge_once(query, document, line)
-            number = 1.0 if self._what is None else self._value(row[self._what])
+            number = 1.0 if self._what is None else self._number_of(row[self._what])
             text = None
             if row[5] is not None:
                 text = read_text(row[5], self._fields["text"])
                 self._has_texts = True
-            self._rows.setdefault(query, []).append((document, number, line, text))
+            self._query.append(query)
+            self._document.append(document)
+            self._value.append(number)
+            self._line.append(line)
+            self._text.append(text)
             if self._ranks is not None and row[3] is not None:
                 rank = read_number(row[3], self._fields["rank"])
                 self._ranks.setdefault(query, []).append((rank, number))
             if self._system is not None:
                 self._systems.add(str(row[len(COLUMNS)]))
             for name, value in zip(self._others, row[len(COLUMNS) + 1 :], strict=False):
-                note_unread(name, value, notes)
+                note_unread(name, value, notes, self._meant)
             if row[6] is not None and query not in self._queries:
                 self._queries[query] = Query(query, str(row[6]))
         except DataError as error:
@@ -157,7 +169,7 @@ class Table:
             raise _twice(document, self._judged[query, document])
         self._judged[query, document] = line
 
-    def _value(self, value: object) -> float:
+    def _number_of(self, value: object) -> float:
         column = self._fields[str(self._number)]
         if value is None:
             raise FormatError(f"{column} is empty; it must be a number")
@@ -175,7 +187,7 @@ class Table:
     def finish(self, format: str) -> Dataset:
         """The run or the gold that the rows hold."""
         source = self._source
-        if not self._rows and not source.notes.problems:
+        if not self._query and not source.notes.problems:
             source.notes.problem(source.error("has a header but no rows"))
         if self._role == "run" and len(self._systems) > 1:
             for system in sorted(self._systems):
@@ -184,8 +196,10 @@ class Table:
         if self._ranks is not None:
             note_contradictions(self._ranks, source.notes)
         elif self._role == "run" and self._number == "score":
-            scores = ((r[1] for r in row) for row in self._rows.values())
-            note_ascending(self._rows, scores, source.notes)
+            scores: Iterable[Iterable[float]] = map(dict.values, self._numbers.values())
+            if not self._distinct:
+                scores = ((row.number for row in r) for r in self._rows.values())
+            note_ascending(self._numbers, scores, source.notes)
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
             mapping["grade" if self._role == "gold" else self._number] = self._fields[
@@ -193,7 +207,7 @@ class Table:
             ]
         run, gold = None, None
         if self._role == "gold":
-            gold = Gold(self._numbers(), name=source.name)
+            gold = Gold(self._numbers, name=source.name)
         else:
             run = self._run()
         return Dataset(
@@ -202,11 +216,9 @@ class Table:
 
     def _run(self) -> Run:
         name = self._source.name
-        if self._scored and not self._has_texts:
-            numbers = self._numbers()
-            if all(len(numbers[query]) == len(r) for query, r in self._rows.items()):
-                return ScoredRun(numbers, name)
-        listed = _ListedRun(self._named(), self._source, scored=self._scored)
+        if self._scored and not self._has_texts and self._distinct:
+            return ScoredRun(self._numbers, name)
+        listed = _ListedRun(self._rows, self._source, scored=self._scored)
         rows = self._rows.values()
         tied = self._number and any(len({r[1] for r in row}) < len(row) for row in rows)
         if tied or (self._scored and not self._has_texts):
@@ -217,16 +229,33 @@ class Table:
         ids = {q: [str(d.id) for d in ranking] for q, ranking in rankings.items()}
         return RankedRun(ids, name)
 
+    @cached_property
     def _numbers(self) -> dict[str, dict[str, float]]:
-        rows = self._rows.items()
-        return {query: {d: n for d, n, _, _ in row} for query, row in rows}
+        """The number of each document, by query."""
+        numbers: dict[str, dict[str, float]] = {}
+        changes = map(ne, self._query, islice(self._query, 1, None))
+        cuts = [0, *compress(count(1), changes), len(self._query)]
+        for begin, end in pairwise(cuts if self._query else ()):
+            some = zip(self._document[begin:end], self._value[begin:end], strict=True)
+            numbers.setdefault(self._query[begin], {}).update(some)
+        return numbers
 
-    def _named(self) -> dict[str, list[_Row]]:
-        return {query: [*map(_Row._make, row)] for query, row in self._rows.items()}
+    @cached_property
+    def _distinct(self) -> bool:
+        return sum(map(len, self._numbers.values())) == len(self._query)
+
+    @cached_property
+    def _rows(self) -> dict[str, list[_Row]]:
+        rows: dict[str, list[_Row]] = {}
+        columns = (self._document, self._value, self._line, self._text)
+        listed = map(_Row, *columns)
+        for query, row in zip(self._query, listed, strict=True):
+            rows.setdefault(query, []).append(row)
+        return rows
 
     def _refuse_mixture(self) -> None:
         """A document that several systems retrieved was not retrieved twice."""
-        for query, first, row in _listed_again(self._named()):
+        for query, first, row in _listed_again(self._rows):
             problem = _twice(row.document, first.line, hint=_SPLIT)
             self._source.notes.problem(
                 placed(problem, path=self._source.path, line=row.line, query=query)
@@ -311,62 +340,25 @@ def _listed_again(
                 yield query, first[listed.document], listed
 
 
+def _are_ids(values: Sequence[Any] | None) -> bool:
+    texts = values or ()
+    return {*map(type, texts)} == {str} and all(map(str.strip, texts))
+
+
+def _floats(values: Sequence[Any] | None) -> list[float] | None:
+    """The numbers that these are or spell, if all do as most write them."""
+    if values is None:
+        return None
+    kinds = {*map(type, values)}
+    if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
+        return None
+    try:
+        numbers = [*map(float, values)]
+    except (OverflowError, ValueError):
+        return None
+    return numbers if isfinite(sum(numbers)) else None
+
+
 def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:
     place = "" if line is None else f", first on line {line}"
     return FormatError(f"document {document[:60]!r} occurs twice{place}", hint=hint)
-
-
-def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:
-    """Whether the table is read as run or gold, and which column holds its numbers."""
-    if "id" not in fields and "text" in fields:
-        raise source.error("holds texts but no queries: a corpus, not a run or gold")
-    for ours in ("id", "document"):
-        if ours not in fields:
-            raise source.error(
-                f"no column holds the {'query' if ours == 'id' else 'document'} id; "
-                f"{_found(fields)}",
-                hint=closest([ours], fields.values()),
-            )
-    if source.role == "samples":
-        raise source.error(
-            "a table with one row per document holds a run or gold, not both",
-            hint="give the gold apart",
-        )
-    # Whoever names the ranks, and no scores, wants them.
-    told = source.mapping.keys() & {"score", "rank", "distance"} == {"rank"}
-    numbers = ("rank",) if told else ("score", "rank", "distance")
-    ranked = next((f for f in numbers if f in fields), None)
-    role = source.role or _role(source, fields, ranked)
-    if role == "gold":
-        if "rank" in fields and "grade" not in fields:
-            raise source.error(
-                f"ranks documents ({fields['rank']}) and has no grades: it is a run, "
-                "but gold was asked for",
-                hint="swapped files? if not, --map grade=COLUMN names the grades",
-            )
-        return role, next((f for f in ("grade", "score") if f in fields), None)
-    if ranked is None and "grade" in fields:
-        raise source.error(
-            f"holds grades ({fields['grade']}), but no score or rank: is it gold?",
-            hint=closest(["score"], fields.values()),
-        )
-    return role, ranked
-
-
-def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
-    if ranked and "grade" in fields:
-        raise source.error(
-            f"holds both {fields[ranked]} and {fields['grade']}: "
-            "say whether it is read as run or as gold",
-            hint="a relevant document that was not retrieved needs a row too",
-        )
-    # BEIR calls its grades scores; its name for documents gives it away.
-    if "grade" in fields or fields["document"].lower() in {"corpus-id", "corpus_id"}:
-        return "gold"
-    if ranked is None:
-        raise source.error("lists documents without numbers: say whether run or gold")
-    return "run"
-
-
-def _found(fields: Mapping[str, str]) -> str:
-    return f"columns understood: {', '.join(fields.values()) or 'none'}"

@@ -8,7 +8,7 @@ Understood are
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from itertools import chain
+from itertools import chain, islice
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -16,9 +16,9 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import GOLD, RETRIEVED, WRAPPERS, infer, is_row
 from karat.reading.meaning.gathering import Gathered
-from karat.reading.meaning.rows import COLUMNS, Rows, Table, system_column, unread
+from karat.reading.meaning.rows import Table
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.tuples import holds_rows, named_rows
+from karat.reading.meaning.table_columns import Rows, holds_rows, named_rows
 from karat.reading.meaning.values import is_list, is_scores, show, unpack
 from karat.reading.problems import Notes
 from karat.reading.streams import Source
@@ -34,6 +34,7 @@ __all__ = [
 Records: TypeAlias = Iterator[tuple[int | None, Any]]
 """Records with the line each stands on, where lines are known."""
 
+_BATCH = 256
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
@@ -157,16 +158,14 @@ def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
             found = ", ".join(name[:40] for name in header[:12])
             problem = f"no column is called {theirs!r}; columns found: {found}"
             raise source.lacks(theirs, problem)
-    system = system_column(header)
-    others = unread(header, fields, system)
-    table = Table(source, fields, system, others)
-    # One cell beyond the last stands for the columns that are not there.
-    places = [header.index(fields[c]) if c in fields else -1 for c in COLUMNS]
-    places.append(header.index(system) if system else -1)
-    places += map(header.index, others)
-    for line, row in rows.rows:
-        row.append("")
-        table.take([row[place] or None for place in places], line)
+    table = Table(source, fields, header)
+    places = [None if name is None else header.index(name) for name in table.names]
+    for batch in rows.batches:
+        columns = [
+            None if place is None else [row[place] or None for _, row in batch]
+            for place in places
+        ]
+        table.take_all(columns, [line for line, _ in batch])
     return table.finish(format)
 
 
@@ -178,13 +177,14 @@ def _load_rows(
     format: str,
 ) -> Dataset:
     """Rows of one document each that come as records."""
-    system = system_column(header)
-    others = unread(header, fields, system)
-    table = Table(source, fields, system, others)
-    names = [*(fields.get(column) for column in COLUMNS), system, *others]
-    for line, record in _objects(records, source):
-        row = [None if name is None else record.get(name) for name in names]
-        table.take(row, line)
+    table = Table(source, fields, header)
+    found = _objects(records, source)
+    while some := [*islice(found, _BATCH)]:
+        columns = [
+            None if name is None else [record.get(name) for _, record in some]
+            for name in table.names
+        ]
+        table.take_all(columns, [line for line, _ in some])
     return table.finish(format)
 
 
@@ -192,7 +192,8 @@ def _objects(
     records: Iterable[tuple[int | None, Any]], source: Source
 ) -> Iterator[tuple[int | None, Mapping[Any, Any]]]:
     for line, record in records:
-        if isinstance(record, Mapping):
+        # Asking for the type itself is many times quicker.
+        if type(record) is dict or isinstance(record, Mapping):
             yield line, record
         else:
             problem = f"must be an object with fields, got {show(record)}"

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, count, islice
 from threading import Lock
 from typing import Any, BinaryIO, TextIO
 
@@ -12,7 +12,7 @@ from karat.errors import FormatError
 from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.rows import Rows
+from karat.reading.meaning.table_columns import Batch, Batches, Rows
 from karat.reading.streams import Source
 
 __all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
@@ -20,6 +20,8 @@ __all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = 1 << 30
 _BATCH = 256
+_PIECE = 1 << 16
+_BOM = "\ufeff"
 _PAIR = 2
 _TRIPLE = 3
 
@@ -62,7 +64,7 @@ class Delimited(Format):
         rows = self._rows(source)
         return Rows(*_header(rows, source))
 
-    def _rows(self, source: Source) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, source: Source) -> Batches:
         """Rows that are not blank, each with the line it starts on."""
         with source.open() as stream:
             rows = self._split(stream, source)
@@ -75,7 +77,8 @@ class Delimited(Format):
                         some.extend(islice(rows, _BATCH))
                 except FormatError as error:
                     wrong = error
-                yield from some
+                if some:
+                    yield some
                 if wrong is not None:
                     raise wrong
                 if not some:
@@ -84,7 +87,7 @@ class Delimited(Format):
     def _split(
         self, stream: BinaryIO, source: Source
     ) -> Iterator[tuple[int, list[str]]]:
-        lines = (decode_text(data, number) for number, data in enumerate(stream, 1))
+        lines = _lines(stream)
         first = next(lines, "")
         if not first:
             raise source.error("is empty: there is nothing to read")
@@ -136,6 +139,22 @@ def write_rows(
         (careful if bare else writer).writerow(row)
 
 
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    """The lines as text; many at once where nothing is wrong with any of them."""
+    number = 1
+    while some := stream.readlines(_PIECE):
+        data = b"".join(some)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = _BOM
+        if _BOM in text:
+            yield from map(decode_text, some, count(number))
+        else:
+            yield from io.StringIO(text, "\n")
+        number += len(some)
+
+
 def _first_line(head: bytes) -> str:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     return text.partition(b"\n")[0].decode("utf-8", "replace").strip("\r")
@@ -168,25 +187,24 @@ class _LongCells:
 LONG_CELLS = _LongCells()
 
 
-def _header(
-    rows: Iterator[tuple[int, list[str]]], source: Source
-) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def _header(rows: Batches, source: Source) -> tuple[list[str], Batches]:
     """The names of the columns and the rows below; cells are counted on the way."""
-    line, first = next(rows, (1, []))
+    head = next(rows, [(1, list[str]())])
+    line, first = head[0]
     if len(first) > _MOST_COLUMNS:
         raise source.error(f"has {len(first)} columns; is it a table?", line=line)
     header = [cell.strip() for cell in first]
     numbered = [str(number) for number in range(1, len(header) + 1)]
     if _is_pair(header, source):
         pair = ["id", "text" if source.role == "corpus" else "query"]
-        return pair, _counted(chain([(line, first)], rows), pair, source)
+        return pair, _counted(chain([head], rows), pair, source)
     if _has_no_header(header, source):
         names = numbered if source.mapping else _unnamed(source)
-        return names, _counted(chain([(line, first)], rows), names, source)
+        return names, _counted(chain([head], rows), names, source)
     twice = next((n for i, n in enumerate(header) if n and n in header[:i]), None)
     if twice is not None:
         raise source.error(f"two columns are called {twice!r}", line=line)
-    return header, _counted(rows, header, source)
+    return header, _counted(chain([head[1:]], rows), header, source)
 
 
 def _is_pair(cells: list[str], source: Source) -> bool:
@@ -222,14 +240,16 @@ def _unnamed(source: Source) -> list[str]:
     )
 
 
-def _counted(
-    rows: Iterator[tuple[int, list[str]]], header: list[str], source: Source
-) -> Iterator[tuple[int, list[str]]]:
+def _counted(rows: Iterable[Batch], header: list[str], source: Source) -> Batches:
     width = len(header)
-    for line, row in rows:
-        if len(row) == width:
-            yield line, row
-        else:
+    for batch in rows:
+        if all(len(row) == width for _, row in batch):
+            yield batch
+            continue
+        for line, row in batch:
+            if len(row) == width:
+                yield [(line, row)]
+                continue
             problem = f"has {counted(len(row), 'cell')}, but there are {width} columns"
             source.notes.problem(source.error(problem, line=line))
 

@@ -1,8 +1,9 @@
 """JSON and JSON Lines."""
 
+import io
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
@@ -16,6 +17,10 @@ __all__ = ["JSON", "JSON_LINES"]
 
 _BOM = b"\xef\xbb\xbf"
 _LINES_OF_JSON = "extra data"
+_BATCH = 1 << 18
+_MARK_VALUE = "between two lines"
+_MARK_TEXT = _MARK_VALUE.encode()
+_MARK = b',"' + _MARK_TEXT + b'",'
 
 
 class Json(Format):
@@ -39,7 +44,7 @@ class Json(Format):
         except FormatError as error:
             if _LINES_OF_JSON not in error.problem or data.lstrip()[:1] != b"{":
                 raise
-            return _records(data.split(b"\n"), source)
+            return _records(io.BytesIO(data), source)
 
     def read(self, source: Source) -> Dataset:
         """What the value or the lines hold."""
@@ -87,10 +92,25 @@ class JsonLines(Format):
         stream.writelines(_encoded(record) + b"\n" for record in value)
 
 
-def _records(lines: Iterable[bytes], source: Source) -> Records:
+def _records(stream: BinaryIO, source: Source) -> Records:
     """The value of each line that is not blank, with the line's number."""
-    for number, data in enumerate(lines, 1):
-        if data.isspace() or not data:
+    number = 1
+    quick = True
+    while some := stream.readlines(_BATCH):
+        values = _decode_at_once(some, quick=quick)
+        if values is None and quick:
+            quick = False
+            values = _decode_at_once(some, quick=quick)
+        if values is None:
+            yield from _decode_each(some, number, source)
+        else:
+            yield from enumerate(values, number)
+        number += len(some)
+
+
+def _decode_each(lines: list[bytes], first: int, source: Source) -> Records:
+    for number, data in enumerate(lines, first):
+        if not data.strip():
             continue
         try:
             value = decode_json(decode_text(data, number), number)
@@ -98,6 +118,43 @@ def _records(lines: Iterable[bytes], source: Source) -> Records:
             source.notes.problem(placed(error, path=source.path))
         else:
             yield number, value
+
+
+def _decode_at_once(lines: list[bytes], *, quick: bool) -> list[Any] | None:
+    """The values of lines in half the time, as one list; None where any is wrong.
+
+    A mark is put between any two lines. Where each of them is an entry of the list, and
+    every second one, each line is a value of its own.
+
+    Args:
+        lines: some lines of a file.
+        quick: do not look at each object for keys given twice: as long as there are as
+            many keys as colons, there are none.
+    """
+    data = _MARK.join(lines)
+    marks = len(lines) - 1
+    if data.count(_MARK_TEXT) != marks or _BOM in data:
+        return None
+    try:
+        values = decode_json(f"[{decode_text(data)}]", each_key_once=not quick)
+    except FormatError:
+        return None
+    if len(values) != 2 * marks + 1 or values[1::2] != [_MARK_VALUE] * marks:
+        return None
+    values = values[::2]
+    if quick and sum(map(_count_keys, values)) != data.count(b":"):
+        return None
+    return cast("list[Any]", values)
+
+
+def _count_keys(value: Any) -> int:
+    """How many keys a value has; no more than there are."""
+    if type(value) is list and {*map(type, value)} == {dict}:
+        return sum(map(len, value))
+    if type(value) is not dict:
+        return 0
+    inner = (v for v in value.values() if type(v) is dict or type(v) is list)
+    return len(value) + sum(map(_count_keys, inner))
 
 
 def _encoded(value: object, indent: int | None = None) -> bytes:
