@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -209,10 +210,12 @@ class Run(ABC):
         workers: how many processes read it, if it lies in Parquet files; 0 for threads
             of this one.
         retrieval: how it came about, as far as karat knows.
+        provenance: which engine looked at it, and how much there was.
     """
 
     name: str = "run"
     workers: int = 0
+    provenance: Mapping[str, object] = MappingProxyType({})
     retrieval: Retrieval = Retrieval()
 
     @property

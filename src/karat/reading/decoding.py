@@ -81,19 +81,22 @@ def decode_text(data: bytes, line: int = 1) -> str:
         ) from None
 
 
-def decode_json(text: str, line: int | None = None) -> Any:
+def decode_json(
+    text: str, line: int | None = None, *, each_key_once: bool = True
+) -> Any:
     """The value of a JSON text. Keys given twice, NaN and great depth are errors.
 
     Args:
         text: the whole text.
         line: the line of the file it stands on, when it is one line of many.
+        each_key_once: refuse keys given twice, where nobody else looks for them.
 
     Example:
         >>> decode_json('{"d1": 2}')
         {'d1': 2}
     """
     try:
-        return _DECODER.decode(text)
+        return (_DECODER if each_key_once else _QUICK_DECODER).decode(text)
     except json.JSONDecodeError as error:
         what = error.msg[0].lower() + error.msg[1:]
         raise FormatError(
@@ -143,6 +146,7 @@ def _refuse_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_each_key_once, parse_constant=_refuse_constant
 )
+_QUICK_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ __all__ = [
     "LABELLED",
     "METADATA",
     "QUESTIONS",
+    "RANKS",
     "RETRIEVED",
     "SCORES",
     "SOURCES",
@@ -49,6 +50,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "retrieved_ids": "the ranking as ids",
     "retrieved_texts": "the ranking as texts",
     "retrieved_scores": "the scores that go with the ranking",
+    "retrieved_distances": "the same as distances: smaller is better",
     "output": "the ranking as a system printed it, also as a JSON string",
     "relevant": "relevant documents: ids, id -> grade, or id, grade and group",
     "relevant_grades": "the grades that go with a list of relevant documents",
@@ -110,6 +112,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "retrieval_context retrieved_chunks retrieved_passages retrieved_contents contexts "
     "ctxs hypothesis chunks",
     "retrieved_scores": "retrieved_scores retrieve_scores scores",
+    "retrieved_distances": "retrieved_distances distances",
     "relevant": "relevant relevant_ids relevant_doc_ids relevant_document_ids "
     "relevant_chunk_ids reference_context_ids reference_ids gold_ids gold_doc_ids "
     "gold_document_ids ground_truth_ids expected_ids expected_doc_ids "
@@ -155,6 +158,7 @@ _OWN_IDS: Final = (a for a in ALIASES["document"].split() if a not in _OF_SOURCE
 IDS: Final = ("id", "_id", *_OWN_IDS, "id_")
 TEXTS: Final = tuple(ALIASES["text"].split())
 SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
+RANKS: Final = tuple(ALIASES["rank"].split())
 DISTANCES: Final = ("_distance", *ALIASES["distance"].split())
 GRADES: Final = (*ALIASES["grade"].split(), "score")
 QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")

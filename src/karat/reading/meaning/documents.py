@@ -109,13 +109,14 @@ def read_columns(
         >>> read_columns([{"id": "a", "score": 0.9}, {"id": "b", "score": 0.4}])
         (['a', 'b'], [0.9, 0.4])
     """
-    kinds = {*map(tuple, values)}
-    names = _plain_names(kinds.pop()) if len(kinds) == 1 else None
-    identity, text, score = names or ("", "", "")
-    if not identity or text or not score:
+    identity, text, score = _plain_names(tuple(values[0])) or ("", "", "")
+    if not identity or text or not score or {*map(len, values)} != {_PAIR}:
         return None
-    ids = [*map(itemgetter(identity), values)]
-    scores = [*map(itemgetter(score), values)]
+    try:
+        ids = [*map(itemgetter(identity), values)]
+        scores = [*map(itemgetter(score), values)]
+    except KeyError:
+        return None
     if {*map(type, ids)} != {str} or {*map(type, scores)} != {float}:
         return None
     return (ids, scores) if all(map(str.strip, ids)) and isfinite(sum(scores)) else None

@@ -1,10 +1,12 @@
 """Tables with one row per document: query, document, and a score, rank or grade."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from functools import cached_property
+from itertools import compress, count, islice, pairwise, repeat
 from math import isfinite
+from operator import ne
 from typing import Any, NamedTuple
 
 from karat.data.gold import Gold
@@ -70,8 +72,12 @@ class Table:
         self._source = source
         self._fields = fields
         self._role, self._number = reading(source, fields)
-        # Plain tuples, of which millions are made faster than named ones.
-        self._rows: dict[str, list[tuple[str, float, int | None, str | None]]] = {}
+        # The rows, in columns: millions are gathered faster like this.
+        self._query: list[str] = []
+        self._document: list[str] = []
+        self._value: list[float] = []
+        self._line: list[int | None] = []
+        self._text: list[str | None] = []
         self._judged: dict[tuple[str, str], int | None] = {}
         self._has_texts = False
         self._scored = self._number in {"score", "distance"}
@@ -81,9 +87,9 @@ class Table:
             self._ranks = {}
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
-        ungraded = self._role == "gold" and self._number is None
-        self._others = [*others] if ungraded else []
+        self._others = [*others] if self._number is None else []
         self._systems: set[str] = set()
+        self._meant = "grade" if self._role == "gold" else "score"
 
     def take_all(
         self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
@@ -104,8 +110,8 @@ class Table:
         self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
     ) -> bool:
         """Rows of a run that are nothing but texts for ids, and numbers."""
-        queries, documents, _, ranks, _, text, question, *rest = columns
-        if self._role != "run" or not self._scored or text or question or any(rest[1:]):
+        queries, documents, _, ranks, _, text, question, _, system, *_ = columns
+        if self._role != "run" or not self._scored or text or question:
             return False
         numbers = _floats(columns[self._what or 0])
         places = numbers if self._ranks is None else _floats(ranks)
@@ -115,9 +121,12 @@ class Table:
             return False
         if self._number == "distance":
             numbers = [-number for number in numbers]
-        listed = zip(documents or (), numbers, lines, repeat(None), strict=False)
-        for query, row in zip(queries or (), listed, strict=True):
-            self._rows.setdefault(query, []).append(row)
+        self._query += queries or ()
+        self._document += documents or ()
+        self._value += numbers
+        self._line += lines
+        self._text += [None] * len(numbers)
+        self._systems.update(map(str, system or ()))
         if self._ranks is not None:
             both = zip(places, numbers, strict=True)
             for query, pair in zip(queries or (), both, strict=True):
@@ -133,19 +142,23 @@ class Table:
             document = read_id(row[1], self._fields["document"], notes)
             if self._role == "gold":
                 self._judge_once(query, document, line)
-            number = 1.0 if self._what is None else self._value(row[self._what])
+            number = 1.0 if self._what is None else self._number_of(row[self._what])
             text = None
             if row[5] is not None:
                 text = read_text(row[5], self._fields["text"])
                 self._has_texts = True
-            self._rows.setdefault(query, []).append((document, number, line, text))
+            self._query.append(query)
+            self._document.append(document)
+            self._value.append(number)
+            self._line.append(line)
+            self._text.append(text)
             if self._ranks is not None and row[3] is not None:
                 rank = read_number(row[3], self._fields["rank"])
                 self._ranks.setdefault(query, []).append((rank, number))
             if self._system is not None:
                 self._systems.add(str(row[len(COLUMNS)]))
             for name, value in zip(self._others, row[len(COLUMNS) + 1 :], strict=False):
-                note_unread(name, value, notes)
+                note_unread(name, value, notes, self._meant)
             if row[6] is not None and query not in self._queries:
                 self._queries[query] = Query(query, str(row[6]))
         except DataError as error:
@@ -156,7 +169,7 @@ class Table:
             raise _twice(document, self._judged[query, document])
         self._judged[query, document] = line
 
-    def _value(self, value: object) -> float:
+    def _number_of(self, value: object) -> float:
         column = self._fields[str(self._number)]
         if value is None:
             raise FormatError(f"{column} is empty; it must be a number")
@@ -174,7 +187,7 @@ class Table:
     def finish(self, format: str) -> Dataset:
         """The run or the gold that the rows hold."""
         source = self._source
-        if not self._rows and not source.notes.problems:
+        if not self._query and not source.notes.problems:
             source.notes.problem(source.error("has a header but no rows"))
         if self._role == "run" and len(self._systems) > 1:
             for system in sorted(self._systems):
@@ -183,8 +196,10 @@ class Table:
         if self._ranks is not None:
             note_contradictions(self._ranks, source.notes)
         elif self._role == "run" and self._number == "score":
-            scores = ((r[1] for r in row) for row in self._rows.values())
-            note_ascending(self._rows, scores, source.notes)
+            scores: Iterable[Iterable[float]] = map(dict.values, self._numbers.values())
+            if not self._distinct:
+                scores = ((row.number for row in r) for r in self._rows.values())
+            note_ascending(self._numbers, scores, source.notes)
         mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
         if self._number:
             mapping["grade" if self._role == "gold" else self._number] = self._fields[
@@ -192,7 +207,7 @@ class Table:
             ]
         run, gold = None, None
         if self._role == "gold":
-            gold = Gold(self._numbers(), name=source.name)
+            gold = Gold(self._numbers, name=source.name)
         else:
             run = self._run()
         return Dataset(
@@ -201,11 +216,9 @@ class Table:
 
     def _run(self) -> Run:
         name = self._source.name
-        if self._scored and not self._has_texts:
-            numbers = self._numbers()
-            if all(len(numbers[query]) == len(r) for query, r in self._rows.items()):
-                return ScoredRun(numbers, name)
-        listed = _ListedRun(self._named(), self._source, scored=self._scored)
+        if self._scored and not self._has_texts and self._distinct:
+            return ScoredRun(self._numbers, name)
+        listed = _ListedRun(self._rows, self._source, scored=self._scored)
         rows = self._rows.values()
         tied = self._number and any(len({r[1] for r in row}) < len(row) for row in rows)
         if tied or (self._scored and not self._has_texts):
@@ -216,16 +229,33 @@ class Table:
         ids = {q: [str(d.id) for d in ranking] for q, ranking in rankings.items()}
         return RankedRun(ids, name)
 
+    @cached_property
     def _numbers(self) -> dict[str, dict[str, float]]:
-        rows = self._rows.items()
-        return {query: {d: n for d, n, _, _ in row} for query, row in rows}
+        """The number of each document, by query."""
+        numbers: dict[str, dict[str, float]] = {}
+        changes = map(ne, self._query, islice(self._query, 1, None))
+        cuts = [0, *compress(count(1), changes), len(self._query)]
+        for begin, end in pairwise(cuts if self._query else ()):
+            some = zip(self._document[begin:end], self._value[begin:end], strict=True)
+            numbers.setdefault(self._query[begin], {}).update(some)
+        return numbers
 
-    def _named(self) -> dict[str, list[_Row]]:
-        return {query: [*map(_Row._make, row)] for query, row in self._rows.items()}
+    @cached_property
+    def _distinct(self) -> bool:
+        return sum(map(len, self._numbers.values())) == len(self._query)
+
+    @cached_property
+    def _rows(self) -> dict[str, list[_Row]]:
+        rows: dict[str, list[_Row]] = {}
+        columns = (self._document, self._value, self._line, self._text)
+        listed = map(_Row, *columns)
+        for query, row in zip(self._query, listed, strict=True):
+            rows.setdefault(query, []).append(row)
+        return rows
 
     def _refuse_mixture(self) -> None:
         """A document that several systems retrieved was not retrieved twice."""
-        for query, first, row in _listed_again(self._named()):
+        for query, first, row in _listed_again(self._rows):
             problem = _twice(row.document, first.line, hint=_SPLIT)
             self._source.notes.problem(
                 placed(problem, path=self._source.path, line=row.line, query=query)

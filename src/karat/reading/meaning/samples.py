@@ -342,6 +342,6 @@ class Samples:
         )
 
 
-_RANKING = RETRIEVED | {"retrieved_scores"}
+_RANKING = RETRIEVED | {"retrieved_scores", "retrieved_distances"}
 _LABELS = GOLD | {"relevant_grades"}
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}

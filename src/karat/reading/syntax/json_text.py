@@ -94,40 +94,67 @@ class JsonLines(Format):
 
 def _records(stream: BinaryIO, source: Source) -> Records:
     """The value of each line that is not blank, with the line's number."""
-    before = 0
+    number = 1
+    quick = True
     while some := stream.readlines(_BATCH):
-        lines = [(n, data) for n, data in enumerate(some, before + 1) if data.strip()]
-        before += len(some)
-        values = _decode_at_once([data for _, data in lines])
-        if values is not None:
-            yield from zip((n for n, _ in lines), values, strict=True)
+        values = _decode_at_once(some, quick=quick)
+        if values is None and quick:
+            quick = False
+            values = _decode_at_once(some, quick=quick)
+        if values is None:
+            yield from _decode_each(some, number, source)
+        else:
+            yield from enumerate(values, number)
+        number += len(some)
+
+
+def _decode_each(lines: list[bytes], first: int, source: Source) -> Records:
+    for number, data in enumerate(lines, first):
+        if not data.strip():
             continue
-        for number, data in lines:
-            try:
-                value = decode_json(decode_text(data, number), number)
-            except FormatError as error:
-                source.notes.problem(placed(error, path=source.path))
-            else:
-                yield number, value
+        try:
+            value = decode_json(decode_text(data, number), number)
+        except FormatError as error:
+            source.notes.problem(placed(error, path=source.path))
+        else:
+            yield number, value
 
 
-def _decode_at_once(lines: list[bytes]) -> list[Any] | None:
+def _decode_at_once(lines: list[bytes], *, quick: bool) -> list[Any] | None:
     """The values of lines in half the time, as one list; None where any is wrong.
 
     A mark is put between any two lines. Where each of them is an entry of the list, and
     every second one, each line is a value of its own.
+
+    Args:
+        lines: some lines of a file.
+        quick: do not look at each object for keys given twice: as long as there are as
+            many keys as colons, there are none.
     """
     data = _MARK.join(lines)
     marks = len(lines) - 1
     if data.count(_MARK_TEXT) != marks or _BOM in data:
         return None
     try:
-        values = decode_json(f"[{decode_text(data)}]")
+        values = decode_json(f"[{decode_text(data)}]", each_key_once=not quick)
     except FormatError:
         return None
     if len(values) != 2 * marks + 1 or values[1::2] != [_MARK_VALUE] * marks:
         return None
-    return cast("list[Any]", values[::2])
+    values = values[::2]
+    if quick and sum(map(_count_keys, values)) != data.count(b":"):
+        return None
+    return cast("list[Any]", values)
+
+
+def _count_keys(value: Any) -> int:
+    """How many keys a value has; no more than there are."""
+    if type(value) is list and {*map(type, value)} == {dict}:
+        return sum(map(len, value))
+    if type(value) is not dict:
+        return 0
+    inner = (v for v in value.values() if type(v) is dict or type(v) is list)
+    return len(value) + sum(map(_count_keys, inner))
 
 
 def _encoded(value: object, indent: int | None = None) -> bytes:
