@@ -106,7 +106,8 @@ profile or `karat trec-eval` sets it.
 """
 PUBLIC = """
 What is exported from `karat`, `karat.extend` and `karat.scale` is public: it is
-documented here, and it changes only with the major version, as the changelog says. So are the fronts in
+documented here, and it changes only with the major version, as the changelog says. So
+are the fronts in
 `karat.compat`, under the names of their originals. Every other module may change at any
 time. A plug-in imports from these and from nothing else.
 """
