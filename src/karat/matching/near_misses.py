@@ -27,20 +27,22 @@ _CHUNK = re.compile(
 # What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
 # look for the marks first is many times quicker than to look for the forms.
 _MARKS = (
-    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?", "%", "'", '"', "."),
+    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?", "%", "'", '"', ".", "+"),
     *("chunk", "part", "passage", "-p", "_p", "\n0", ".0"),
 )
 _ODD = re.compile(
     r"[/\\\\ \t\r]|[:@|]\d|[#?][a-z]*=?\d|(?:chunk|part|passage|[-_]p)[-_]?\d"
-    r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|['\"]|\.[a-z]\w{0,3}$",
+    r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|\d[eE]\+\d|['\"]|\.[a-z]\w{0,3}$",
     re.MULTILINE,
 )
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,3}$")
-_WORDED = re.compile(r"[A-Za-z]+[-_:/ ]?0*(\d+)")
+_WORDED = re.compile(r"[A-Za-z]{2,}[-_:/ ]?0*(\d+)")
 _DIGITS = re.compile(r"^\d+$", re.MULTILINE)
 # Written now so, now so.
 _ALIKE = str.maketrans("\\_", "/-")
+# What spreadsheets make of long numbers.
+_POWERS = re.compile(r"\d(?:\.\d+)?e\+\d{1,2}")
 _ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
 
 
@@ -69,27 +71,26 @@ def near_miss_notices(
         return ()
     ends = count.cumsum()
 
-    def wanted(most: int) -> dict[str, set[str]]:
+    def wanted(rows: Ints) -> dict[str, set[str]]:
         ids: dict[str, set[str]] = {}
-        rows = every[:most]
         query_of = ends.searchsorted(rows, "right").tolist()
         for query, row in zip(query_of, rows.tolist(), strict=True):
             ids.setdefault(queries[query], set()).add(names[row])
         return ids
 
     if isinstance(run, _IN_MEMORY):
-        few, head = wanted(_FEW), run
+        few, head = wanted(every[:_FEW]), run
     else:
         # Of a file, what comes first is looked at, whichever queries that are.
-        few = wanted(_MOST)
-        head = RankedRun(run.ids_of(few, first=_FIRST))
-        few = {query: few[query] for query in head.by_query}
+        head = RankedRun(run.ids_of(_All(), first=_FIRST))
+        here = np.array([query in head.by_query for query in queries], np.bool_)
+        few = wanted(every[here.repeat(count)[every]])
     if not _may_differ(head, few):
         return ()
     if next(_misses(head, few, _PROBE, _FIRST), None) is None:
         return ()
     by_form: dict[str, list[OtherForm]] = {}
-    for miss in _misses(run, wanted(_MOST), _MOST):
+    for miss in _misses(run, wanted(every[:_MOST]), _MOST):
         by_form.setdefault(miss.how, []).append(miss)
     return tuple(
         Notice(
@@ -101,6 +102,13 @@ def near_miss_notices(
         )
         for how, misses in by_form.items()
     )
+
+
+class _All:
+    """Holds every id."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 def near_miss_hint(run: Run, labels: Labels) -> str | None:
@@ -212,6 +220,8 @@ def _plain(name: str) -> str:
     name = unquote(name) if "%" in name else name
     name = " ".join(name.casefold().translate(_ALIKE).split()).strip("\"'")
     name = name.removeprefix("./").strip("/")
+    if "e+" in name and _POWERS.fullmatch(name):
+        name = f"{float(name):.0f}"
     number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
     return number[1] if number else name
 
