@@ -186,6 +186,20 @@ def _headroom(board: Leaderboard, metric: str) -> Chart | None:
     return draw_bars(rows, title="what is missing, and where") if rows else None
 
 
+def _latency(board: Leaderboard, metric: str) -> Chart | None:
+    """How good each run is, by how long its retriever took; None without times."""
+    points = [
+        Point(name, one.latency.p50, one[metric].mean)
+        for name, one in board.items()
+        if one.latency is not None
+        and one.latency.p50 is not None
+        and metric in one
+        and one[metric].n
+    ]
+    title, unit = f"{metric} by median latency", "milliseconds"
+    return draw_scatter(points, title=title, x=unit, y=metric) if points else None
+
+
 def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | None:
     """Where relevant items stood before and stand now."""
     ranks = []
@@ -246,6 +260,7 @@ KINDS: dict[str, Callable[[Leaderboard, str], Chart | None]] = {
     "means": _means,
     "distribution": _distribution,
     "headroom": _headroom,
+    "latency": _latency,
 }
 """The pictures that `plot` draws, by name."""
 
@@ -254,6 +269,7 @@ _NOTHING: Mapping[str, str] = {
     "means": "no query has a score by {}",
     "distribution": "no query has a score by {}",
     "headroom": "the hits that {} reads are not kept",
+    "latency": "no run says how long its retriever took",
 }
 
 
@@ -268,4 +284,5 @@ def all_charts(board: Leaderboard) -> Sequence[Chart]:
         drawn.append(_distribution(board, metrics[0]))
         cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
         drawn.append(_headroom(board, (cut or metrics)[0]))
+        drawn.append(_latency(board, metrics[0]) if len(board) > 1 else None)
     return [chart for chart in drawn if chart is not None]
