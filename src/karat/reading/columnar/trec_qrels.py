@@ -99,9 +99,9 @@ def _any_qrels(data: bytes, path: str) -> dict[str, dict[str, float]]:
 
 
 def read_subtopics(data: bytes, path: str) -> dict[str, dict[str, dict[str, float]]]:
-    r"""Judgements of each aspect of a query, as TREC's diversity tracks write them.
+    r"""Judgements of each subtopic of a query, as TREC's diversity tracks write them.
 
-    Such a file names the aspect where others have the iteration; it is one when some
+    Such a file names the subtopic where others have the iteration; it is one when some
     query has several. Of another file there is nothing to say.
 
     Example:
@@ -111,12 +111,12 @@ def read_subtopics(data: bytes, path: str) -> dict[str, dict[str, dict[str, floa
     if data.count(b" 0 ") + data.count(b"\t0\t") >= data.count(b"\n"):
         return {}
     column = {(*line.split(None, 2)[:2],) for line in data.split(b"\n")} - {()}
-    aspects = [
+    subtopics = [
         pair[0]
         for pair in column
         if not (pair[-1].startswith(_SIGNED) or pair[0].startswith(b"#"))
     ]
-    if len({*aspects}) == len(aspects):
+    if len({*subtopics}) == len(subtopics):
         return {}
     labels: dict[str, dict[str, dict[str, float]]] = {}
     for line, words in checked_lines(io.BytesIO(data), QRELS, path):
