@@ -42,8 +42,8 @@ def plot(
     Args:
         results: one evaluation or several, or a sweep.
         kind: `curve` (a metric over k), `means` (with intervals), `distribution` (how
-            many queries score how much) or `headroom` (what is missing, and why); of a
-            sweep its quality by `tokens` or `latency`.
+            many queries score how much), `headroom` (what is missing, and why) or
+            `latency` (quality by p95); of a sweep its quality by `tokens` or `latency`.
         metric: by its spelling; default: the first.
 
     Raises:
@@ -186,20 +186,6 @@ def _headroom(board: Leaderboard, metric: str) -> Chart | None:
     return draw_bars(rows, title="what is missing, and where") if rows else None
 
 
-def _latency(board: Leaderboard, metric: str) -> Chart | None:
-    """How good each run is, by how long its retriever took; None without times."""
-    points = [
-        Point(name, one.latency.p50, one[metric].mean)
-        for name, one in board.items()
-        if one.latency is not None
-        and one.latency.p50 is not None
-        and metric in one
-        and one[metric].n
-    ]
-    title, unit = f"{metric} by median latency", "milliseconds"
-    return draw_scatter(points, title=title, x=unit, y=metric) if points else None
-
-
 def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | None:
     """Where relevant items stood before and stand now."""
     ranks = []
@@ -249,6 +235,20 @@ def _by_cost(sweep: Sweep, cost: str) -> Chart:
     return draw_scatter(points, title=f"{metric} by {cost}", x=unit, y=metric)
 
 
+def _by_latency(board: Leaderboard, metric: str) -> Chart | None:
+    """What each run achieves, by the time that 95 of 100 queries did not exceed."""
+    points = [
+        Point(name, evaluation.latency.p95, evaluation[metric].mean)
+        for name, evaluation in board.items()
+        if metric in evaluation
+        and evaluation[metric].n
+        and evaluation.latency is not None
+        and evaluation.latency.p95 is not None
+    ]
+    title = f"{metric} by latency"
+    return draw_scatter(points, title=title, x="p95 (ms)", y=metric) if points else None
+
+
 def _class(rank: int) -> int:
     if not rank:
         return len(_RANKS) + 1
@@ -260,7 +260,7 @@ KINDS: dict[str, Callable[[Leaderboard, str], Chart | None]] = {
     "means": _means,
     "distribution": _distribution,
     "headroom": _headroom,
-    "latency": _latency,
+    "latency": _by_latency,
 }
 """The pictures that `plot` draws, by name."""
 
@@ -269,7 +269,7 @@ _NOTHING: Mapping[str, str] = {
     "means": "no query has a score by {}",
     "distribution": "no query has a score by {}",
     "headroom": "the hits that {} reads are not kept",
-    "latency": "no run says how long its retriever took",
+    "latency": "no run was timed that has a score by {}",
 }
 
 
@@ -279,10 +279,10 @@ def all_charts(board: Leaderboard) -> Sequence[Chart]:
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:
         drawn.append(_means(board, metrics[0]))
+        drawn.append(_by_latency(board, metrics[0]))
     drawn += [_curve(board, m) for m in _with_cutoff(board)[:3]]
     if metrics:
         drawn.append(_distribution(board, metrics[0]))
         cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
         drawn.append(_headroom(board, (cut or metrics)[0]))
-        drawn.append(_latency(board, metrics[0]) if len(board) > 1 else None)
     return [chart for chart in drawn if chart is not None]
