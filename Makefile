@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics model soak fuzz clean
+.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics model soak fuzz frameworks clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,13 @@ $(VENV)/llm: $(VENV)/dev requirements/llm.txt
 	@$(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check) --no-deps -r requirements/llm.txt
 	@touch $@
 
+# An environment of their own: they are more packages than everything else together.
+.frameworks/ready: pyproject.toml requirements/frameworks.txt
+	@test -x .frameworks/bin/python || $(if $(UV),$(UV) venv -q --python $(PYTHON) .frameworks,$(PYTHON) -m venv .frameworks)
+	@$(if $(UV),VIRTUAL_ENV=.frameworks $(UV) pip install -q,.frameworks/bin/python -m pip install -q --disable-pip-version-check) -r requirements/frameworks.txt
+	@$(if $(UV),VIRTUAL_ENV=.frameworks $(UV) pip install -q,.frameworks/bin/python -m pip install -q --disable-pip-version-check) --no-deps -e .
+	@touch $@
+
 demo: $(VENV)/base ## set up and score two retrievers on the bundled help centre
 	@$(BIN)/karat demo
 
@@ -32,7 +39,10 @@ test: $(VENV)/dev ## set up and run all tests, on all cores
 	$(BIN)/python -m pytest -n auto
 
 quick: $(VENV)/dev ## the tests that take no seconds each, on all cores
-	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm"
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not llm and not frameworks"
+
+frameworks: .frameworks/ready ## the tests with real retrieval frameworks
+	.frameworks/bin/python -m pytest -q -n auto -m frameworks tests/retrieving tests/examples
 
 format: $(VENV)/dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .

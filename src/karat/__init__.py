@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from karat.results.loading import load
     from karat.retrieving.retrieve import aretrieve, retrieve
     from karat.suites import SuiteResult, run_suite
+    from karat.sweeps import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -44,6 +45,7 @@ __all__ = [
     "Leaderboard",
     "Run",
     "SuiteResult",
+    "Sweep",
     "__version__",
     "aevaluate",
     "apply_labels",
@@ -64,6 +66,7 @@ __all__ = [
     "retrieve",
     "run_suite",
     "search_weights",
+    "sweep",
 ]
 
 _HOMES = {
@@ -78,6 +81,7 @@ _HOMES = {
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
     "SuiteResult": "karat.suites",
+    "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
@@ -97,6 +101,7 @@ _HOMES = {
     "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",
+    "sweep": "karat.sweeps",
 }
 
 # A library is silent until its user asks: `karat -v` does, and so may any program.

@@ -297,6 +297,7 @@ def _carry_out(
             "gold": gold.name,
             **fields,
             **{k: v for m in found.values() for k, v in m.provenance.items()},
+            **run.provenance,
         },
         facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
         notices=in_order((*read, *seen, *matched)),

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from karat import evaluate
+from karat.cli import judge_options
 from karat.reading.doors import load
 from tests.cli.conftest import Karat
+from tests.judging.models import Model
 from tests.reports.test_page import blocks_of, data_of
 
 BOTH = ("keyword.run", "dense.run", "--gold", "gold.qrels")
@@ -56,6 +58,45 @@ def test_compare_writes_a_page(karat: Karat, folder: Path) -> None:
     karat("compare", *BOTH, *TEXTS, "-m", "recall@5", "--no-text", "-o", "s.html")
     bare = (folder / "s.html").read_text("utf-8")
     assert "How long until" not in bare + json.dumps(blocks_of(bare))
+
+
+def test_diagnose_writes_a_page_with_the_cause_of_every_miss(
+    karat: Karat, folder: Path
+) -> None:
+    args = ("diagnose", "dense.run", "--gold", "gold.qrels", *TEXTS, "-k", "5")
+    assert karat(*args, "-o", "d.html", "-o", "d.json").code == 0
+    page = (folder / "d.html").read_text("utf-8")
+    assert "Why gold was missed" in page
+    misses = json.loads((folder / "d.json").read_text("utf-8"))["misses"]
+    data = data_of(page)
+    for miss in misses:
+        row = data["queries"].index(miss["query"])
+        block = blocks_of(page)[row // data["size"]]
+        told = block["rows"][row % data["size"]]["notes"][miss["item"]]
+        assert any(miss["reason"] in sentence for sentence in told)
+        tags = [data["tags"][n] for n in data["tagged"][row]]
+        assert f"missed: {miss['cause']}" in tags
+    assert karat(*args, "--no-text", "-o", "n.html").code == 0
+    bare = (folder / "n.html").read_text("utf-8")
+    assert "my thing never showed up" not in bare + json.dumps(blocks_of(bare))
+
+
+def test_judge_writes_a_page_with_the_reason_of_every_grade(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model(lambda _: json.dumps({"grade": 2, "reason": "because <b>"}))
+    monkeypatch.setattr(judge_options, "OpenAIClient", lambda *_, **__: model)
+    args = ("judge", "dense.run", *TEXTS, "--model", "m", "-k", "2")
+    done = karat(*args, "-o", "j.html", "-o", "j.qrels")
+    assert done.code == 0, done.err
+    page = (folder / "j.html").read_text("utf-8")
+    assert "40 documents graded" in page or "80 documents graded" in page
+    first = blocks_of(page)[0]["rows"][0]["notes"]
+    assert [*first.values()] == [["the judge: because <b>"]] * 2
+    assert (folder / "j.qrels").exists()
+    claims = karat("judge", "samples.jsonl", "--claims", "--model", "m", "-o", "c.html")
+    assert claims.code == 2
+    assert "karat evaluate SAMPLES -m context_recall" in claims.err
 
 
 def test_the_values_of_headers_are_not_in_the_page(

@@ -2,6 +2,8 @@
 
 import json
 import stat
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,7 @@ def test_a_suite_scores_what_evaluate_does_and_writes_it_down(
         metrics=["ndcg@10", "recall@5"],
         name="dense",
         judged=True,
+        keep=20,
     )
     assert library.load(made / "evaluation.json", run="dense") == direct
     rows = [
@@ -186,3 +189,119 @@ def test_init_says_that_it_found_nothing(karat: Karat, folder: Path) -> None:
     assert done.code == 2
     assert "found neither samples nor a run and its gold here" in done.err
     assert not [*folder.iterdir()]
+
+
+SEARCH = """\
+import json
+from pathlib import Path
+
+LINES = map(json.loads, Path("corpus.jsonl").read_text().splitlines())
+TEXTS = {line["id"]: line["text"].lower() for line in LINES}
+asked = []
+
+
+def search(query, k=20):
+    asked.append(query)
+    words = query.lower().split()
+    return sorted(TEXTS, key=lambda name: -sum(w in TEXTS[name] for w in words))[:k]
+
+
+def build(least):
+    def few(query):
+        words = [word for word in query.lower().split() if len(word) >= least]
+        return search(" ".join(words))
+
+    return few
+"""
+
+LIVE = """\
+suites:
+  live:
+    gold: gold.qrels
+    queries: queries.jsonl
+    metrics: [ndcg@10, recall@5]
+    retrievers:
+      words: live_search:search
+      kept: {retriever: "live_search:search", version: "1", k: 30}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_search() -> Iterator[None]:
+    yield
+    sys.modules.pop("live_search", None)
+
+
+def test_a_suite_asks_retrievers(karat: Karat, folder: Path) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    (folder / "karat.yaml").write_text(LIVE)
+    done = karat("suite")
+    assert done.code == 0, done.err
+    assert "p50 (ms)" in done.out
+    search = sys.modules["live_search"].search
+    run = library.retrieve(search, "queries.jsonl", 20, cache=None)
+    direct = library.evaluate(run, gold="gold.qrels", metrics=["ndcg@10", "recall@5"])
+    (made,) = results(folder)
+    for name in ("words", "kept"):
+        saved = library.load(made / "evaluation.json", run=name)
+        assert saved.means["ndcg@10"] == direct.means["ndcg@10"]
+    assert "<svg" in (made / "report.html").read_text()
+    # Only what has a version is trusted to be the same.
+    again = karat("suite").err
+    assert "not scored again, since nothing changed: kept\n" in again
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "words: live_search:search",
+            "words: live_search:serach",
+            "karat.yaml:7: unknown function of live_search 'serach'; did you mean",
+        ),
+        (
+            "words: live_search:search",
+            "words: live_serach:search",
+            "karat.yaml:7: live_serach:search: cannot import live_serach: Module",
+        ),
+        ("    queries: queries.jsonl\n", "", "a retriever that is asked needs queries"),
+    ],
+)
+def test_a_retriever_that_is_not_there_is_told_with_its_line(
+    karat: Karat, folder: Path, old: str, new: str, sentence: str
+) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    (folder / "karat.yaml").write_text(LIVE.replace(old, new))
+    done = karat("suite")
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_a_suite_may_be_a_sweep(karat: Karat, folder: Path) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    head = LIVE.partition("    retrievers")[0]
+    sweep = (
+        "    sweep:\n      factory: live_search:build\n      grid: {least: [1, 4]}\n"
+    )
+    (folder / "karat.yaml").write_text(head + sweep)
+    done = karat("suite")
+    assert done.code == 0, done.err
+    assert "2 settings, 40 queries" in done.out
+    (made,) = results(folder)
+    assert {path.name for path in made.iterdir()} == {"sweep.json", "sweep.html"}
+    first = library.Sweep.load(made / "sweep.json")
+    assert "kept from an earlier sweep: 2 settings" in karat("suite").out
+    assert library.Sweep.load(results(folder)[1] / "sweep.json") == first
+    # Another code is another retriever.
+    (folder / "live_search.py").write_text(SEARCH + "# changed\n")
+    assert "earlier" not in karat("suite").out
+    (folder / "karat.yaml").write_text(head + sweep.replace("least", "leest"))
+    done = karat("suite")
+    assert "karat.yaml:8: unknown parameter of the factory 'leest'; did you" in done.err
+    (folder / "karat.yaml").write_text(
+        head + sweep + "    gates: {fail_under: {recall@5: 0.5}}\n"
+    )
+    assert (
+        "karat.yaml:9: gates are for retrievers, and there are none"
+        in karat("suite").err
+    )

@@ -127,11 +127,11 @@ def test_a_refusal_is_a_sentence_and_exit_code_2() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["-R", "prefs"], "-R prefs: judgements are read as qrels only"),
-        (["-T", "trec_eval"], "-T trec_eval: runs are trec_results only"),
-        (["-Z", "means.txt"], "-Z means.txt: z-scores are not printed"),
-        (["-D", "3"], "-D 3: there is nothing to debug"),
-        (["-o"], "-o: lines are relational only"),
+        (["-R", "prefs"], "-R: judgements are read as qrels only"),
+        (["-T", "trec_eval"], "-T: runs are read as trec_results only"),
+        (["-Z", "means.txt"], "-Z: no z-scores"),
+        (["-D", "3"], "-D: no traces"),
+        (["-o"], "-o: lines are printed in one form only"),
         (["-m", "prefs_simp"], "-m prefs_simp needs preferences or judgement groups"),
         (["-m", "map_avgjg"], "-m map_avgjg needs preferences or judgement groups"),
     ],

@@ -3,7 +3,7 @@
 A test runs this script and has mypy look at it with `--strict`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
@@ -278,6 +278,18 @@ def suite() -> karat.SuiteResult:
     return karat.run_suite("main", "karat.yaml", fresh=True)
 
 
+def best_rank() -> int:
+    """What the best of a few settings achieves."""
+
+    def build(rank: int) -> Callable[[str], list[str]]:
+        return lambda _: [*["c", "d", "e"][:rank], "a"]
+
+    queries = dict.fromkeys(("q1", "q2"), "Which one?")
+    gold = {query: ["a"] for query in queries}
+    found: karat.Sweep = karat.sweep(build, {"rank": [1, 0, 2]}, queries, gold)
+    return int(found.best.setting["rank"])
+
+
 def main() -> None:
     """Use them all."""
     print(karat.__version__, scores(), passages(), mistakes(), inputs())
@@ -306,7 +318,9 @@ def main() -> None:
     print(table, comparison, fused, added, alike, weights, found.todos)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
-        print(decode_text(stream.read(3)), karat.aevaluate, karat.load, suite)
+        print(
+            decode_text(stream.read(3)), karat.aevaluate, karat.load, suite, best_rank()
+        )
 
 
 if __name__ == "__main__":

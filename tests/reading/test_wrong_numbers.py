@@ -259,6 +259,14 @@ def test_titles_are_ids_where_the_run_has_ids() -> None:
         ("a.md_chunk_3", "a.md"),
         ("caf\u00e9", "cafe\u0301"),
         ("https://karat.example/a/", "https://karat.example/a"),
+        ("a b.md", "a%20b.md"),
+        ("docs/a.md", "docs\\a.md"),
+        ("d1", "d1.txt"),
+        ("a.md", "a"),
+        ("1", "doc_1"),
+        ("doc-01", "1"),
+        ("doc_1", "doc-1"),
+        ("d1", "'d1'"),
     ],
 )
 def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
@@ -266,7 +274,7 @@ def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:
     result = karat.evaluate(run, gold=gold, metrics=["rr"])
     notice = said(result, "near misses")
     assert notice.startswith("1 gold id is not in the run as it is written, but ")
-    assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})")
+    assert notice.endswith(f"(for example {wanted!r} and {retrieved!r})"), notice
     with pytest.raises(MismatchError, match="is there as"):
         karat.evaluate({"q": [retrieved]}, gold={"q": [wanted]})
 
@@ -380,3 +388,74 @@ def test_a_board_says_how_many_queries_each_mean_holds() -> None:
     cells = [[*row] for row in board.summary(None).rows]
     assert {row[-3] for row in cells} == {"1-2/2"}
     assert [cell.rpartition(", ")[2] for cell in cells[0][1:3]] == ["n 1", "n 2"]
+
+
+def test_stars_are_not_all_good() -> None:
+    run, stars = {"q": ["x", "a"]}, {"q": {"a": 5, "x": 1}}
+    said_of = said(karat.evaluate(run, gold=stars, metrics=["rr"]), "grades")
+    assert said_of.startswith("2 gold items have grades from 1 to 5 and none is 0")
+    result = karat.evaluate(run, gold=stars, metrics=["rr"], threshold=4)
+    assert (result.means, result.warnings) == ({"rr": 0.5}, ())
+    for plain in ({"a": 3, "x": 1}, {"a": 5, "x": 0}):
+        assert not karat.evaluate(run, gold={"q": plain}, metrics=["rr"]).warnings
+
+
+def test_the_page_of_a_document_is_no_other_document() -> None:
+    run = {"q": ["report.pdf#page=3"], "r": ["b"]}
+    result = karat.evaluate(run, gold={"q": ["report.pdf"], "r": ["b"]}, metrics=["rr"])
+    assert "with a chunk's number behind it" in said(result, "near misses")
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        [("q1", "0", "a", 1), ("q1", "0", "x", 0), ("q2", "0", "b", 2)],
+        [("q1", "a", 1, "0"), ("q1", "x", 0, "0"), ("q2", "b", 2, "0")],
+        [["q1", 0, "a", 1], ["q1", 0, "x", 0], ["q2", 0, "b", 2]],
+    ],
+)
+def test_rows_as_in_trec_files_are_rows(gold: list[Any]) -> None:
+    run = [
+        ("q1", "Q0", "x", 1, 9.0, "tag"),
+        ("q1", "Q0", "a", 2, 8.0, "tag"),
+        ("q2", "Q0", "b", 1, 9.0, "tag"),
+    ]
+    result = karat.evaluate(run, gold=gold, metrics=["rr"])
+    assert result.means == {"rr": 0.75}
+
+
+def test_ranks_and_distances_beside_a_list_are_heeded() -> None:
+    ranked = [{"id": "a", "rank": 2}, {"id": "x", "rank": 1}]
+    result = karat.evaluate({"q": ranked}, gold={"q": ["a"]}, metrics=["rr"])
+    assert "its ranks say otherwise" in said(result, "order")
+    sample = {"id": "q", "retrieved": ["x", "a"], "relevant": ["a"]}
+    for beside in ({"distances": [0.9, 0.1]}, {"scores": [0.1, 0.9]}):
+        result = karat.evaluate([sample | beside], metrics=["rr"])
+        assert "its scores say otherwise" in said(result, "order")
+        result = karat.evaluate([sample | beside], metrics=["rr"], order="descending")
+        assert result.means == {"rr": 1.0}
+
+
+@pytest.mark.parametrize("name", ["dist_l2", "bm25"])
+def test_numbers_that_may_be_scores_are_named(name: str, save: Save) -> None:
+    rows = [{"qid": "q", "docno": "a", name: 0.1}, {"qid": "q", "docno": "x", name: 2}]
+    table = save("run.csv", f"qid,docno,{name}\nq,a,0.1\nq,x,2\n")
+    for run in (rows, table, pytest.importorskip("pandas").DataFrame(rows)):
+        result = karat.evaluate(run, gold={"q": ["a"]}, metrics=["rr"])
+        assert f"--map score= or distance={name} reads" in said(result, "unread")
+        mapped = karat.evaluate(
+            run, gold={"q": ["a"]}, metrics=["rr"], mapping={"score": name}
+        )
+        assert (mapped.means, result.means) == ({"rr": 0.5}, {"rr": 1.0})
+
+
+def test_words_are_grades_or_named(save: Save) -> None:
+    rows = "\nq,a,{}\nq,x,{}\n"
+    for good, bad in (("up", "down"), ("relevant", "not relevant"), ("Good", "bad")):
+        gold = save("gold.csv", "qid,docno,label" + rows.format(good, bad))
+        assert karat.evaluate({"q": ["x", "a"]}, gold=gold, metrics=["rr"]).means == {
+            "rr": 0.5
+        }
+        gold = save("gold.csv", "qid,docno,vote" + rows.format(good, bad))
+        result = karat.evaluate({"q": ["x", "a"]}, gold=gold, metrics=["rr"])
+        assert "--map grade=vote reads them" in said(result, "unread")

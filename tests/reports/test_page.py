@@ -201,6 +201,6 @@ def test_notes_and_more_tables_are_shown() -> None:
     result = evaluated()
     name = next(iter(result.traces[0].first_ranks))
     notes = {"q1": {name: ["split over chunks"]}}
-    page = as_html(result, notes=notes, more=[Table(["a"], [["b"]], title="agreed")])
+    page = as_html(result, notes=notes, more={"Judge": [Table(["a"], [["b"]])]})
     assert blocks_of(page)[0]["rows"][0]["notes"] == {name: ["split over chunks"]}
-    assert "agreed" in page
+    assert "Judge</h2>" in page

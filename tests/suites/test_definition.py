@@ -28,6 +28,7 @@ suites:
     slices: tag
     baseline: bm25
     gates: {fail_under: {recall@5: 0.8}, max_drop: {ndcg@10: 0.02}, strict: true}
+    sweep: {factory: "a:build", grid: {size: [1, 2.5], how: [x, true]}, halving: true}
 """
 
 # What is changed in it, and what is said of that.
@@ -42,6 +43,17 @@ WRONG = [
     ("threshold: 2", "threshold: high", ":10: threshold must be a number"),
     ("slices: tag", "slices: [tag]", ":11: slices must be tag, got a list"),
     ("{bm25: bm25.run}", "bm25.run", ":5: retrievers must be a mapping, got 'bm25"),
+    ("bm25: bm25.run", "bm25: 5", ":5: bm25 must be a text or a mapping, got 5"),
+    ("bm25: bm25.run", "bm25: {k: 5}", ":5: bm25 lacks retriever: A function such as"),
+    (
+        "bm25: bm25.run",
+        "bm25: {retriever: 'a:b', vresion: '1'}",
+        ":5: unknown setting of bm25 'vresion'; did you mean 'version'",
+    ),
+    ("grid: {size: [1, 2.5],", "grid: {size: 1,", ":14: size must be a list, got 1"),
+    ("grid: {size: [1, 2.5],", "grid: {size: [[1]],", ":14: size must be a text or a"),
+    ("factory: ", "factroy: ", ":14: unknown setting of sweep 'factroy'; did you mean"),
+    ('factory: "a:build", ', "", ":14: sweep lacks factory: A function such as"),
     ("{bm25: bm25.run}", "{}", ":5: retrievers must be one or more"),
     ("[ndcg@10, recall@5]", "[]", ":6: metrics must be one or more"),
     ("[ndcg@10, recall@5]", "[ndcg@10, 5]", ":6: metrics must be a text, got 5"),
@@ -52,7 +64,11 @@ WRONG = [
     ),
     ("{recall@5: 0.8}", "0.8", ":13: fail_under must be a mapping, got 0.8"),
     ("{retrieved: hits}", "{retreived: hits}", ":9: .*did you mean 'retrieved'"),
-    ("    retrievers: {bm25: bm25.run}\n", "", ":2: suite main lacks retrievers"),
+    (
+        WHOLE,
+        "suites: {main: {gold: a}}",
+        ":1: suite main lacks retrievers or sweep: What is scored",
+    ),
     (WHOLE, "suites: []", ":1: suites must be a mapping from names to suites"),
     (WHOLE, "suites:\n  main:\n", ":2: suite main must be a mapping, got nothing"),
 ]

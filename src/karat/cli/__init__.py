@@ -33,6 +33,7 @@ _OBJECTS = 100_000
 # The command, and what `karat --help` says of it without importing its module.
 COMMANDS = {
     "evaluate": "Score one or more runs against gold.",
+    "retrieve": "Ask a retriever every query, and write down what it finds.",
     "compare": "Say whether a run is better than another, and in what way.",
     "diagnose": "Say why gold was missed, and what would find it.",
     "plot": "Draw curves, means, distributions and headroom as SVG or PNG.",

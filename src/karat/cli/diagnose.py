@@ -7,13 +7,17 @@ from typing import Any
 import click
 
 from karat.cli.options import existing, mapping_option, policy_options, writable
+from karat.cli.outputs import KEPT, PAGE, with_command
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import Table
 from karat.diagnosis.diagnose import diagnose
 from karat.errors import UsageError
+from karat.leaderboards import evaluation_of
 from karat.reports.terminal import show
+from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
 __all__ = ["command", "outputs_of", "print_result", "write_results"]
@@ -39,7 +43,7 @@ _SCORING = (
     "--output",
     multiple=True,
     metavar="FILE",
-    help="Write the diagnosis, by extension: json, md, txt; repeatable.",
+    help="Write the diagnosis, by extension: html, json, md, txt; repeatable.",
 )
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--no-text", is_flag=True, help="Keep texts out of what is written.")
@@ -56,7 +60,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     (path,) = existing([options["run"]])
     inputs = [path, *(options[n] for n in ("gold", "corpus", "candidates", "queries"))]
-    outputs = outputs_of(options["output"], inputs, ("json", "md", "txt"))
+    outputs = outputs_of(options["output"], inputs, ("html", "json", "md", "txt"))
     found = diagnose(
         path,
         gold=options["gold"],
@@ -68,7 +72,22 @@ def command(**options: Any) -> None:
     if options["no_text"]:
         found = found.without_texts()
     print_result(found, found.tables(), options)
-    write_results(found, outputs)
+    write_results(found, [path for path in outputs if path.suffix != PAGE])
+    for target in outputs:
+        if target.suffix == PAGE:
+            write_text(target, found.to_html(_shown(path, options)))
+            say(f"karat: wrote {target}", err=True)
+
+
+def _shown(path: str, options: Mapping[str, Any]) -> Evaluation:
+    """What the run scores, with the documents that a page shows."""
+    k = options["k"]
+    scoring = {name: options[name] for name in _SCORING}
+    scoring |= {"mapping": options["map"], "keep": max(k, KEPT)}
+    scoring["metrics"] = [f"recall@{k}", f"ndcg@{k}", "rr"]
+    one = evaluation_of(Path(path).name, path, options["gold"], scoring)
+    signed = with_command(Leaderboard({one.run: one}))[one.run]
+    return signed.without_texts() if options["no_text"] else signed
 
 
 def outputs_of(

@@ -134,7 +134,8 @@ def admit(
         first = "" if len(failed) == 1 else "the first "
         alike = len({reason for _, reason in failed}) == 1 < len(failed)
         say(
-            f"karat: {counted(len(failed), 'query')} could not be judged, {first}"
+            f"karat: {counted(len(failed), 'query')} "
+            f"{'could not be judged' if kinds else 'failed'}, {first}"
             f"{query!r}{', all' if alike else ''}: {why}{_advice(why, kinds)}",
             err=True,
         )
@@ -144,7 +145,7 @@ def admit(
 def _advice(why: str, kinds: Collection[str]) -> str:
     """What may help, unless the reason says it itself."""
     # Asked again as it is, a reply would be cut off again.
-    if _LONGER in why:
+    if _LONGER in why or not kinds:
         return ""
     if {*kinds} == {_PASSING}:
         return "; run the same again to go on"

@@ -22,7 +22,7 @@ from karat.cli.options import (
     mapping_option,
     writable,
 )
-from karat.cli.outputs import rehearse
+from karat.cli.outputs import PAGE, rehearse, with_command
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.gold import Gold
@@ -44,12 +44,15 @@ from karat.judging.agreement import middle
 from karat.judging.grading import Pool
 from karat.judging.probe.report import ProbeReport
 from karat.judging.probe.run import PASSAGES
+from karat.leaderboards import leaderboard
 from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
 from karat.reading.streams import Role
 from karat.reading.write import write
+from karat.reports.page import as_html
+from karat.results.saved_form import write_text
 from karat.trust import JudgeReport, changes, check_people, compare
 
 __all__ = ["command"]
@@ -74,7 +77,7 @@ _FILES = ("gold", "queries", "corpus")
     "--output",
     multiple=True,
     metavar="FILE",
-    help="Where the gold is written; may be repeated.",
+    help="Where the gold is written, or a page (.html); may be repeated.",
 )
 @click.option(
     "-g",
@@ -136,13 +139,15 @@ def command(**options: Any) -> None:
     karat judge samples.jsonl --claims --model NAME --agreement people.jsonl
     """  # noqa: D301
     paths = existing(options["runs"])
-    targets = _targets(options, paths)
+    outputs = _targets(options, paths)
+    targets = [path for path in outputs if path.suffix != PAGE]
+    pages = [path for path in outputs if path.suffix == PAGE]
     session = open_session(options)
     loaded = {path: _load(path, options) for path in paths}
     if options["claims"]:
         failed = [judge_claims([*loaded.values()], session, targets, options)]
     else:
-        failed = _grade(loaded, session, targets, options)
+        failed = _grade(loaded, session, targets, pages, options)
     if isinstance(session, DryRun):
         rehearse(session.total, options)
         return
@@ -174,7 +179,13 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
     inputs = [*paths, *options["agreement"], *(options[name] for name in _FILES)]
     role: Role = "samples" if options["claims"] else "gold"
     for target in options["output"]:
-        _refuse_format(target, role)
+        if Path(target).suffix != PAGE:
+            _refuse_format(target, role)
+        elif options["claims"]:
+            raise UsageError(
+                "--claims shows no page; karat evaluate SAMPLES -m context_recall "
+                f"--model NAME -o {target} shows each claim with the judge's reason"
+            )
     return [writable(target, inputs) for target in options["output"]]
 
 
@@ -212,6 +223,7 @@ def _grade(
     loaded: Mapping[str, Dataset],
     session: JudgeSession,
     targets: Sequence[Path],
+    pages: Sequence[Path],
     options: Mapping[str, Any],
 ) -> list[Mapping[str, str]]:
     """Grade, write, check the judge and show the report.
@@ -268,11 +280,34 @@ def _grade(
         click.echo(json.dumps(facts, indent=2))
     else:
         show_all(report.tables())
+    for page in pages:
+        scored = {"gold": whole, "queries": questions or None, "corpus": corpus}
+        write_text(page, _page(runs, report, scored, options))
+        say(f"karat: wrote {page}", err=True)
     return [
         {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
         for part in (graded, again)
         if part is not None
     ]
+
+
+def _page(
+    runs: Mapping[str, Run],
+    report: JudgeReport,
+    scored: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> str:
+    """What the runs score by the judge's labels, each label with its reason."""
+    metrics, keep = [options["metric"]], options["k"]
+    board = leaderboard(runs, metrics=metrics, keep=keep, force=True, **scored)
+    board = with_command(board)
+    notes = {
+        query: {name: [f"the judge: {one.reason}"] for name, one in row.items()}
+        for query, row in report.graded.grades.items()
+    }
+    if options["no_text"]:
+        board, notes = board.without_texts(), {}
+    return as_html(board, notes=notes, more={"The judge": report.tables()})
 
 
 def _people(

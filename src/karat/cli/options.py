@@ -18,6 +18,7 @@ from karat.reading.meaning.order import ORDERS
 __all__ = [
     "existing",
     "gate_options",
+    "header_option",
     "judge_options",
     "mapping_option",
     "metric_option",
@@ -132,6 +133,18 @@ def _read_headers(
             raise click.BadParameter(f"expected {parameter.metavar}", param=parameter)
         headers.append(_Header(*parts))
     return tuple(headers)
+
+
+def header_option(command: F) -> F:
+    """Add the option for headers of requests to a service."""
+    return click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="NAME:VALUE",
+        callback=_read_headers,
+        help="Sent too; a value $NAME is read from the environment.",
+    )(command)
 
 
 def _value(text: str) -> Any:

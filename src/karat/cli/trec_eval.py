@@ -16,62 +16,34 @@ __all__ = ["command"]
 _PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
 
 
-def _only(known: str | None, why: str) -> Callable[..., None]:
-    """Takes an option with one value that is known, or none, and refuses the others."""
-
-    def refuse(context: click.Context, option: click.Parameter, value: Any) -> None:
-        del context
-        if value and value != known:
-            said = "" if value is True else f" {value}"
-            raise UsageError(f"{option.opts[0]}{said}: {why}")
-
-    return refuse
+_LIMITED = (
+    ("-R", "--Rel_info_format", "qrels", "judgements are read as qrels only"),
+    ("-T", "--Results_format", "trec_results", "runs are read as trec_results only"),
+    ("-Z", "--Zscore", "", "no z-scores; karat compare says how two runs differ"),
+    ("-D", "--Debug_level", "0", "no traces; karat evaluate --explain QUERY has them"),
+    ("-o", "--output_old_results_format", "", "lines are printed in one form only"),
+)
+"""Options of trec_eval that take one value here, or none; and what is said then."""
 
 
-def _unsupported(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of trec_eval that karat has nothing for, or one value only."""
-    for names, known, why in (
-        (
-            ("-R", "--Rel_info_format"),
-            "qrels",
-            (
-                "judgements are read as qrels only; preferences, judgement groups and "
-                "their measures are not known here"
-            ),
-        ),
-        (("-T", "--Results_format"), "trec_results", "runs are trec_results only"),
-        (
-            ("-Z", "--Zscore"),
-            None,
-            (
-                "z-scores are not printed; karat compare says how a run differs from "
-                "another, and how sure that is"
-            ),
-        ),
-        (
-            ("-D", "--Debug_level"),
-            "0",
-            (
-                "there is nothing to debug; karat evaluate RUN --gold QRELS --explain "
-                "QUERY shows the arithmetic"
-            ),
-        ),
-    ):
-        option = click.option(
-            *names,
+def _limited(command: Callable[..., None]) -> Callable[..., None]:
+    for short, long, known, why in _LIMITED:
+
+        def refuse(
+            _: click.Context, option: click.Parameter, value: Any, why: str = why
+        ) -> None:
+            if value and value != option.metavar:
+                raise UsageError(f"{option.opts[0]}: {why}")
+
+        command = click.option(
+            *(short, long),
+            is_flag=short == "-o",
+            metavar=known or "VALUE",
             expose_value=False,
-            callback=_only(known, why),
-            metavar="VALUE",
-            help=f"Only {known}." if known else "Refused, with a sentence.",
-        )
-        command = option(command)
-    return click.option(
-        *("-o", "--output_old_results_format"),
-        is_flag=True,
-        expose_value=False,
-        callback=_only(None, "lines are relational only, as trec_eval prints them"),
-        help="Refused, with a sentence.",
-    )(command)
+            callback=refuse,
+            help=why[0].upper() + why[1:] + ".",
+        )(command)
+    return command
 
 
 def _version(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -163,7 +135,7 @@ def _version(context: click.Context, _: click.Parameter, value: object) -> None:
     callback=_version,
     help="Which trec_eval is imitated.",
 )
-@_unsupported
+@_limited
 @click.argument("qrels")
 @click.argument("run")
 def command(

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -121,21 +122,24 @@ class Latency:
     first_call: Collection[str] = frozenset()
 
     @cached_property
-    def _timed(self) -> list[float]:
-        rest = [t for q, t in self.milliseconds.items() if q not in self.first_call]
-        return rest or [*self.milliseconds.values()]
+    def usual(self) -> Mapping[str, float]:
+        """The times that are in the percentiles, by query."""
+        times = self.milliseconds.items()
+        rest = {q: time for q, time in times if q not in self.first_call}
+        return rest or self.milliseconds
 
     @property
     def n(self) -> int:
         """How many times are in the percentiles."""
-        return len(self._timed)
+        return len(self.usual)
 
     @cached_property
     def percentiles(self) -> dict[str, float | None]:
         """The times that 50, 95 and 99 of 100 queries did not exceed, by name."""
-        if not self._timed:
+        if not self.usual:
             return dict.fromkeys(("p50", "p95", "p99"))
-        values = np.quantile(self._timed, (0.5, 0.95, 0.99), method="inverted_cdf")
+        times = [*self.usual.values()]
+        values = np.quantile(times, (0.5, 0.95, 0.99), method="inverted_cdf")
         return dict(zip(("p50", "p95", "p99"), values.tolist(), strict=True))
 
     @property
@@ -206,10 +210,12 @@ class Run(ABC):
         workers: how many processes read it, if it lies in Parquet files; 0 for threads
             of this one.
         retrieval: how it came about, as far as karat knows.
+        provenance: which engine looked at it, and how much there was.
     """
 
     name: str = "run"
     workers: int = 0
+    provenance: Mapping[str, object] = MappingProxyType({})
     retrieval: Retrieval = Retrieval()
 
     @property

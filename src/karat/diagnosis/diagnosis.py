@@ -11,6 +11,7 @@ from karat.data.tables import Table, counted, number
 from karat.diagnosis.bounds import Bound, Unjudged
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import Slice
+from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.plain_values import as_plain, read_saved
 from karat.results.saved_form import write_text
 
@@ -227,6 +228,22 @@ class Diagnosis:
         """The diagnosis as JSON; `Diagnosis.load` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
 
+    def to_html(self, evaluation: Evaluation | None = None) -> str:
+        """A page that a browser shows; with the evaluation also every query."""
+        tables = self.tables()
+        if evaluation is None:
+            return str(SHOWN["tables"](f"Why {self.run} misses gold", tables))
+        notes: dict[str, dict[str, list[str]]] = {}
+        causes: dict[str, dict[str, None]] = {}
+        for miss in self.misses:
+            told = f"{miss.cause}: {miss.reason}. {miss.fix}".removesuffix(". ")
+            notes.setdefault(miss.query, {}).setdefault(miss.item, []).append(told)
+            causes.setdefault(miss.query, {})[f"missed: {miss.cause}"] = None
+        slices = {query: [*own] for query, own in causes.items()}
+        why = [t for t in (self.summary(), self.todo_table(), self.miss_table()) if t]
+        more = {"Why gold was missed": why, "How far it could go": tables[len(why) :]}
+        return str(SHOWN["page"](evaluation, notes=notes, slices=slices, more=more))
+
     def write(self, format: str) -> str:
         """The diagnosis as the text of a file: json, md or txt."""
         if format == "json":
@@ -236,8 +253,9 @@ class Diagnosis:
         return str(self) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the diagnosis to a JSON file."""
-        write_text(path, self.to_json() + "\n")
+        """Write the diagnosis to a JSON file, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        write_text(path, self.to_html() if page else self.to_json() + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Diagnosis":

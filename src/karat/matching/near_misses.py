@@ -2,9 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -20,17 +21,25 @@ _PROBE = 500
 _FEW = 50
 _IN_MEMORY = (DocumentRun, RankedRun, ScoredRun)
 _MOST = 200_000
-_CHUNK = re.compile(r"(?:[#:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$")
+_CHUNK = re.compile(
+    r"(?:[#?]+[a-z]*=?|[:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$"
+)
 # What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
 # look for the marks first is many times quicker than to look for the forms.
 _MARKS = (
-    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|"),
+    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?", "%", "'", '"', "."),
     *("chunk", "part", "passage", "-p", "_p", "\n0", ".0"),
 )
 _ODD = re.compile(
-    r"[/\\\\ \t\r]|[#:@|]\d|(?:chunk|part|passage|[-_]p)[-_]?\d|^0\d|^\d+\.0",
+    r"[/\\\\ \t\r]|[:@|]\d|[#?][a-z]*=?\d|(?:chunk|part|passage|[-_]p)[-_]?\d"
+    r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|['\"]|\.[a-z]\w{0,3}$",
     re.MULTILINE,
 )
+_EXTENSION = re.compile(r"\.[A-Za-z]\w{0,3}$")
+_WORDED = re.compile(r"[A-Za-z]+[-_:/ ]?0*(\d+)")
+_DIGITS = re.compile(r"^\d+$", re.MULTILINE)
+# Written now so, now so.
+_ALIKE = str.maketrans("\\_", "/-")
 _ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
 
 
@@ -135,14 +144,16 @@ def _may_differ(run: Run, wanted: Mapping[str, set[str]]) -> bool:
     except TypeError:
         return True
     both = f"\n{gold}\n{retrieved}"
-    if not both.isascii():
+    if (
+        not both.isascii()
+        or (any(mark in both for mark in _MARKS) and _ODD.search(both))
+        or (_DIGITS.search(gold) is None) != (_DIGITS.search(retrieved) is None)
+    ):
         return True
-    if any(mark in both for mark in _MARKS) and _ODD.search(both):
-        return True
-    if both == both.lower():
+    if both == both.lower() and "_" not in both:
         return False
-    folded = {*gold.lower().split("\n")}
-    return not folded.isdisjoint(retrieved.lower().split("\n"))
+    folded = {*gold.lower().translate(_ALIKE).split("\n")}
+    return not folded.isdisjoint(retrieved.lower().translate(_ALIKE).split("\n"))
 
 
 def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
@@ -153,19 +164,20 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
         ranking: ids, or documents.
     """
     plain = {_plain(name): name for name in wanted}
-    last = {_last(name): name for name in wanted if _last(name) != name}
-    whole = {_whole(name): name for name in wanted if _whole(name) != name}
+    longer = [
+        ({form(name): name for name in wanted if form(name) != name}, form, less, more)
+        for form, less, more in _FORMS
+    ]
     rest = {*wanted}
     for entry in ranking:
         name = entry.id if isinstance(entry, Document) else entry
         if isinstance(name, str):
-            found = (
-                (plain.get(_plain(name)), "in another case, spacing or number form"),
-                (last.get(name), "without its folder"),
-                (whole.get(name), "without its chunk's number"),
-                (_among(_last(name), wanted, name), "with a folder before it"),
-                (_among(_whole(name), wanted, name), "with a chunk's number behind it"),
-            )
+            found = [
+                (plain.get(_plain(name)), "in another case, spacing or number form")
+            ]
+            for golds, form, less, more in longer:
+                found.append((golds.get(name), less))
+                found.append((_among(form(name), wanted, name), more))
             for gold, how in found:
                 if gold in rest:
                     rest.discard(gold)
@@ -194,7 +206,9 @@ def _among(form: str, wanted: set[str], name: str) -> str | None:
 
 def _plain(name: str) -> str:
     name = name if name.isascii() else unicodedata.normalize("NFKC", name)
-    name = " ".join(name.casefold().split()).removeprefix("./").strip("/")
+    name = unquote(name) if "%" in name else name
+    name = " ".join(name.casefold().translate(_ALIKE).split()).strip("\"'")
+    name = name.removeprefix("./").strip("/")
     number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
     return number[1] if number else name
 
@@ -207,3 +221,21 @@ def _last(name: str) -> str:
 
 def _whole(name: str) -> str:
     return _CHUNK.sub("", name) if name[-1:].isdigit() else name
+
+
+def _stem(name: str) -> str:
+    return _EXTENSION.sub("", name) if "." in name else name
+
+
+def _digits(name: str) -> str:
+    found = _WORDED.fullmatch(name)
+    return found[1] if found else name
+
+
+_FORMS: tuple[tuple[Callable[[str], str], str, str], ...] = (
+    (_last, "without its folder", "with a folder before it"),
+    (_whole, "without its chunk's number", "with a chunk's number behind it"),
+    (_stem, "without its file's ending", "with a file's ending behind it"),
+    (_digits, "without the word before it", "with a word before it"),
+)
+"""What an id may have besides, and what is said if the run's lacks or has it."""

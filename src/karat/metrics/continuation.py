@@ -89,10 +89,6 @@ class ScaledDCG(_ContinuationMetric):
     """Discounted gain, over that of k documents of the highest grade.
 
     Undefined for a query without relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
     """
 
     name: ClassVar[str] = "sdcg"
@@ -111,10 +107,6 @@ class NearERR8(_ContinuationMetric):
 
     Nearly expected reciprocal rank, equation 8 of Azzopardi et al. (2021). Undefined
     for a query without relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
     """
 
     name: ClassVar[str] = "nerr8"
@@ -131,10 +123,6 @@ class NearERR9(_ContinuationMetric):
 
     Nearly expected reciprocal rank, equation 9 of Azzopardi et al. (2021). Undefined
     for a query without relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
     """
 
     name: ClassVar[str] = "nerr9"
@@ -153,8 +141,6 @@ class NearERR10(_ContinuationMetric):
     for a query without relevant gold.
 
     Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
         p: the reader's persistence.
     """
 
@@ -196,11 +182,6 @@ class BejeweledPlayer(_GoalMetric):
 
     The bejeweled player model of Zhang et al. (2017). Undefined for a query without
     relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
-        goal: how much gain the reader wants in all.
     """
 
     name: ClassVar[str] = "bpm"
@@ -216,11 +197,6 @@ class INSQ(_GoalMetric):
     """What a reader gains whose patience grows with the rank and with what is wanted.
 
     Moffat et al. (2012). Undefined for a query without relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
-        goal: how much gain the reader wants in all.
     """
 
     name: ClassVar[str] = "insq"
@@ -238,11 +214,6 @@ class INST(_GoalMetric):
     """What a reader gains whose patience ends as what is wanted was gained.
 
     Bailey et al. (2015). Undefined for a query without relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
-        goal: how much gain the reader wants in all.
     """
 
     name: ClassVar[str] = "inst"
@@ -261,11 +232,6 @@ class NearERR11(INSQ):
 
     Nearly expected reciprocal rank, equation 11 of Azzopardi et al. (2021). Undefined
     for a query without relevant gold.
-
-    Attributes:
-        max_grade: the highest grade of the scale, which gains 1.
-        min_grade: the grade up to which nothing is gained.
-        goal: how much gain the reader wants in all.
     """
 
     name: ClassVar[str] = "nerr11"

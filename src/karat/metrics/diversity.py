@@ -36,7 +36,10 @@ _DECIMALS = 12
 
 
 class Served(NamedTuple):
-    """Aspects that documents serve, one row for each, by query, aspect and rank."""
+    """Aspects that documents serve, one row for each, by query, aspect and rank.
+
+    Undefined for a query without aspects.
+    """
 
     query: Ints
     rank: Ints
@@ -71,7 +74,12 @@ def served(metric: Metric, hits: Hits, threshold: float | None) -> Served:
 
 @dataclass(frozen=True)
 class _Novelty(CutoffMetric):
-    """What documents add that those before them did not serve already."""
+    """What documents add that those before them did not serve already.
+
+    Attributes:
+        alpha: what an aspect loses each time that it was served already.
+        threshold: the smallest grade that counts as relevant; None: any positive one.
+    """
 
     alpha: float = 0.5
     threshold: float | None = None
@@ -156,10 +164,6 @@ class AlphaDCG(_Novelty):
 
     Relative to documents that all serve every aspect. Undefined for a query without
     aspects.
-
-    Attributes:
-        alpha: what an aspect loses each time that it was served already.
-        threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
     name: ClassVar[str] = "alpha_dcg"
@@ -178,10 +182,6 @@ class AlphaNDCG(_OverIdeal, AlphaDCG):
 
     The best ranking is found step by step: the document that adds the most is next.
     Undefined for a query without aspects.
-
-    Attributes:
-        alpha: what an aspect loses each time that it was served already.
-        threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
     name: ClassVar[str] = "alpha_ndcg"
@@ -200,7 +200,6 @@ class IntentERR(_Novelty):
 
     Attributes:
         alpha: the chance that a document which serves an aspect satisfies its reader.
-        threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
     name: ClassVar[str] = "err_ia"
@@ -218,10 +217,6 @@ class NormalIntentERR(_OverIdeal, IntentERR):
     """Intent-aware expected reciprocal rank, over that of the best ranking there is.
 
     Undefined for a query without aspects.
-
-    Attributes:
-        alpha: the chance that a document which serves an aspect satisfies its reader.
-        threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
     name: ClassVar[str] = "nerr_ia"
@@ -239,8 +234,6 @@ class NoveltyRBP(_Novelty):
     aspects.
 
     Attributes:
-        alpha: what an aspect loses each time that it was served already.
-        threshold: the smallest grade that counts as relevant; None: any positive one.
         beta: the chance that the reader goes on to the next document.
     """
 
@@ -271,11 +264,6 @@ class NormalNoveltyRBP(_OverIdeal, NoveltyRBP):
     """Novelty- and rank-biased precision, over that of the best ranking there is.
 
     Undefined for a query without aspects.
-
-    Attributes:
-        alpha: what an aspect loses each time that it was served already.
-        threshold: the smallest grade that counts as relevant; None: any positive one.
-        beta: the chance that the reader goes on to the next document.
     """
 
     name: ClassVar[str] = "nnrbp"

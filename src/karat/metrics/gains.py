@@ -150,11 +150,6 @@ class NDCG(GainMetric):
     """How close the ranking comes to the best one: grades pay less further down.
 
     The ideal holds all gold, cut at k. Undefined where the ideal is 0.
-
-    Attributes:
-        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
-        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
-            in Python; the others stay as they are.
     """
 
     name: ClassVar[str] = "ndcg"
@@ -183,11 +178,6 @@ class DCG(_Sum):
 
     Not comparable between queries that have more or less to find; `ndcg` is. Undefined
     where no gold is worth anything.
-
-    Attributes:
-        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
-        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
-            in Python; the others stay as they are.
     """
 
     name: ClassVar[str] = "dcg"
@@ -202,11 +192,6 @@ class IdealDCG(_Sum):
     """What the best ranking of all gold would be worth, which nDCG divides by.
 
     Undefined where no gold is worth anything.
-
-    Attributes:
-        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
-        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
-            in Python; the others stay as they are.
     """
 
     name: ClassVar[str] = "ideal_dcg"
@@ -222,11 +207,6 @@ class NCG(GainMetric):
     """The share of the gain that the top k could hold and does, wherever it stands.
 
     The ideal holds the best k of all gold. Undefined where the ideal is 0.
-
-    Attributes:
-        gain: `linear` pays the grade itself, `exp` pays 2^grade - 1.
-        gains: what to read in place of some grades, as in `1:1;2:3`, or as a mapping
-            in Python; the others stay as they are.
     """
 
     name: ClassVar[str] = "ncg"

@@ -369,6 +369,9 @@ def _read_by(
 ) -> dict[str, Dataset]:
     if isinstance(source, str | os.PathLike):
         return load_by(source, column, role=role, mapping=mapping, format=format)
+    if hasattr(source, "mapInArrow"):
+        parts: dict[str, Dataset] = FRAMES["split"](source, column, role, mapping)
+        return parts
     value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return interpret_by(value, column, Source(role, role, mapping), "objects")
 

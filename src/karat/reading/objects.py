@@ -44,6 +44,7 @@ FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     "frame reader",
     {
         "load": "karat.reading.columnar.frames:load_frame",
+        "split": "karat.reading.columnar.frames:split_frame",
         "records": "karat.reading.columnar.frames:table_records",
     },
 )
@@ -199,6 +200,7 @@ def is_frame(thing: object) -> bool:
     """
     return (
         hasattr(thing, "__arrow_c_stream__")
+        or hasattr(thing, "mapInArrow")
         or hasattr(thing, "__arrow_c_array__")
         or is_of("pandas", "DataFrame", thing)
         or is_of("polars", "LazyFrame", thing)

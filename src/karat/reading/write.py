@@ -104,6 +104,9 @@ def _lost_of_run(run: Run, chosen: Format) -> Iterator[Notice]:
     rankings = [*run.rankings(Policies())]
     texts = sum(d.text is not None for _, ranking in rankings for d in ranking)
     empty = [query for query, ranking in rankings if not ranking]
+    if run.failures or run.latency:
+        count = len(run.failures) + (0 if run.latency is None else run.latency.n)
+        yield Notice("dropped", count, f"{chosen.name} holds no latency or failures")
     if texts:
         yield Notice("dropped", texts, f"{chosen.name} holds no texts of documents")
     if empty:

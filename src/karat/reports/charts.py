@@ -126,7 +126,7 @@ def draw_scatter(
     """
     ys = [point.y for point in points]
     low, high = limits_around(ys)
-    frame = Frame.around([point.x for point in points], (low, high), 34, room=0.08)
+    frame = Frame.around([point.x for point in points], (low, high), 48, room=0.08)
     marks = [
         frame.axes(
             ticks_between(frame.left, frame.right), ticks_between(low, high), x, y
@@ -136,20 +136,24 @@ def draw_scatter(
     if front and len(best) > 1:
         path = frame.path([(point.x, point.y) for point in best])
         marks.append(f'<path class="k-line k-l0 k-front" d="{path}"/>')
-    for point in points:
+    named: list[tuple[float, float]] = []
+    for point in sorted(points, key=lambda p: (p not in best, -p.y)):
         left, down = frame.at(point.x, point.y)
-        colour = 0 if point in best else 7
-        late = left > WIDTH * 0.7
         marks.append(
-            f'<circle class="k-f{colour}" cx="{left}" cy="{down}" r="4.5"/>'
-            + text_at(
-                left + (-8 if late else 8),
-                down - 7,
-                short_name(point.name),
-                "end" if late else "start",
-                "k-ink",
-            )
+            f'<circle class="k-f{0 if point in best else 7}" cx="{left}" cy="{down}" '
+            'r="4.5"/>'
         )
+        # A name that would lie upon another is left to the description.
+        close = (
+            abs(x - left) < WIDTH / 3 and abs(y - down) < 2 * LETTER for x, y in named
+        )
+        if any(close):
+            continue
+        named.append((left, down))
+        late = left > WIDTH * 0.7
+        side = "end" if late else "start"
+        name = short_name(point.name)
+        marks.append(text_at(left + (-8 if late else 8), down - 7, name, side, "k-ink"))
     told = (f"{p.name}: {short_number(p.y)} at {short_number(p.x)}" for p in points)
     told_front = f" Not beaten in both: {', '.join(p.name for p in best)}."
     description = f"{y} by {x}. {'; '.join(told)}.{told_front if front else ''}"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from karat.data.gold import KINDS
+from karat.data.judgements import Verdict
 from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
 from karat.data.queries import Query
@@ -42,9 +43,15 @@ _LOWEST, _TOP, _LONG_NAME = 10, 3, 60
 class Details:
     """The queries of a leaderboard, as a page takes them."""
 
-    def __init__(self, board: Leaderboard, notes: Notes | None = None) -> None:
+    def __init__(
+        self,
+        board: Leaderboard,
+        notes: Notes | None = None,
+        slices: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.board = board
         self.notes = notes or {}
+        self.slices = slices or {}
         self.systems = [_System(one) for one in board.values()]
         self.queries = [
             *dict.fromkeys(query for one in board.values() for query in one.queries)
@@ -53,8 +60,12 @@ class Details:
     def table(self) -> dict[str, Any]:
         """What the table of queries is made of, column by column."""
         facts = [self.fact(query) for query in self.queries]
-        tags = sorted({tag for fact in facts if fact for tag in fact.tags})
-        number = {tag: place for place, tag in enumerate(tags)}
+        tagged = [
+            (*(fact.tags if fact else ()), *self.slices.get(query, ()))
+            for query, fact in zip(self.queries, facts, strict=True)
+        ]
+        tags = sorted({tag for own in tagged for tag in own})
+        places = {tag: place for place, tag in enumerate(tags)}
         asked = [fact.text or "" if fact else "" for fact in facts]
         return {
             "size": _BLOCK,
@@ -63,7 +74,7 @@ class Details:
             "queries": self.queries,
             "questions": [text[:_QUESTION] for text in asked],
             "tags": tags,
-            "tagged": [[number[t] for t in f.tags] if f else [] for f in facts],
+            "tagged": [[places[tag] for tag in own] for own in tagged],
             "scores": [
                 [system.column(metric, self.queries) for metric in self.board.metrics]
                 for system in self.systems
@@ -211,7 +222,7 @@ class _System:
         said = {item.id: item.text for row in rows for item in row if item.text}
         return said | {v.claim: v.text for v in self._verdicts(query) if v.text}
 
-    def _verdicts(self, query: str) -> Sequence[Any]:
+    def _verdicts(self, query: str) -> Sequence[Verdict]:
         place = self.places[query]
         judged = (m.verdicts.get(place) for m in self.one.matches.values())
         return next((verdicts for verdicts in judged if verdicts), ())
@@ -242,7 +253,11 @@ class _System:
         row: dict[str, Any] = {"ranking": ranking, "first": first}
         if verdicts := self._verdicts(query):
             row["verdicts"] = [
-                [v.claim, v.text, list(v.ranks), v.failure or v.reason, bool(v.failure)]
+                [
+                    *(v.claim, v.text, v.label),
+                    [*(v.alone or v.together or v.against or v.partial)],
+                    v.failure or v.reason,
+                ]
                 for v in verdicts
             ]
         if evidence := self._evidence(query):

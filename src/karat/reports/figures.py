@@ -11,15 +11,18 @@ from karat.diagnosis.headroom import gains_of, headroom
 from karat.errors import UnknownNameError, UsageError
 from karat.reports.charts import (
     Line,
+    Point,
     draw_bars,
     draw_histogram,
     draw_intervals,
     draw_lines,
     draw_matrix,
+    draw_scatter,
 )
 from karat.reports.drawing import Chart
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
+from karat.sweeps.result import Sweep
 
 __all__ = ["KINDS", "all_charts", "moves", "plot"]
 
@@ -30,14 +33,17 @@ _RANKS = (1, 3, 10)
 
 
 def plot(
-    results: Evaluation | Leaderboard, kind: str = "curve", metric: str | None = None
+    results: Evaluation | Leaderboard | Sweep,
+    kind: str = "curve",
+    metric: str | None = None,
 ) -> Chart:
     """A picture of what runs scored.
 
     Args:
-        results: one evaluation or several.
+        results: one evaluation or several, or a sweep.
         kind: `curve` (a metric over k), `means` (with intervals), `distribution` (how
-            many queries score how much) or `headroom` (what is missing, and why).
+            many queries score how much) or `headroom` (what is missing, and why); of a
+            sweep its quality by `tokens` or `latency`.
         metric: by its spelling; default: the first.
 
     Raises:
@@ -49,6 +55,8 @@ def plot(
         >>> result.plot("means").description
         'run: 0.500 (0.013 to 0.987).'
     """
+    if isinstance(results, Sweep):
+        return _by_cost(results, kind)
     board = results
     if isinstance(results, Evaluation):
         board = Leaderboard({results.run: results})
@@ -202,6 +210,29 @@ def moves(baseline: Evaluation, candidate: Evaluation, metric: str) -> Chart | N
         rows=baseline.run[:14],
         columns=candidate.run[:40],
     )
+
+
+def _by_cost(sweep: Sweep, cost: str) -> Chart:
+    """What the settings of a sweep achieve, by what they cost."""
+    costs = {"tokens": "mean_tokens", "latency": "latency"}
+    if cost not in costs:
+        raise UnknownNameError("cost", cost, costs)
+    metric = sweep.metrics[0]
+    varied = [
+        name
+        for name in sweep.trials[0].setting
+        if len({str(trial.setting.get(name)) for trial in sweep.trials}) > 1
+    ]
+    points = [
+        Point(" ".join(str(trial.setting.get(name, "")) for name in varied), x, y)
+        for trial in sweep.trials
+        if not math.isnan(x := getattr(trial, costs[cost]))
+        and not math.isnan(y := trial.mean(metric))
+    ]
+    if not points:
+        raise UsageError(f"no setting has {cost} to draw")
+    unit = "milliseconds" if cost == "latency" else "tokens"
+    return draw_scatter(points, title=f"{metric} by {cost}", x=unit, y=metric)
 
 
 def _class(rank: int) -> int:

@@ -44,9 +44,12 @@ def tag(name: str, *inside: str, **attributes: str | bool) -> Markup:
     return Markup(f"<{name}{shown}>{body}</{name}>")
 
 
-def page_of(title: str, tables: Sequence[Table], lead: str = "") -> str:
-    """A page of tables alone, in the same dress."""
+def page_of(
+    title: str, tables: Sequence[Table], lead: str = "", charts: Sequence[Chart] = ()
+) -> str:
+    """A page of tables and charts alone, in the same dress."""
     sections = [tag("p", lead, _class="lead")] if lead else []
+    sections.append(section("charts", "In pictures", *map(figure, charts)))
     for place, table in enumerate(tables):
         heading = table.title or title
         sections.append(section(f"part-{place}", heading, grid(table, titled=False)))
@@ -168,6 +171,6 @@ def grid(table: Table, *, titled: bool = True) -> Markup:
 
 
 _DRAWER = """
-<dialog id="drawer" aria-labelledby="drawer-title">
+<dialog id="drawer" aria-labelledby="drawer-title" tabindex="-1">
 <div id="drawer-inside"></div></dialog>
 """

@@ -11,6 +11,13 @@
   const PAGE = 100;
   const GRADES = [0, 1, 2, 3];
   const LONG = 700;
+  const VERDICTS = {
+    support: "supported by",
+    contradict: "contradicted by",
+    partial: "stated in part by",
+    none: "not supported",
+    failed: "no verdict",
+  };
 
   const make = (name, attributes, ...inside) => {
     const element = document.createElement(name);
@@ -136,7 +143,7 @@
     });
     byId("table").tBodies[0].replaceChildren(...rows);
     const last = Math.min(from + PAGE, state.rows.length);
-    byId("where").textContent = state.rows.length ? `${from + 1}–${last} of ${state.rows.length}` : "no query";
+    byId("where").textContent = state.rows.length ? `${from + 1} to ${last} of ${state.rows.length}` : "no query";
     byId("back").disabled = from === 0;
     byId("forth").disabled = last >= state.rows.length;
   };
@@ -171,8 +178,11 @@
   const step = (by) => {
     const next = state.rows.indexOf(view.row) + by;
     if (next < 0 || next >= state.rows.length) return;
-    state.page = Math.floor(next / PAGE);
-    draw();
+    const page = Math.floor(next / PAGE);
+    if (page !== state.page) {
+      state.page = page;
+      draw();
+    }
     show(state.rows[next]);
   };
 
@@ -184,8 +194,8 @@
     const bar = make(
       "div",
       { class: "bar" },
-      button("Previous", () => step(-1), { disabled: place <= 0 }),
-      button("Next", () => step(1), { disabled: place < 0 || place >= state.rows.length - 1 }),
+      button("Previous", () => step(-1), { id: "previous", disabled: place <= 0 }),
+      button("Next", () => step(1), { id: "next", disabled: place < 0 || place >= state.rows.length - 1 }),
       make("span", { class: "grow" }),
       button(view.labelling ? "Stop labelling" : "Label documents", toggle, { id: "labelling", "aria-pressed": String(view.labelling) }),
       button("Close", () => drawer.close(), { id: "close" }),
@@ -195,7 +205,11 @@
     const parts = [bar, head, title, ...told, scores(row)];
     if (!view.labelling) parts.push(gold(one), ...reasons(one), rankings(one));
     else parts.push(labelling(one));
+    const held = document.activeElement.id;
     byId("drawer-inside").replaceChildren(...parts);
+    // What had the focus is a new element now; without it no key would be heard.
+    const again = held && byId(held);
+    if (!drawer.contains(document.activeElement)) (again && !again.disabled ? again : drawer).focus();
   };
 
   const scores = (row) => {
@@ -238,9 +252,9 @@
   const reasons = (one) =>
     one.systems.flatMap((system, s) => {
       if (!system || !system.verdicts) return [];
-      const lines = system.verdicts.map(([claim, text, ranks, reason, failed]) => {
-        const where = failed ? "no verdict" : ranks.length ? `supported by rank ${ranks.join(", ")}` : "not supported";
-        const kind = failed ? "chip" : ranks.length ? "chip found" : "chip missed";
+      const lines = system.verdicts.map(([claim, text, told, ranks, reason]) => {
+        const where = VERDICTS[told] + (ranks.length ? ` rank ${ranks.join(", ")}` : "");
+        const kind = told === "support" ? "chip found" : told === "failed" ? "chip" : "chip missed";
         return make("li", {}, make("p", { dir: "auto" }, exact(text || claim, "span"), " ", make("span", { class: kind }, where)), reason ? make("p", { class: "soft", dir: "auto" }, exact(reason, "span")) : null);
       });
       const name = several ? `What the judge says of ${data.systems[s]}` : "What the judge says";

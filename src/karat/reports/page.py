@@ -1,7 +1,7 @@
 """The HTML report: one file that needs no server and asks for nothing outside of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 
@@ -28,7 +28,8 @@ def as_html(
     *,
     comparison: Comparison | None = None,
     notes: Notes | None = None,
-    more: Sequence[Table] = (),
+    slices: Mapping[str, Sequence[str]] | None = None,
+    more: Mapping[str, Sequence[Table]] | None = None,
 ) -> str:
     """A page about runs: verdict, curves, every query with its documents, provenance.
 
@@ -37,7 +38,8 @@ def as_html(
         tables: what a terminal is shown; the page has its own.
         comparison: what came of comparing them.
         notes: sentences on gold items, by query and item, such as a judge's reasons.
-        more: tables besides, such as a judge's agreement with people.
+        slices: tags of queries besides their own, such as causes of misses.
+        more: tables besides, by the heading they stand under.
     """
     del tables
     board = (
@@ -45,7 +47,7 @@ def as_html(
         if isinstance(results, Evaluation)
         else results
     )
-    details = Details(board, notes)
+    details = Details(board, notes, slices)
     blocks, cut = details.blocks()
     first = next(iter(board.values()))
     title = (
@@ -57,10 +59,13 @@ def as_html(
         )
     sections = [
         _verdict(board, comparison),
+        *(
+            section(f"more-{n}", heading, *map(grid, found))
+            for n, (heading, found) in enumerate((more or {}).items())
+        ),
         section("charts", "In pictures", *map(figure, _charts(board, comparison))),
         section("queries", f"{counted(len(details.queries), 'query')}", _queries(cut)),
         *(_compared(comparison) if comparison else ()),
-        section("more", "Besides", *map(grid, more)),
         _slices(board),
         section("labels", "Label health", *_label_health(board)),
         section("method", "Rules and provenance", *_method(board)),

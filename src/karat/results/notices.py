@@ -1,6 +1,6 @@
 """What a result has to say besides its scores, as far as the result itself shows it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = ["derived_notices", "trec_eval_differences"]
 
 _FEW = 0.1
 _ENOUGH = 20
+_STARS = 4
 _EXAMPLES = 3
 
 
@@ -26,6 +27,8 @@ def derived_notices(result: "Evaluation") -> Iterator[Notice]:
         # A judge says itself what it could not judge, and reads texts, not names.
         if not matches.verdicts:
             yield from _little_found(matcher, matches)
+    if result.policies.threshold is None:
+        yield from _scales(result.matches.values())
     if result.missing.any():
         yield _missing(result)
     failed = {r: why for c in result.columns.values() for r, why in c.failures.items()}
@@ -48,6 +51,17 @@ def _little_found(matcher: str, matches: Matches) -> Iterator[Notice]:
     if total >= _ENOUGH and found < _FEW * total:
         of, why = f"of {total} relevant items", "found; do run and gold name them alike"
         yield Notice("found", found, f"{of} are {why}?", one=f"{of} is {why}?")
+
+
+def _scales(found: Iterable[Matches]) -> Iterator[Notice]:
+    """A notice where labels seem to have a scale that begins at 1, as stars do."""
+    grades = {matches.hits.grade_range: matches.hits for matches in found}
+    for (low, high), hits in grades.items():
+        if low > 0 and high >= _STARS:
+            scale = f"have grades from {low:g} to {high:g} and none is 0"
+            why = "all count as relevant; --threshold names the first grade that does"
+            count = len(hits.gold_grade)
+            yield Notice("grades", count, f"gold items {scale}: {why}")
 
 
 def _missing(result: "Evaluation") -> Notice:

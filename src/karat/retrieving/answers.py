@@ -128,9 +128,11 @@ def _texts(passages: Any) -> list[Any]:
 
 def _arrays(answer: tuple[Any, ...]) -> list[Any]:
     """Documents with their scores, from two arrays of one row each; or as it is."""
-    if len(answer) != _PAIR or not all(hasattr(part, "tolist") for part in answer):
-        return [*answer]
-    rows = [part.tolist() for part in answer]
+    # Not len(answer): a named tuple may count something else.
+    parts = [*answer]
+    if len(parts) != _PAIR or not all(hasattr(part, "tolist") for part in parts):
+        return parts
+    rows = [part.tolist() for part in parts]
     for place, row in enumerate(rows):
         if row and isinstance(row[0], list):
             if len(row) > 1:
@@ -257,7 +259,7 @@ def _renamed(entry: Any, inside: Mapping[str, str]) -> Any:
 
 _LAYERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
     (lambda a: a is None or isinstance(a, str | bytes | int | float), _refuse),
-    (is_frame, lambda frame: [*FRAMES["records"](frame)]),
+    (is_frame, lambda frame: [record for _, record in FRAMES["records"](frame)]),
     (lambda a: isinstance(a, Iterator), list),
     (lambda a: isinstance(a, tuple), _arrays),
     (lambda a: isinstance(a, list), itemgetter(0)),

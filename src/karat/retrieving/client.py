@@ -127,12 +127,17 @@ class RetrieverClient:
 
     async def _complete(self, query: str, *, first: bool) -> Reply:
         answer, seconds = await self._timed(query)
-        try:
+        caught = _Caught()
+        documents: list[Any] = []
+        with caught:
             documents = read_answer(answer, self.mapping, self.ids)
-        except FormatError as error:
-            raise Refused(
-                f"{self.endpoint}: {error}", always=True, unless_answered=True
-            ) from None
+        if isinstance(caught.error, CallError):
+            raise caught.error
+        if caught.error is not None:
+            # Objects of others may raise anything when they are looked at.
+            kind = "" if isinstance(caught.error, FormatError) else "cannot be read, "
+            reason = f"{self.endpoint}: {kind}{caught.error}"
+            raise Refused(reason, always=True, unless_answered=True) from caught.error
         facts: dict[str, Any] = {"ms": seconds * 1000, "returned": len(documents)}
         if first:
             facts["first"] = True

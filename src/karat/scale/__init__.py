@@ -6,5 +6,17 @@ makes of all partials the `Evaluation` that one pass over the whole run would gi
 
 from karat.reading.columnar.scanning import Partial
 from karat.scale.partials import merge, scan, torn
+from karat.scale.spark import score
+from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
 
-__all__ = ["Partial", "merge", "scan", "torn"]
+__all__ = [
+    "MetricTotal",
+    "Partial",
+    "Totals",
+    "add_totals",
+    "merge",
+    "scan",
+    "score",
+    "torn",
+    "total_of",
+]

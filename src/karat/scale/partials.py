@@ -1,45 +1,35 @@
 """Two halves of an evaluation: scan parts anywhere, merge them in any order."""
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
-from karat.data.matches import merge_notices
-from karat.data.policies import Policies, policies_for
+from karat.data.policies import policies_for
 from karat.data.queries import Dataset
-from karat.errors import DataError, FormatError, UsageError
+from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.matching.ids import labels_in_order
-from karat.reading.columnar.arrow_source import (
-    ArrowSource,
-    RecordBatch,
-    TablePiece,
-    Tabular,
-)
-from karat.reading.columnar.blocks import Batch, Block, Field, Piece, RunSource
+from karat.reading.columnar.arrow_source import ArrowSource, Stream
+from karat.reading.columnar.blocks import Batch, Piece
+from karat.reading.columnar.distant_runs import PartialRun
 from karat.reading.columnar.frames import table_of
 from karat.reading.columnar.join import RepeatedDocument, join_matches
 from karat.reading.columnar.label_index import LabelIndex
 from karat.reading.columnar.run import ColumnarRun
-from karat.reading.columnar.scanning import (
-    Partial,
-    collect,
-    scan_piece,
-    torn as find_torn,
-)
+from karat.reading.columnar.scanning import Partial, scan_part, torn as find_torn
 from karat.reading.doors import take_gold, take_run
 from karat.reading.objects import is_frame
 from karat.reading.problems import placed
 from karat.results.evaluation import Evaluation
 
-__all__ = ["PartialRun", "merge", "scan", "torn"]
+__all__ = ["merge", "scan", "torn"]
 
 
 def scan(
@@ -87,7 +77,8 @@ def scan(
             policies = run.rules(policies)
             pieces = run.source.pieces("query", "document", "value")
             piece = partial(_chained, pieces)
-            found = _scanned(piece, index, policies, only)
+            wanted = None if only is None else _flags(only, index)
+            found = scan_part(piece, index, policies, wanted)
             found.ranked, found.mapping = run.source.ranked, loaded.mapping
             found.notices = tuple(
                 replace(notice, count=found.rows)
@@ -152,7 +143,7 @@ def merge(
         >>> merge(parts, {"q1": ["a"]}, metrics=["rr"]).means
         {'rr': 0.5}
     """
-    run = PartialRun([*partials], name)
+    run = PartialRun(partials, name)
     for switch, value in run.switches.items():
         if options.setdefault(switch, value) != value:
             raise UsageError(
@@ -160,130 +151,7 @@ def merge(
                 f"{options[switch]!r}: scan them again"
             )
     loaded = Dataset(run, mapping=run.mapping, notices=run.seen)
-    result = evaluate(loaded, gold=_prepared(*_key(gold))[0], name=name, **options)
-    counts = {"engine": "partials", "partitions": run.parts, "rows": run.rows}
-    return replace(result, provenance={**result.provenance, **counts})
-
-
-class PartialRun(ColumnarRun):
-    """A run of which only partials are at hand.
-
-    Attributes:
-        switches: the policies they were scanned under.
-        parts: how many parts the run has.
-        rows: how many rows.
-        seen: what was seen while reading.
-        mapping: our column name -> theirs.
-    """
-
-    def __init__(self, partials: Sequence[Partial], name: str = "run") -> None:
-        if not partials:
-            raise UsageError("nothing to merge: no partials were given")
-        # Who retries a part may hand over the same partial twice.
-        every = [*{found.token: found for found in partials}.values()]
-        every.sort(key=lambda found: found.part)
-        self._again = [found for found in every if found.again]
-        self._partials = [found for found in every if not found.again]
-        for one, other in pairwise(self._partials):
-            if one.part == other.part > 0:
-                raise UsageError(f"part {one.part} was scanned twice: merge one of it")
-        first = every[0]
-        if any(found.switches != first.switches for found in every):
-            raise UsageError("the parts were scanned with different policies")
-        super().__init__(_Elsewhere(any(found.ranked for found in every)), name)
-        self.switches = first.switches
-        self.parts = len(self._partials)
-        self.rows = sum(found.rows for found in every)
-        self.mapping = next((f.mapping for f in every if f.mapping), {})
-        self.seen = merge_notices(found.notices for found in self._partials)
-
-    def queries(self) -> list[str]:
-        """The queries without gold; others are known by number."""
-        return [query for found in self._partials for query in found.extra]
-
-    def sample_ids(self) -> list[str]:
-        """A few document ids, to show what they look like."""
-        return [*chain.from_iterable(found.documents for found in self._partials)]
-
-    def holds_any(self, documents: set[str]) -> bool:
-        """No: documents were looked up for their own queries only."""
-        del documents
-        return False
-
-    def ids_of(
-        self, queries: Container[str], *, first: int | None = None
-    ) -> dict[str, list[str]]:
-        """None: ids that gold does not have are not kept."""
-        del queries, first
-        return {}
-
-    def _scans(self, index: LabelIndex, policies: Policies) -> Iterator[Partial]:
-        del policies
-        if any(found.gold != index.digest for found in self._partials):
-            raise UsageError(
-                "the parts were scanned against other gold, or a switch such as "
-                "identical='ignore' asks for more than partials hold"
-            )
-        for found in self._partials:
-            matches = join_matches(found.matches)
-            if not index.judged:
-                every = np.ones(len(matches.query), np.bool_)
-                matches = matches.only(every, index.grade[matches.label] > 0)
-            yield replace(found, matches=[matches])
-
-    def _collected(self, index: LabelIndex, wanted: Bools) -> list[Block]:
-        del index
-        if [f.part for f in self._again] != [f.part for f in self._partials]:
-            raise UsageError(
-                f"{np.count_nonzero(wanted)} queries have rows in several parts: add "
-                "scan(part, gold, only=torn(partials, gold)) of every part, or "
-                "partition the run by query; and number the parts with part="
-            )
-        rest = [block for found in self._again for block in found.rest]
-        return [block.copy(wanted[block.query]) for block in rest]
-
-
-class _Elsewhere(RunSource):
-    """Rows that stayed where they are."""
-
-    def __init__(self, ranked: bool) -> None:  # noqa: FBT001
-        self.ranked = ranked
-
-    def pieces(self, *fields: Field) -> list[Piece]:
-        """There are none."""
-        del fields
-        raise UsageError("this needs the rows of the run, and only partials are here")
-
-    def repeated(self, query: str, document: str) -> DataError:
-        """That policies forbid it."""
-        return ArrowSource.repeated(self, query, document)  # type: ignore[arg-type]
-
-
-class _Stream(Tabular):
-    """Record batches that come one after the other, and only once."""
-
-    path = None
-
-    def __init__(self, first: Any, others: Iterator[Any]) -> None:
-        self.schema = first.schema
-        self.size = first.num_rows
-        self._batches = chain([first], others)
-
-    def pieces(
-        self, columns: Sequence[str], coded: Sequence[str] = ()
-    ) -> list[TablePiece]:
-        """All batches as one piece."""
-        del coded
-        return [partial(self._read, [*columns])]
-
-    def _read(self, columns: list[str]) -> Iterator[RecordBatch]:
-        first = 0
-        for rows in self._batches:
-            if lost := {*columns} - {*rows.schema.names}:
-                problem = f"has no column {min(lost)!r} from row {first + 1} on"
-                raise FormatError(f"{problem}; the first rows have")
-            yield RecordBatch(rows.select(columns), None, first)
-            first += rows.num_rows
+    return evaluate(loaded, gold=_prepared(*_key(gold))[0], name=name, **options)
 
 
 def _rows(batches: Any, mapping: Mapping[str, str]) -> Dataset | None:
@@ -304,20 +172,14 @@ def _rows(batches: Any, mapping: Mapping[str, str]) -> Dataset | None:
         raise DataError("a part must have a row per document, in columns")
     source = loaded.run.source
     assert isinstance(source, ArrowSource)  # noqa: S101
-    stream = ArrowSource(_Stream(first, some), source.columns)
+    stream = ArrowSource(Stream(first, some), source.columns)
     return replace(loaded, run=ColumnarRun(stream))
 
 
-def _scanned(
-    piece: Piece, index: LabelIndex, policies: Policies, only: Sequence[str] | None
-) -> Partial:
-    if only is None:
-        found = scan_piece(piece, index, policies)
-        found.join_ended(index, policies, now=True)
-        return replace(found, matches=[join_matches(found.matches)])
+def _flags(queries: Sequence[str], index: LabelIndex) -> Bools:
     wanted = np.zeros(index.size + 1, np.bool_)
-    wanted[index.numbers([*only])] = True
-    return Partial(rest=collect(piece, index, wanted[:-1]))
+    wanted[index.numbers([*queries])] = True
+    return wanted[:-1]
 
 
 def _is_path(thing: object) -> bool:

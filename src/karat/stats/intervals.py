@@ -30,7 +30,7 @@ from karat.errors import ParameterError
 from karat.stats.clusters import Sample, sample_of
 from karat.stats.distributions import normal_quantile, t_quantile
 
-__all__ = ["gaffke_limits", "mean_interval"]
+__all__ = ["gaffke_limits", "mean_interval", "moments_interval"]
 
 _CLOSE = 1e-9
 _ROUNDS = 100
@@ -160,7 +160,7 @@ def mean_interval(
     if sample.units == 1:
         low, high, method = *bounds, "bounds"
     elif binary and not clustered:
-        low, high, method = *_wilson(sample, level), "wilson"
+        low, high, method = *_wilson(sample.n, sample.mean, level), "wilson"
     elif not bounded or _student_holds(sample):
         low, high, method = *_student(sample, level), "t"
     else:
@@ -188,15 +188,47 @@ def _check(
             raise ParameterError(owner, "values", must_be, float(value))
 
 
-def _wilson(sample: Sample, level: float) -> tuple[float, float]:
+def moments_interval(
+    n: int,
+    mean: float,
+    spread: float,
+    *,
+    binary: bool = False,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    level: float = 0.95,
+) -> Interval | None:
+    """The interval of a mean of which only moments are known: Wilson's, or Student's t.
+
+    Args:
+        n: number of scores; below 30 graded ones say nothing without being seen.
+        mean: their mean.
+        spread: sum of the squared deviations from it.
+        binary: whether a score can only be 0 or 1.
+        bounds: the smallest and largest possible score.
+        level: the confidence.
+
+    >>> interval = moments_interval(100, 0.5, 9.0)
+    >>> round(interval.low, 3), round(interval.high, 3), interval.method
+    (0.44, 0.56, 't')
+    """
+    if n and binary:
+        return Interval(*_wilson(n, mean, level), level, "wilson")
+    if n < _MANY_SCORES or spread <= 0:
+        return None
+    half = t_quantile(0.5 + level / 2, n - 1.0) * math.sqrt(spread / (n - 1) / n)
+    low, high = max(mean - half, bounds[0]), min(mean + half, bounds[1])
+    return Interval(low, high, level, "t")
+
+
+def _wilson(n: int, mean: float, level: float) -> tuple[float, float]:
     """Wilson's interval: the upper limit is the lower one of the opposite outcome."""
-    excess = normal_quantile(0.5 + level / 2) ** 2 / sample.n
+    excess = normal_quantile(0.5 + level / 2) ** 2 / n
 
     def lower(mean: float) -> float:
         spread = excess * (excess / 4.0 + mean * (1.0 - mean))
         return mean * mean / (mean + excess / 2.0 + math.sqrt(spread))
 
-    return lower(sample.mean), 1.0 - lower(1.0 - sample.mean)
+    return lower(mean), 1.0 - lower(1.0 - mean)
 
 
 def _student_holds(sample: Sample) -> bool:

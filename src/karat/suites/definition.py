@@ -5,13 +5,18 @@ and other programs, and `read_suites` checks files by it, with the line of a mis
 """
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.llm import run_sync
+from karat.llm.callables import ThreadedFunction
 from karat.reading.decoding import decode_text
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.order import ORDERS
@@ -62,6 +67,50 @@ _MAP: dict[str, Any] = {
     "properties": {name: {"type": "string"} for name in FIELDS},
 }
 
+_RETRIEVER: dict[str, Any] = {
+    **_mapping(
+        "A retriever that is asked the queries, and how.",
+        retriever=_text("A function such as my.module:search, an address, or a file."),
+        version=_text("Of the index and the code; answers are kept until it changes."),
+        k=_count("How many documents are asked for."),
+        map=_MAP,
+        body={"description": "What is posted to an address.", "type": "object"},
+        headers={
+            "description": "Sent to an address; $NAME is read from the environment.",
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+        },
+        concurrency=_count("Calls under way at once."),
+        timeout={"description": "The longest a call may take.", "type": "number"},
+    ),
+    "required": ["retriever"],
+}
+
+_SWEEP: dict[str, Any] = {
+    **_mapping(
+        "Settings of a retriever to be tried, of which the best is looked for.",
+        factory=_text("A function such as my.module:build, from setting to retriever."),
+        grid={
+            "description": "The values of each parameter; k is how many are retrieved.",
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "anyOf": [
+                        {"type": kind} for kind in ("string", "number", "boolean")
+                    ]
+                },
+            },
+        },
+        halving=_yes_or_no("Ask the better half of the settings twice as much."),
+        version=_text("Of the data; settings are tried anew when it changes."),
+        concurrency=_count("Calls under way at once."),
+    ),
+    "required": ["factory", "grid"],
+}
+
 SUITE: dict[str, Any] = {
     **_mapping(
         "One evaluation: the data, what is scored, by which metrics, what must hold.",
@@ -70,11 +119,13 @@ SUITE: dict[str, Any] = {
         corpus=_text("The file of the documents' texts, for runs of ids."),
         map=_MAP,
         retrievers={
-            "description": "What is evaluated, by name: a file that holds a run.",
+            "description": "What is scored, by name: a file that holds a run, or a "
+            "function such as my.module:search, or an address that answers with JSON.",
             "type": "object",
-            "additionalProperties": {"type": "string"},
+            "additionalProperties": {"anyOf": [{"type": "string"}, _RETRIEVER]},
             "minProperties": 1,
         },
+        sweep=_SWEEP,
         metrics={
             "description": "Spellings such as ndcg@10; the first one puts in order.",
             "anyOf": [
@@ -107,7 +158,7 @@ SUITE: dict[str, Any] = {
             gate_tags=_yes_or_no("Check drops on the queries of each tag, too."),
         ),
     ),
-    "required": ["retrievers"],
+    "anyOf": [{"required": ["retrievers"]}, {"required": ["sweep"]}],
 }
 """What one suite may say, as JSON Schema."""
 
@@ -163,15 +214,38 @@ class Suite:
         line = next((self.lines[k] for k in known if k in self.lines), None)
         return FormatError(problem, path=self.path, line=line)
 
-    def file(self, *keys: str) -> Path:
-        """The path of the file that stands under these keys; it must exist."""
-        value: Any = self.settings
-        for key in keys:
-            value = value[key]
-        path = self.path.parent / str(value)
+    def file(self, value: str, *keys: str) -> Path:
+        """The path of a file that is named under these keys; it must exist."""
+        path = self.path.parent / value
         if not path.exists():
             raise self.error(f"{'.'.join(keys)}: there is no file {value!r}", *keys)
         return path
+
+    def function(self, value: str, *keys: str) -> Callable[..., Any]:
+        """The function `module:name` that is named under these keys."""
+        module, _, name = value.partition(":")
+        with _importable(self.path.parent):
+            load = ThreadedFunction(import_module)
+            found, error = run_sync(lambda: load(module))
+        if error is not None:
+            problem = f"{type(error).__name__}: {error}"
+            raise self.error(f"{value}: cannot import {module}: {problem}", *keys)
+        function = getattr(found, name, None)
+        if not callable(function):
+            names = [n for n, thing in vars(found).items() if callable(thing)]
+            unknown = UnknownNameError(f"function of {module}", name, names)
+            raise self.error(str(unknown), *keys)
+        return cast("Callable[..., Any]", function)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Modules of a folder can be imported, as by a program that lies there."""
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.pop(0)
 
 
 def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> Suite:
@@ -273,20 +347,23 @@ def _check_mapping(
         inner = (*place, str(key))
         if not isinstance(key, str):
             raise suite.error(f"{of}: a name must be a text, got {key!r}", *inner)
-        others = schema["additionalProperties"]
-        if key not in known and not others:
-            raise suite.error(
-                str(UnknownNameError(f"setting of {of}", str(key), known)), *inner
-            )
-        _check(suite, known.get(key, others), entry, inner, f"{key}")
-    for key in schema.get("required", ()):
-        if key not in value:
-            raise suite.error(f"{of} lacks {key}: {known[key]['description']}", *place)
+        inside = known.get(key, schema.get("additionalProperties"))
+        if inside is False:
+            unknown = UnknownNameError(f"setting of {of}", key, known)
+            raise suite.error(str(unknown), *inner)
+        if inside is not None:
+            _check(suite, inside, entry, inner, key)
+    choices = [one for one in schema.get("anyOf", [schema]) if "required" in one]
+    lacking = [[k for k in one["required"] if k not in value] for one in choices]
+    if lacking and all(lacking):
+        missing = " or ".join(keys[0] for keys in lacking)
+        about = known[lacking[0][0]]["description"]
+        raise suite.error(f"{of} lacks {missing}: {about}", *place)
 
 
 def _branches(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = schema.get("anyOf", [schema])
-    return found
+    found: Sequence[Mapping[str, Any]] = schema.get("anyOf", ())
+    return [schema] if "type" in schema or not found else found
 
 
 def _fits(schema: Mapping[str, Any], value: Any) -> bool:

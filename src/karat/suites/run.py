@@ -1,37 +1,45 @@
 """Run a suite: score what it names, check its gates, and write the results down."""
 
+import inspect
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from karat.comparison.compare import compare_evaluations
 from karat.comparison.comparison import Comparison
 from karat.data.queries import Dataset
+from karat.data.runs import Run
 from karat.data.tables import Table
 from karat.errors import FormatError, UsageError
 from karat.evaluation import evaluate
 from karat.gates import Gate, GateResult, Kind, check_gates, read_gate
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
-from karat.reading.doors import take_gold
+from karat.reading.doors import load as load_input, take_gold
 from karat.reports import REPORTS
 from karat.reports.gates import as_junit
+from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.kept import digest_of, keep, kept
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.loading import from_dict, load
 from karat.results.saved_form import write_text
+from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite
+from karat.sweeps import Sweep, sweep
 
 __all__ = ["SuiteResult", "run_suite"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_DATA = ("gold", "queries", "corpus")
+_FUNCTION = re.compile(r"[\w.]+:\w+")
+# Documents of each query that the page shows.
+_SHOWN = 20
 _FILES = {"evaluation.json": "json", "per_query.jsonl": "jsonl"}
 _GATES: Mapping[str, Kind] = {
     "fail_under": "mean",
@@ -52,6 +60,7 @@ class SuiteResult:
         comparisons: with the baseline, if the suite has one.
         gates: what came of each gate.
         folder: where everything was written.
+        sweep: what its settings achieved, if the suite has a sweep.
     """
 
     suite: Suite
@@ -60,12 +69,15 @@ class SuiteResult:
     comparisons: tuple[Comparison, ...]
     gates: tuple[GateResult, ...]
     folder: Path
+    sweep: Sweep | None = None
 
     def tables(self, width: int = WIDTH) -> list[Table]:
         """What a person is shown: scores, also by tag, and comparisons."""
         tags = self.board.by_tag() if "slices" in self.suite.settings else ()
         compared = (comparison.summary() for comparison in self.comparisons)
-        return [self.board.summary(width), *tags, *compared]
+        scores = [self.board.summary(width)] if self.board else []
+        swept = [] if self.sweep is None else [self.sweep.summary()]
+        return [*scores, *tags, *compared, *swept]
 
 
 def run_suite(
@@ -93,7 +105,11 @@ def run_suite(
     suite = read_suite(name, file)
     gates = _gates(suite)
     saved = _baseline(suite)
-    board, unchanged = _scored(suite, _scoring(suite, gates), fresh=fresh)
+    scoring = _scoring(suite, gates)
+    if gates and "retrievers" not in suite.settings:
+        raise suite.error("gates are for retrievers, and there are none", "gates")
+    board, unchanged = _scored(suite, scoring, fresh=fresh)
+    swept = _swept(suite, scoring, fresh=fresh)
     pairs = _with_baselines(suite, board, saved)
     result = SuiteResult(
         suite=suite,
@@ -102,9 +118,17 @@ def run_suite(
         comparisons=_comparisons(pairs),
         gates=tuple(_checked(suite, gates, board, pairs)),
         folder=_new_folder(Path(results), suite.name),
+        sweep=swept,
     )
-    for target, form in _FILES.items():
-        write_text(result.folder / target, REPORTS[form](board, result.tables()))
+    if board:
+        for target, form in _FILES.items():
+            write_text(result.folder / target, REPORTS[form](board, result.tables()))
+        compared = result.comparisons[0] if len(result.comparisons) == 1 else None
+        page = as_html(board, comparison=compared)
+        write_text(result.folder / "report.html", page)
+    if swept is not None:
+        swept.save(result.folder / "sweep.json")
+        swept.save(result.folder / "sweep.html")
     if result.gates:
         write_text(result.folder / "gates.junit.xml", as_junit(result.gates))
     return result
@@ -115,24 +139,116 @@ def _scored(
 ) -> tuple[Leaderboard, tuple[str, ...]]:
     """What every retriever scored, and those that were not scored again."""
     settings = suite.settings
-    data = {key: suite.file(key) for key in _DATA if key in settings}
-    runs = {own: suite.file("retrievers", own) for own in settings["retrievers"]}
+    data = _data(suite)
+    sources = [_source(suite, own) for own in settings.get("retrievers", {})]
     gold: list[Dataset] = []
     evaluations, unchanged = {}, []
-    for own, path in runs.items():
-        key = digest_of("evaluation", own, path.name, path, data, scoring)
-        found = None if fresh else _kept_evaluation(key)
+    for source in sources:
+        key = digest_of("evaluation", source.name, source.decides, data, scoring)
+        found = _kept_evaluation(key) if source.known and not fresh else None
         if found is not None:
-            unchanged.append(own)
+            unchanged.append(source.name)
         else:
             if "gold" in data and not gold:
                 gold.append(take_gold(data["gold"], scoring["mapping"]))
             inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
-            found = evaluate(path, **inputs, **scoring, name=own, judged=True)
+            run = source.run(_queries(suite, data)) if source.run else source.decides[0]
+            found = evaluate(
+                run, **inputs, **scoring, name=source.name, judged=True, keep=_SHOWN
+            )
             if not any(column.failures for column in found.values()):
                 keep(key, found.to_dict())
-        evaluations[own] = found
+        evaluations[source.name] = found
     return Leaderboard(evaluations), tuple(unchanged)
+
+
+class _Source(NamedTuple):
+    """Where a run comes from.
+
+    Attributes:
+        name: as the suite calls it.
+        decides: all that decides the run: its file, or what a retriever is asked.
+        run: asks a retriever the queries; None for a file.
+        known: whether that is the same run as long as nothing of it changes.
+    """
+
+    name: str
+    decides: tuple[Any, ...]
+    run: Callable[[Any], Run] | None = None
+    known: bool = True
+
+
+def _source(suite: Suite, own: str) -> _Source:
+    place = ("retrievers", own)
+    said = suite.settings["retrievers"][own]
+    said = {"retriever": said} if isinstance(said, str) else dict(said)
+    value = said.pop("retriever")
+    remote = value.startswith(("http://", "https://"))
+    if not remote and (
+        not _FUNCTION.fullmatch(value) or (suite.path.parent / value).exists()
+    ):
+        path = suite.file(value, *place)
+        return _Source(own, (path, path.name))
+    retriever = value if remote else suite.function(value, *place)
+    names = {"map": "mapping", "body": "options"}
+    options = {names.get(key, key): entry for key, entry in said.items()}
+    known = "version" in said
+    options["name"] = own if known else None
+
+    def ask(queries: Any) -> Run:
+        return _placed(suite, place, retrieve, retriever, queries, **options)
+
+    return _Source(own, (value, said), ask, known)
+
+
+def _data(suite: Suite) -> dict[str, Path]:
+    return {
+        key: suite.file(suite.settings[key], key)
+        for key in ("gold", "queries", "corpus")
+        if key in suite.settings
+    }
+
+
+def _queries(suite: Suite, data: Mapping[str, Path]) -> Any:
+    """The texts to ask: a file of their own, or those that stand beside the gold."""
+    if "gold" not in data:
+        raise suite.error("a retriever that is asked needs gold, and queries")
+    if "queries" in data:
+        return data["queries"]
+    facts = load_input(data["gold"], role="gold").queries
+    if not any(fact.text for fact in facts.values()):
+        raise suite.error(
+            "a retriever that is asked needs queries: a file of their texts", "gold"
+        )
+    return facts
+
+
+def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | None:
+    said = suite.settings.get("sweep")
+    if said is None:
+        return None
+    data = _data(suite)
+    factory = suite.function(said["factory"], "sweep", "factory")
+    code = inspect.getsourcefile(factory)
+    how = {name: said[name] for name in ("halving", "concurrency") if name in said}
+    options = {**scoring, **how}
+    if "metrics" not in suite.settings:
+        del options["metrics"]
+    if "corpus" in data:
+        options["corpus"] = data["corpus"]
+    return _placed(
+        suite,
+        ("sweep", "grid"),
+        sweep,
+        factory,
+        said["grid"],
+        _queries(suite, data),
+        data["gold"],
+        name=None if fresh else said["factory"],
+        # Another code may give other results, and so may another version of the data.
+        version=digest_of(said.get("version"), Path(code) if code else None),
+        **options,
+    )
 
 
 def _checked(
@@ -215,14 +331,15 @@ def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
 def _baseline(suite: Suite) -> Path | None:
     """The saved evaluation that the suite compares with, if it is a file."""
     name = suite.settings.get("baseline")
-    retrievers = suite.settings["retrievers"]
+    retrievers = suite.settings.get("retrievers", {})
     if name is None or name in retrievers:
         return None
-    if not (suite.path.parent / name).is_file():
+    path = suite.path.parent / str(name)
+    if not path.is_file():
         known = ", ".join(retrievers)
         problem = f"baseline {name!r} is neither a retriever ({known}) nor a file"
         raise suite.error(problem, "baseline")
-    return suite.file("baseline")
+    return path
 
 
 def _with_baselines(

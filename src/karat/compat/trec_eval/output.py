@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -137,23 +138,13 @@ class _Results:
         return _number(_sum(values) / self.count)
 
 
-def trec_eval_lines(  # noqa: PLR0913
-    qrels: Labels,
-    run: Run,
-    *,
-    measures: Sequence[str] = (),
-    version: str = "10",
-    per_query: bool = False,
-    complete: bool = False,
-    level: int = 1,
-    judged_only: bool = False,
-    depth: int | None = None,
-    summary: bool = True,
-    collection: int = 0,
-) -> Iterator[str]:
+def trec_eval_lines(qrels: Labels, run: Run, **options: Any) -> Iterator[str]:
     """What trec_eval prints for these judgements and this run, line by line.
 
-    The arguments are explained in `Options`.
+    Args:
+        qrels: the judgements.
+        run: what was retrieved.
+        options: those of `Options`.
 
     Raises:
         MismatchError: the run lacks a judged topic, where version 10 refuses that.
@@ -167,18 +158,7 @@ def trec_eval_lines(  # noqa: PLR0913
         ['map', 'all', '0.5000']
         ['P_5', 'all', '0.2000']
     """
-    options = Options(
-        measures,
-        version,
-        per_query,
-        complete,
-        level,
-        judged_only,
-        depth,
-        summary,
-        collection,
-    )
-    pages = trec_eval_pages(qrels, run, options)
+    pages = trec_eval_pages(qrels, run, Options(**options))
     return chain.from_iterable(page.splitlines() for page in pages)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -32,6 +33,7 @@ __all__ = [
     "ParquetSource",
     "RecordBatch",
     "RunColumns",
+    "Stream",
     "TableSource",
     "Tabular",
     "read_rows",
@@ -116,6 +118,33 @@ class TableSource(Tabular):
         part = table.slice(first, _PIECE_ROWS)
         for rows in part.to_batches(max_chunksize=_ROWS):
             yield RecordBatch(rows, self.path, first)
+            first += rows.num_rows
+
+
+class Stream(Tabular):
+    """Record batches that come one after the other, and only once."""
+
+    path = None
+
+    def __init__(self, first: Any, others: Iterator[Any]) -> None:
+        self.schema = first.schema
+        self.size = first.num_rows
+        self._batches = chain([first], others)
+
+    def pieces(
+        self, columns: Sequence[str], coded: Sequence[str] = ()
+    ) -> list[TablePiece]:
+        """All batches as one piece."""
+        del coded
+        return [partial(self._read, [*columns])]
+
+    def _read(self, columns: list[str]) -> Iterator[RecordBatch]:
+        first = 0
+        for rows in self._batches:
+            if lost := {*columns} - {*rows.schema.names}:
+                problem = f"has no column {min(lost)!r} from row {first + 1} on"
+                raise FormatError(f"{problem}; the first rows have")
+            yield RecordBatch(rows.select(columns), None, first)
             first += rows.num_rows
 
 

@@ -5,21 +5,35 @@ pandas can only be met if somebody has imported it.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError, MissingExtraError
 from karat.reading.columnar.arrow_arrays import load_pyarrow
-from karat.reading.columnar.arrow_source import TableSource
+from karat.reading.columnar.arrow_source import ArrowSource, TableSource
+from karat.reading.columnar.distant_runs import SparkRun
+from karat.reading.columnar.run import ColumnarRun
 from karat.reading.columnar.tables import load_samples, load_table, read_records
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.shapes import Records, interpret
 from karat.reading.objects import is_of
 from karat.reading.streams import Role, Source
 
-__all__ = ["load_frame", "table_of", "table_records"]
+__all__ = [
+    "MOST_LABELS",
+    "is_distributed",
+    "load_frame",
+    "split_frame",
+    "table_of",
+    "table_records",
+]
+
+MOST_LABELS = 5_000_000
+"""Gold of more labels is not sent to the workers of a cluster."""
 
 _FORMAT = "frame"
+_LOOK = 1000
 
 
 def load_frame(
@@ -40,6 +54,8 @@ def load_frame(
         optional: our names in the mapping that may be about another input only.
     """
     source = Source(name, role, dict(mapping or {}), optional=optional)
+    if is_distributed(frame):
+        return _load_distributed(frame, source)
     if not is_of("pandas", "DataFrame", frame):
         return load_table(TableSource(table_of(frame)), source, _FORMAT)
     frame = _with_index(frame)
@@ -56,6 +72,52 @@ def load_frame(
         # Ids of several types in one column, or no Arrow: row by row works as well.
         return interpret(table_records(frame), source, _FORMAT)
     return load_table(TableSource(table), source, _FORMAT)
+
+
+def is_distributed(frame: object) -> bool:
+    """Whether it is a DataFrame of Spark, by what it can do."""
+    return hasattr(frame, "mapInArrow")
+
+
+def _load_distributed(frame: Any, source: Source) -> Dataset:
+    """A run that stays in Spark, or gold, which comes here if it is not too large."""
+    if source.role == "gold":
+        count = frame.count()
+        if count > MOST_LABELS:
+            raise source.error(
+                f"gold of {count:,} labels is more than the {MOST_LABELS:,} that are "
+                "sent to every worker; karat.scale.score(run, gold) leaves it in Spark"
+            )
+        return load_table(TableSource(frame.toArrow()), source, _FORMAT)
+    loaded = load_table(TableSource(frame.limit(_LOOK).toArrow()), source, _FORMAT)
+    if not isinstance(loaded.run, ColumnarRun):
+        raise source.error("a table of Spark must have a row for each document")
+    found = loaded.run.source
+    assert isinstance(found, ArrowSource)  # noqa: S101
+    # Of a few rows nobody knows what is true of all of them.
+    counted = (n for n in loaded.notices if n.kind == "coerced")
+    notices = tuple(replace(notice, count=frame.count()) for notice in counted)
+    run = SparkRun(frame, found.columns, source.name)
+    return replace(loaded, run=run, notices=notices)
+
+
+def split_frame(
+    frame: Any, column: str, role: Role, mapping: Mapping[str, str]
+) -> dict[str, Dataset]:
+    """What a DataFrame of Spark holds for each value of a column, in their order."""
+    if column not in frame.columns:
+        found = ", ".join(frame.columns)
+        raise FormatError(f"no column {column!r} to split by; columns found: {found}")
+    values = sorted(row[0] for row in frame.select(column).distinct().collect())
+    return {
+        str(value): load_frame(
+            frame.where(frame[column] == value).drop(column),
+            role=role,
+            mapping=mapping,
+            name=str(value),
+        )
+        for value in values
+    }
 
 
 def table_records(frame: Any) -> Records:

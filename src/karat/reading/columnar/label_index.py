@@ -39,12 +39,13 @@ class LabelIndex:
     Attributes:
         query: the query of each label.
         grade: its grade.
+        labels: they themselves, in columns.
         size: how many queries there are.
         judged: whether those of documents judged non-relevant are looked up too.
     """
 
     def __init__(self, labels: Labels, *, judged: bool = True) -> None:
-        self._labels = labels = ColumnLabels.of(labels)
+        self.labels = labels = ColumnLabels.of(labels)
         self.query: Ints = np.repeat(np.arange(len(labels)), labels.count)
         self.grade: Floats = labels.grade
         self._label = (
@@ -58,9 +59,9 @@ class LabelIndex:
 
     def numbers(self, names: Sequence[str]) -> Ints:
         """The number of each query; -1 for one without labels."""
-        queries = self._labels.queries
+        queries = self.labels.queries
         if not isinstance(queries, ColumnNames):
-            known = self._labels.numbers
+            known = self.labels.numbers
             return np.array([known.get(name, -1) for name in names], np.int64)
         keys, order = self._query_keys
         wanted = type(queries.column).of(names).keys()
@@ -78,7 +79,7 @@ class LabelIndex:
     @cached_property
     def _query_keys(self) -> tuple[Keys, Ints]:
         """The keys of all queries in order, and whose each is."""
-        queries = self._labels.queries
+        queries = self.labels.queries
         assert isinstance(queries, ColumnNames)  # noqa: S101
         keys = queries.column.keys()
         order = np.argsort(keys)

@@ -31,7 +31,16 @@ from karat.reading.columnar.byte_column import distinct, starts
 from karat.reading.columnar.join import Matches, find_matches, join_matches
 from karat.reading.columnar.label_index import LabelIndex
 
-__all__ = ["Partial", "block_of", "collect", "finish", "in_order", "scan_piece", "torn"]
+__all__ = [
+    "Partial",
+    "block_of",
+    "collect",
+    "finish",
+    "in_order",
+    "scan_part",
+    "scan_piece",
+    "torn",
+]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -128,6 +137,18 @@ def scan_piece(piece: Piece, index: LabelIndex, policies: Policies) -> Partial:
         scan.join_ended(index, policies)
     scan.matches = [join_matches(scan.matches)]
     return scan
+
+
+def scan_part(
+    piece: Piece, index: LabelIndex, policies: Policies, wanted: Bools | None = None
+) -> Partial:
+    """What a part of a run holds: all that ended, or all rows of the wanted queries."""
+    if wanted is not None:
+        return Partial(rest=collect(piece, index, wanted))
+    found = scan_piece(piece, index, policies)
+    found.join_ended(index, policies, now=True)
+    found.matches = [join_matches(found.matches)]
+    return found
 
 
 def collect(piece: Piece, index: LabelIndex, wanted: Bools) -> list[Block]:

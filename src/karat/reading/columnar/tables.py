@@ -160,9 +160,9 @@ def _load_rows(
     if number:
         mapping["grade" if role == "gold" else number] = fields[number]
     loaded = Dataset(format=format, mapping=mapping, notices=_coerced(table, mapping))
+    if number is None:
+        _note_unread(table, fields, source, "grade" if role == "gold" else "score")
     if role == "gold":
-        if number is None:
-            _note_unread(table, fields, source)
         gold = Gold(_labels(table, mapping), name=source.name)
         return replace(
             loaded, gold=gold, notices=(*loaded.notices, *source.notes.notices())
@@ -183,12 +183,14 @@ def _load_rows(
     )
 
 
-def _note_unread(table: Tabular, fields: Mapping[str, str], source: Source) -> None:
-    """Say which columns of gold without grades may hold them."""
+def _note_unread(
+    table: Tabular, fields: Mapping[str, str], source: Source, meant: str
+) -> None:
+    """Say which columns may hold the grades or scores that were not found."""
     others = unread(table.schema.names, fields, system_column(table.schema.names))
     for record in read_records(table) if others else ():
         for name in others:
-            note_unread(name, record[name], source.notes)
+            note_unread(name, record[name], source.notes, meant)
 
 
 def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> None:

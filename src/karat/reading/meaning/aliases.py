@@ -24,6 +24,7 @@ __all__ = [
     "LABELLED",
     "METADATA",
     "QUESTIONS",
+    "RANKS",
     "RETRIEVED",
     "SCORES",
     "SOURCES",
@@ -49,6 +50,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "retrieved_ids": "the ranking as ids",
     "retrieved_texts": "the ranking as texts",
     "retrieved_scores": "the scores that go with the ranking",
+    "retrieved_distances": "the same as distances: smaller is better",
     "output": "the ranking as a system printed it, also as a JSON string",
     "relevant": "relevant documents: ids, id -> grade, or id, grade and group",
     "relevant_grades": "the grades that go with a list of relevant documents",
@@ -61,6 +63,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "gold": "gold documents: ids or texts, told apart by their looks",
     "ground_truth": "a reference answer, or a list of ids or answers",
     "response": "the generated answer; kept, not scored",
+    "latency_ms": "milliseconds that retrieving took",
+    "failure": "why nothing could be retrieved",
     "k": "the query's own cutoff",
     "tags": "slices the query belongs to",
     "metadata": "anything else about the query",
@@ -108,6 +112,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "retrieval_context retrieved_chunks retrieved_passages retrieved_contents contexts "
     "ctxs hypothesis chunks",
     "retrieved_scores": "retrieved_scores retrieve_scores scores",
+    "retrieved_distances": "retrieved_distances distances",
     "relevant": "relevant relevant_ids relevant_doc_ids relevant_document_ids "
     "relevant_chunk_ids reference_context_ids reference_ids gold_ids gold_doc_ids "
     "gold_document_ids ground_truth_ids expected_ids expected_doc_ids "
@@ -130,6 +135,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "ground_truth": "ground_truth ground_truths",
     "response": "response answer generated_answer prediction model_answer output_text "
     "generated_text model_output",
+    "latency_ms": "latency_ms retrieval_ms",
+    "failure": "failure retrieval_error",
     "k": "k",
     "tags": "tags tag slices slice",
     "metadata": "metadata meta",
@@ -140,7 +147,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "rank": "rank position",
     "grade": "grade relevance rel label relevance_label rating judgment judgement gain "
     "is_relevant relevance_grade relevancy human_score human_rating human_label",
-    "text": "text page_content content contents body passage chunk",
+    "text": "text page_content content contents body passage chunk long_text",
 }
 """What others call our fields. The first of several that are found is taken; the others
 are kept as metadata. Case, `-`, `_` and spaces do not matter."""
@@ -151,6 +158,7 @@ _OWN_IDS: Final = (a for a in ALIASES["document"].split() if a not in _OF_SOURCE
 IDS: Final = ("id", "_id", *_OWN_IDS, "id_")
 TEXTS: Final = tuple(ALIASES["text"].split())
 SCORES: Final = ("score", "_score", *ALIASES["score"].split()[1:])
+RANKS: Final = tuple(ALIASES["rank"].split())
 DISTANCES: Final = ("_distance", *ALIASES["distance"].split())
 GRADES: Final = (*ALIASES["grade"].split(), "score")
 QUESTIONS: Final = (*ALIASES["query"].split(), "text", "content")

@@ -10,7 +10,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset, Strings
 from karat.data.runs import Document, Run
 from karat.errors import FormatError
-from karat.reading.meaning.aliases import IDS, RETRIEVED, TEXTS, ask, infer
+from karat.reading.meaning.aliases import IDS, RANKS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_columns, read_document, read_scored
 from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
 from karat.reading.meaning.order import note_ascending
@@ -29,6 +29,8 @@ from karat.reading.problems import Notes
 
 __all__ = ["Gathered"]
 
+# What runs beside a ranking, and whether more or less of it is better.
+_NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}
 _ORDER = (
     "lists are ranked in the order given; their scores say otherwise "
     "(--order descending goes by them)"
@@ -72,17 +74,17 @@ class Gathered:
         """One query's ranking, from one field or from several that run in parallel."""
         if len(columns) == 1:
             (ours,) = columns
-            if ours == "retrieved_scores":
+            if ours in _NUMBERS:
                 raise FormatError("scores need retrieved documents to go with")
             self._add_column(query, ours, columns[ours])
             return
-        scores = unpack(columns.get("retrieved_scores"))
-        lists = [
-            self._listed(f, v) for f, v in columns.items() if f != "retrieved_scores"
-        ]
-        if scores is not None and is_list(scores):
-            numbers = [read_number(score, "score") for score in scores]
-            lists.append([Document(score=number) for number in numbers])
+        lists = [self._listed(f, v) for f, v in columns.items() if f not in _NUMBERS]
+        for ours, sign in _NUMBERS.items():
+            scores = unpack(columns.get(ours))
+            if scores is not None and is_list(scores):
+                numbers = [sign * read_number(score, "score") for score in scores]
+                lists.append([Document(score=number) for number in numbers])
+                break
         if len({len(documents) for documents in lists}) > 1:
             sizes = ", ".join(str(len(documents)) for documents in lists)
             raise FormatError(f"{', '.join(columns)} must be equally long, got {sizes}")
@@ -139,6 +141,8 @@ class Gathered:
         value = unpack(value)
         if not is_list(value):
             value = [value]
+        if value and isinstance(value[0], Mapping) and ask(value[0], RANKS) is not None:
+            self._note_ranks([ask(e, RANKS) for e in value if isinstance(e, Mapping)])
         if ours != "retrieved_texts":
             return [read_document(entry, self._notes) for entry in value]
         return [
@@ -147,6 +151,15 @@ class Gathered:
             else read_document(entry, self._notes)
             for entry in value
         ]
+
+    def _note_ranks(self, ranks: Sequence[Any]) -> None:
+        known = [rank for rank in ranks if isinstance(rank, int | float)]
+        if known != sorted(known):
+            self._notes.notice(
+                "order",
+                "lists are ranked in the order given; their ranks say otherwise",
+                one="list is ranked in the order given; its ranks say otherwise",
+            )
 
     def _put(self, query: str, ranking: list[Document]) -> None:
         self._rankings[query] = ranking

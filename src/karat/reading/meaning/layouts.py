@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from karat.data.gold import Gold, Item, Span
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.runs import Document, Run
+from karat.data.runs import Document, Retrieval, Run
 from karat.reading.meaning.aliases import WRAPPERS, known_as
 from karat.reading.meaning.values import looks_like_text
 
@@ -31,6 +31,8 @@ Layout: TypeAlias = Literal["nested", "records", "rows"]
 def lay_out_run(run: Run, layout: Layout) -> Any:
     """A run in the shortest form that reads back as it is."""
     rankings = dict(run.rankings(Policies()))
+    if run.latency is not None or run.failures:
+        return lay_out_samples(Dataset(run=run), layout)
     if layout == "nested" and not _are_field_names(rankings):
         return {q: _ranking(docs, named=False) for q, docs in rankings.items()}
     scored = all(map(scores_say_the_order, rankings.values()))
@@ -90,8 +92,15 @@ def _sample_records(loaded: Dataset) -> Iterator[dict[str, Any]]:
         {} if loaded.run is None else dict(loaded.run.rankings(Policies()))
     )
     named = bool(gold.kinds() or gold.references) and not gold.documents
-    for query in dict.fromkeys((*gold.queries, *rankings)):
+    how = Retrieval() if loaded.run is None else loaded.run.retrieval
+    # What a first call took is in no percentile, and a file could not say which it was.
+    times = {} if how.latency is None else how.latency.usual
+    for query in dict.fromkeys((*gold.queries, *rankings, *how.failures)):
         record = _facts(loaded.queries.get(query, Query(query)))
+        if query in times:
+            record["latency_ms"] = times[query]
+        if query in how.failures:
+            record["failure"] = how.failures[query]
         if query in rankings:
             record["retrieved"] = _ranking(rankings[query], named=named)
         record |= _labels(gold, query)

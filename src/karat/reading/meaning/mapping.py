@@ -33,7 +33,9 @@ INSIDE: Final = {
 }
 """Our field of a document -> what readers of single documents call it."""
 
-_OF_RUNS: Final = RETRIEVED | {"retrieved_scores", "score", "rank", "distance"}
+_OF_RUNS: Final = RETRIEVED | {
+    *("retrieved_scores", "retrieved_distances", "score", "rank", "distance"),
+}
 _OF_GOLD: Final = GOLD | {"grade", "relevant_grades"}
 _PLAIN: Final = (str, bytes, int, float, type(None))
 

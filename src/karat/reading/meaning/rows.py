@@ -87,9 +87,9 @@ class Table:
             self._ranks = {}
         self._queries: dict[str, Query] = {}
         self._what = COLUMNS.index(self._number) if self._number else None
-        ungraded = self._role == "gold" and self._number is None
-        self._others = [*others] if ungraded else []
+        self._others = [*others] if self._number is None else []
         self._systems: set[str] = set()
+        self._meant = "grade" if self._role == "gold" else "score"
 
     def take_all(
         self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
@@ -158,7 +158,7 @@ class Table:
             if self._system is not None:
                 self._systems.add(str(row[len(COLUMNS)]))
             for name, value in zip(self._others, row[len(COLUMNS) + 1 :], strict=False):
-                note_unread(name, value, notes)
+                note_unread(name, value, notes, self._meant)
             if row[6] is not None and query not in self._queries:
                 self._queries[query] = Query(query, str(row[6]))
         except DataError as error:

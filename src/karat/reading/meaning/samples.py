@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karat.data.queries import Dataset, Query
+from karat.data.runs import Latency, Retrieval
 from karat.errors import DataError, FormatError, MissingFieldError
 from karat.reading.meaning.aliases import (
     FIELDS,
@@ -29,6 +30,7 @@ from karat.reading.meaning.mapping import (
 from karat.reading.meaning.values import (
     read_cutoff,
     read_id,
+    read_number,
     read_tags,
     show,
     unpack,
@@ -100,6 +102,8 @@ class Samples:
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._places: dict[str, tuple[int, int | None]] = {}
         self._queries: dict[str, Query] = {}
+        self._times: dict[str, float] = {}
+        self._failures: dict[str, str] = {}
         self._names: dict[str, None] = {}
         self._inner_names: dict[str, None] = {}
         self._told: set[str] = set()
@@ -147,6 +151,9 @@ class Samples:
         run, gold = loaded.run, loaded.gold
         if self._count and (lacking := self._lacking(source.mapping)):
             source.notes.problem(lacking)
+        if run is not None and (self._times or self._failures):
+            latency = Latency(self._times) if self._times else None
+            run.retrieval = Retrieval(latency, self._failures)
         if source.role == "queries":
             run = gold = None
         elif run is None and source.role != "gold":
@@ -316,6 +323,10 @@ class Samples:
                 facts[ours] = value
                 if ours != "metadata":
                     self._gathered.mapping.setdefault(ours, theirs)
+        if "latency_ms" in facts:
+            self._times[query] = read_number(facts["latency_ms"], "latency_ms")
+        if "failure" in facts:
+            self._failures[query] = str(facts["failure"])
         given = unpack(facts.get("metadata", {}))
         metadata = given if isinstance(given, Mapping) else {"metadata": given}
         metadata = {name: v for name, v in metadata.items() if name not in _NESTED}
@@ -331,6 +342,6 @@ class Samples:
         )
 
 
-_RANKING = RETRIEVED | {"retrieved_scores"}
+_RANKING = RETRIEVED | {"retrieved_scores", "retrieved_distances"}
 _LABELS = GOLD | {"relevant_grades"}
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}

@@ -1,6 +1,7 @@
 """Tables: what their columns are, and what they look like in plain Python."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Real
@@ -35,13 +36,22 @@ COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distanc
 """The columns a row is read from, in the order `Table.take` wants their values."""
 
 _SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
-_ROW = 3
+_NUMBER = "number"
+# The kinds of the values of a row, text or number, and what they are.
+_ROWS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile("ttn|tnn|ntn"), ("query_id", "doc_id", _NUMBER)),
+    (re.compile("[tn][tn]tn"), ("query_id", "", "doc_id", _NUMBER)),
+    (re.compile("[tn]tnt"), ("query_id", "doc_id", _NUMBER, "")),
+    (re.compile("[tn]t[tn]nn[tn]"), ("query_id", "", "doc_id", "rank", "score", "")),
+)
 _FEW = 40
 _ENOUGH = 100
 
 
 def holds_rows(values: Sequence[Any]) -> bool:
     """Whether a list holds rows of query, document and number, as tuples or the like.
+
+    Also rows as lines of TREC qrels and runs have them, and as ir_datasets does.
 
     Example:
         >>> holds_rows([("q1", "d7", 0.5)]), holds_rows([["d7", "d3", "d1"]])
@@ -52,24 +62,31 @@ def holds_rows(values: Sequence[Any]) -> bool:
         return is_row(infer(first._fields))
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
         return is_row(infer(vars(first)))
-    return all(
-        isinstance(row, list | tuple)
-        and len(row) == _ROW
-        and all(isinstance(name, str | int) for name in row[:2])
-        and any(isinstance(name, str) for name in row[:2])
-        and isinstance(row[2], Real)
-        for row in values[:_ENOUGH]
-    ) and bool(values)
+    layouts = {_layout(row) for row in values[:_ENOUGH]}
+    return len(layouts) == 1 and None not in layouts
+
+
+def _layout(row: Any) -> tuple[str, ...] | None:
+    """What the values of a row are, as far as their kinds say."""
+    if not isinstance(row, list | tuple):
+        return None
+    kinds = "".join(
+        "t" if isinstance(value, str) else "n" if isinstance(value, Real) else "?"
+        for value in row
+    )
+    return next((names for known, names in _ROWS if known.fullmatch(kinds)), None)
 
 
 def named_rows(values: Sequence[Any], role: str | None) -> Iterator[Any]:
     """Tuples of query, document and number as records."""
     number = "grade" if role == "gold" else "score"
+    names = [number if n == _NUMBER else n for n in _layout(values[0]) or ()]
     for row in values:
         if hasattr(row, "_asdict"):
             yield row._asdict()
         elif is_list(row):
-            yield dict(zip(("query_id", "doc_id", number), row, strict=False))
+            pairs = zip(names, row, strict=False)
+            yield {name: value for name, value in pairs if name}
         else:
             yield vars(row)
 

@@ -44,7 +44,12 @@ _TAGS = re.compile(r"[,;]")
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _ARRAY = re.compile(rf"\[\s*(?:{_QUOTED.pattern})(?:\s+(?:{_QUOTED.pattern}))+\s*\]")
 _NUMBERS = re.compile(r"\[\s*[-+.\deE]+(?:\s+[-+.\deE]+)+\s*\]")
-_TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "relevant", "correct", "good", "up", "pass"), 1.0),
+    **dict.fromkeys(("false", "no", "irrelevant", "not relevant", "incorrect"), 0.0),
+    **dict.fromkeys(("bad", "down", "fail", "negative"), 0.0),
+    "positive": 1.0,
+}
 _JOINED = re.compile(r"\s*[^\s,;|]+(?:(\s*[,;|]\s*)[^\s,;|]+)(?:\1[^\s,;|]+)*\s*")
 
 
@@ -118,7 +123,7 @@ def read_number(value: object, what: str) -> float:
 
 
 def read_grade(value: object, what: str = "grade") -> float:
-    """A label: a finite number, or true for 1 and false for 0."""
+    """A label: a finite number, or a word such as true for 1 and false for 0."""
     if isinstance(value, str) and (word := value.strip().lower()) in _TRUTH:
         return _TRUTH[word]
     is_bool = type(value).__name__ in {"bool", "bool_"}
@@ -126,12 +131,14 @@ def read_grade(value: object, what: str = "grade") -> float:
 
 
 def note_unread(name: str, value: object, notes: Notes, field: str = "grade") -> None:
-    """Say so if a value beside a gold id may be its grade, but is not read as one."""
+    """Say so if a value beside an id may be its grade or score, but is not read so."""
     try:
-        read_grade(value)
+        read_number(value, name) if field == "score" else read_grade(value)
     except FormatError:
         return
     what = f"not read as a grade, every gold id counts as relevant; --map {field}="
+    if field == "score":
+        what = "not read, the order of the rows counts; --map score= or distance="
     notes.notice(
         "unread",
         f"values of {name!r} are {what}{name} reads them",

@@ -1,0 +1,159 @@
+"""`karat retrieve`: ask a retriever every query, and write down what it finds."""
+
+import sys
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from karat.cli.convert import format_name, write_target
+from karat.cli.options import header_option, mapping_option
+from karat.cli.saying import say
+from karat.cli.settings import Command
+from karat.data.queries import Dataset
+from karat.data.tables import counted
+from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.llm import Progress, Settings
+from karat.reading.decoding import decode_json
+from karat.reading.queries import read_queries
+from karat.reports.progress import Bar, can_show_bar
+from karat.retrieving.retrieve import CACHE, retrieve
+
+__all__ = ["command"]
+
+_INCOMPLETE = 3
+_SHOWN = 3
+
+
+@click.command("retrieve", cls=Command)
+@click.argument("retriever", required=False, metavar="MODULE:NAME")
+@click.option("--queries", metavar="FILE", required=True, help="What to ask.")
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, help="The run; - is stdout."
+)
+@click.option("--to", metavar="FORMAT", help="Its format, if not by extension.")
+@click.option("-k", type=int, default=20, help="Documents to ask for; 20 unless told.")
+@click.option("--http", metavar="URL", help="Ask a service in place of a function.")
+@click.option(
+    "--body",
+    metavar="JSON",
+    help="""What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
+)
+@header_option
+@click.option("--pipeline-output", metavar="PATH", help="As in retriever.documents.")
+@mapping_option
+@click.option("--name", help="What answers are kept under, and the run's name.")
+@click.option("--index-version", "version", help="Another one is asked anew.")
+@click.option("--concurrency", type=int, default=8, help="Calls under way at once.")
+@click.option("--timeout", type=float, default=60, help="Seconds for a call.")
+@click.option("--max-attempts", type=int, default=6, help="Calls for one query.")
+@click.option("--max-failures", type=int, default=0, help="Failed queries allowed.")
+@click.option("--cache", metavar="FILE", default=str(CACHE), help="Where answers are.")
+@click.option("--offline", is_flag=True, help="Take every answer from the cache.")
+@click.option("--retry-errors", is_flag=True, help="Ask again what failed for good.")
+def command(**options: Any) -> None:
+    """Ask a retriever every query; write the run with its latency and failures.
+
+    MODULE:NAME is a function from query to documents, or an object of a framework, in
+    a module of the current folder or an installed one.
+
+    \b
+    karat retrieve my.module:search --queries queries.jsonl -k 20 -o run.jsonl
+    karat retrieve --http http://127.0.0.1:9200/docs/_search --queries q.tsv
+        --body '{"query": {"match": {"text": "{query}"}}}' -o run.jsonl
+    """  # noqa: D301
+    target = options["output"]
+    to = format_name(target, options["to"])
+    if (options["retriever"] is None) == (options["http"] is None):
+        raise UsageError("name one retriever: MODULE:NAME, or --http URL")
+    queries = read_queries(options["queries"])
+    bar = _QueryBar()
+    click.get_current_context().call_on_close(bar.close)
+    run = retrieve(
+        options["http"] or _find(options["retriever"]),
+        queries,
+        options["k"],
+        concurrency=options["concurrency"],
+        name=options["name"],
+        version=options["version"],
+        mapping=options["map"],
+        output=options["pipeline_output"],
+        options=_body(options["body"]),
+        headers=dict(options["headers"]),
+        timeout=options["timeout"],
+        cache=Path(options["cache"]),
+        settings=Settings(
+            max_attempts=options["max_attempts"],
+            offline=options["offline"],
+            retry_errors=options["retry_errors"],
+            progress=bar,
+        ),
+    )
+    found = Dataset(
+        run=run, queries={q: replace(f, k=None) for q, f in queries.items()}
+    )
+    write_target(found, target, to, "run", [options["queries"]])
+    for line in (f"latency: {run.latency}", *map(str, run.retrieval.notices)):
+        say(f"karat: {line}", err=True)
+    if options["name"] is None:
+        say("karat: nothing is kept for the next time; --name NAME does", err=True)
+    if run.failures:
+        say(f"karat: {counted(len(run.failures), 'query')} failed", err=True)
+        for query, why in [*run.failures.items()][:_SHOWN]:
+            say(f"  {query}: {why}", err=True)
+    if len(run.failures) > options["max_failures"]:
+        sys.exit(_INCOMPLETE)
+
+
+class _QueryBar:
+    """Shows on a terminal how many queries are answered."""
+
+    _bar: Bar | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None and can_show_bar():
+            self._bar = Bar(str(progress.stage), progress.total)
+        if self._bar is not None:
+            self._bar.show(progress.done, str(progress).partition(", ")[2])
+
+    def close(self) -> None:
+        """Remove the bar from the terminal."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _find(spelling: str) -> Any:
+    """The object that `module:name` spells."""
+    module, _, name = spelling.partition(":")
+    if not module or not name:
+        raise UsageError(
+            "a retriever is spelled MODULE:NAME, as in my.module:search; "
+            f"got {spelling!r}"
+        )
+    # As Python does for a script: modules of the current folder are found.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = import_module(module)
+    except ImportError as error:
+        raise UsageError(f"cannot import {module!r}: {error}") from None
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [other for other in vars(found) if not other.startswith("_")]
+            raise UnknownNameError(f"name in {module}", part, names)
+        found = getattr(found, part)
+    return found
+
+
+def _body(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        body = decode_json(text)
+    except FormatError as error:
+        raise UsageError(f"--body must be JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise UsageError("--body must be a JSON object")
+    return body

@@ -1,0 +1,205 @@
+"""Spark, where gold or texts are too many to travel: each query where its rows are."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from karat.data.memory_runs import RankedRun
+from karat.data.queries import Dataset
+from karat.errors import DataError, MissingExtraError, UsageError
+from karat.evaluation import evaluate
+from karat.metrics import Metric, split_metrics
+from karat.reading.columnar.arrow_arrays import load_pyarrow
+from karat.reading.columnar.frames import is_distributed
+from karat.reading.meaning.aliases import infer
+from karat.results.measures import read_measure
+from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
+
+__all__ = ["score"]
+
+_BUCKET, _SYSTEM = "karat_bucket", "karat_system"
+_SENTENCE = re.compile(r"karat\.errors\.\w+: (.+)")
+
+
+def score(
+    run: Any,
+    gold: Any,
+    *,
+    into: str,
+    metrics: str | Metric | Iterable[str | Metric],
+    by: str | None = None,
+    buckets: int = 200,
+    overwrite: bool = False,
+    **options: Any,
+) -> dict[str, Totals]:
+    """Score tables of Spark query by query, and write each query's scores to a table.
+
+    Run and gold are brought together by query, a bucket of queries at a time, so that
+    neither has to fit anywhere as a whole; any matcher works, also those of texts. What
+    comes back are exact totals: the same bits for any number of buckets.
+
+    Args:
+        run: a DataFrame of Spark with a row for each retrieved document.
+        gold: a DataFrame of Spark with a row for each label.
+        into: where each query's scores go: the name of a table, or a path with a slash,
+            which is written as Parquet.
+        metrics: spellings such as `"ndcg@10"`, or metric instances.
+        by: the column that tells several systems apart.
+        buckets: into how many parts queries are hashed. A bucket of run and gold has to
+            fit into the memory of one worker.
+        overwrite: replace what `into` holds.
+        options: the other options of `evaluate`, such as `match` or `duplicates`.
+
+    Returns:
+        the totals of each system; of `run`, without `by`.
+
+    Raises:
+        DataError: rows that cannot be scored.
+        UsageError: an unknown or impossible metric, matcher or option.
+    """
+    if not (is_distributed(run) and is_distributed(gold)):
+        raise UsageError("score takes two DataFrames of Spark: run and gold")
+    labels = [read_measure(m, "id", None).label for m in split_metrics(metrics)]
+    systems = ["run"]
+    run = run.selectExpr("*", f"{'`' + by + '`' if by else repr('run')} AS {_SYSTEM}")
+    if by is not None:
+        found = run.selectExpr(f"CAST({_SYSTEM} AS STRING)").distinct().collect()
+        systems = sorted(row[0] for row in found)
+        run = run.drop(by)
+    work = partial(_score_bucket, systems=systems, metrics=metrics, options=options)
+    schema = ", ".join(f"`{name}` double" for name in labels)
+    schema = f"system string, query string, missing boolean, {schema}"
+    query = (options.get("mapping") or {}).get("id")
+    left, right = (
+        _bucketed(frame, role, query, buckets)
+        for frame, role in ((run, "run"), (gold, "gold"))
+    )
+    scored = left.cogroup(right).applyInArrow(work, schema)
+    try:
+        writer = scored.write.mode("overwrite" if overwrite else "errorifexists")
+        if "/" in into:
+            writer.parquet(into)
+        else:
+            writer.saveAsTable(into)
+    except _spark_errors() as error:
+        if (found := _SENTENCE.search(str(error))) is None:
+            raise
+        raise DataError(found[1].strip()) from None
+    session = run.sparkSession
+    written = session.read.parquet(into) if "/" in into else session.table(into)
+    return _totals(written, systems, metrics, into)
+
+
+def _spark_errors() -> type[Exception]:
+    try:
+        from pyspark.errors import PySparkException  # noqa: PLC0415  an extra
+    except ImportError:
+        raise MissingExtraError("scoring in Spark", "spark") from None
+    errors: type[Exception] = PySparkException
+    return errors
+
+
+def _bucketed(frame: Any, role: Any, query: str | None, buckets: int) -> Any:
+    """The table in groups of the queries with one hash."""
+    if query not in frame.columns:
+        query = infer(frame.columns, role, {}).get("id")
+    if query is None:
+        names = ", ".join(frame.columns)
+        raise DataError(
+            f"{role}: no column holds the ids of queries; columns found: {names}",
+            hint="mapping={'id': ...} names it",
+        )
+    key = f"pmod(xxhash64(CAST(`{query}` AS STRING)), {buckets}) AS {_BUCKET}"
+    return frame.selectExpr("*", key).groupBy(_BUCKET)
+
+
+def _score_bucket(
+    run: Any,
+    gold: Any,
+    systems: Sequence[str],
+    metrics: Any,
+    options: Mapping[str, Any],
+) -> Any:
+    """What a worker does: all rows of some queries in, their scores out."""
+    pyarrow = load_pyarrow()
+    gold = gold.drop_columns(_BUCKET)
+    parts = []
+    which = run.column(_SYSTEM).to_numpy(zero_copy_only=False).astype(str)
+    rows = run.drop_columns([_BUCKET, _SYSTEM])
+    for system in systems if gold.num_rows else ():
+        own = rows.take(np.flatnonzero(which == system))
+        retrieved = own if own.num_rows else Dataset(RankedRun({}))
+        given = {**options, "force": True, "keep": 0}
+        result = evaluate(retrieved, gold=gold, metrics=metrics, **given)
+        columns = {
+            "system": pyarrow.array([system] * len(result.queries)),
+            "query": pyarrow.array([*result.queries]),
+            "missing": pyarrow.array(result.missing.tolist()),
+        }
+        columns |= {name: pyarrow.array(c.scores) for name, c in result.items()}
+        parts.append(pyarrow.table(columns))
+    return pyarrow.concat_tables(parts) if parts else _empty(metrics)
+
+
+def _empty(metrics: Any) -> Any:
+    pyarrow = load_pyarrow()
+    labels = [read_measure(m, "id", None).label for m in split_metrics(metrics)]
+    kinds = {"system": "string", "query": "string", "missing": "bool"}
+    kinds |= dict.fromkeys(labels, "double")
+    return pyarrow.schema([(n, k) for n, k in kinds.items()]).empty_table()
+
+
+def _totals(
+    written: Any, systems: Sequence[str], metrics: Any, table: str
+) -> dict[str, Totals]:
+    """Add up what was written, partition by partition."""
+    measures = [read_measure(m, "id", None) for m in split_metrics(metrics)]
+    labels = [measure.label for measure in measures]
+    add = partial(_add_up, labels=labels)
+    schema = "system string, metric string, counts array<long>, sums array<string>"
+    columns = [f"`{name}`" for name in ("system", "missing", *labels)]
+    rows = written.selectExpr(*columns).mapInArrow(add, schema).collect()
+    totals = {}
+    for system in systems:
+        mine = [row for row in rows if row["system"] == system]
+        found = {}
+        for measure in measures:
+            parts = [row for row in mine if row["metric"] == measure.label]
+            found[measure.label] = add_totals(
+                MetricTotal(
+                    n=row["counts"][0],
+                    undefined=row["counts"][1],
+                    total=int(row["sums"][0]),
+                    squares=int(row["sums"][1]),
+                    binary=measure.metric.binary,
+                    bounds=measure.metric.bounds,
+                )
+                for row in parts
+            )
+        first = [row for row in mine if row["metric"] == labels[0]]
+        queries = sum(sum(row["counts"][:2]) for row in first)
+        missing = sum(row["counts"][2] for row in first)
+        totals[system] = Totals(system, queries, missing, found, table)
+    return totals
+
+
+def _add_up(batches: Iterable[Any], labels: Sequence[str]) -> Iterator[Any]:
+    pyarrow = load_pyarrow()
+    for batch in batches:
+        which = np.array(batch.column("system").to_pylist())
+        missing = np.array(batch.column("missing").to_pylist(), bool)
+        rows = []
+        for system in sorted({*which.tolist()}):
+            own = which == system
+            for label in labels:
+                values = batch.column(label).to_numpy(zero_copy_only=False)[own]
+                part = total_of(values.astype(np.float64))
+                counts = [part.n, part.undefined, int(missing[own].sum())]
+                sums = [str(part.total), str(part.squares)]
+                row = {"system": system, "metric": label}
+                rows.append({**row, "counts": counts, "sums": sums})
+        if rows:
+            yield pyarrow.RecordBatch.from_pylist(rows)

@@ -1,0 +1,317 @@
+"""What a sweep found: every setting with its scores and costs, and the best of them.
+
+The best of many settings looks better than it is, because luck helped to choose it. So
+its interval allows for the choice, and settings that cannot be told apart from it are
+named; among those, what a setting costs may decide.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from karat.data.arrays import Floats
+from karat.data.scores import Interval
+from karat.data.tables import DASH, Table, counted, number
+from karat.errors import DataError, FormatError, MissingExtraError
+from karat.metrics import read_metric
+from karat.reading.decoding import decode_json, decode_text
+from karat.results.evaluation import SHOWN
+from karat.results.saved_form import write_text
+from karat.stats.multiple import best_interval, maybe_best
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Sweep", "Trial", "point_of"]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one setting achieved, query by query; None where there is no number.
+
+    Attributes:
+        setting: by name of the parameter.
+        scores: metric -> the score of each query.
+        tokens: how many tokens were retrieved for each query: a document's own count
+            (`tokens` in its metadata), else a quarter of its bytes.
+        milliseconds: how long each query took.
+        failed: for how many queries the retriever failed.
+    """
+
+    setting: Mapping[str, Any]
+    scores: Mapping[str, Sequence[float | None]]
+    tokens: Sequence[float | None] = ()
+    milliseconds: Sequence[float | None] = ()
+    failed: int = 0
+
+    def mean(self, metric: str) -> float:
+        """The mean over the queries that have a score; NaN without any."""
+        return _mean(self.scores[metric])
+
+    @property
+    def mean_tokens(self) -> float:
+        """Tokens retrieved for a query, in the mean; NaN if documents have no texts."""
+        return _mean(self.tokens)
+
+    @property
+    def latency(self) -> float:
+        """The median of the milliseconds; NaN if nothing was timed."""
+        timed = [time for time in self.milliseconds if time is not None]
+        return float(np.median(timed)) if timed else math.nan
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.setting.items())
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What the settings of a sweep achieved.
+
+    Attributes:
+        metrics: the first one decides which setting is best.
+        queries: in the order of all scores; of a setting that was left early, the first
+            ones have scores.
+        trials: one for each setting.
+        earlier: how many of them were kept from an earlier sweep.
+    """
+
+    metrics: Sequence[str]
+    queries: Sequence[str]
+    trials: Sequence[Trial]
+    earlier: int = field(default=0, compare=False)
+
+    @cached_property
+    def best(self) -> Trial:
+        """The setting with the largest mean; of equals the one with fewest tokens."""
+        return self.trials[self._best]
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """The 95 % interval of the best mean, which allows for its having been chosen.
+
+        It covers the mean on new queries in 96-100 % of simulated sweeps, where the
+        interval of a single mean covers 52-100 %.
+        """
+        metric = read_metric(self.metrics[0])
+        return best_interval(
+            self._table, self._best, binary=metric.binary, bounds=metric.bounds
+        )
+
+    @cached_property
+    def alike(self) -> list[Trial]:
+        """The settings that cannot be told apart from the best, at 5 %; it included."""
+        maybe = maybe_best(self._table)
+        maybe[self._best] = True
+        return [t for t, may in zip(self.trials, maybe.tolist(), strict=True) if may]
+
+    @cached_property
+    def front(self) -> list[Trial]:
+        """The settings that no other beats in quality, tokens and latency at once.
+
+        Costs count to two digits: what differs by less is the same.
+        """
+        full = [trial for trial in self.trials if self._whole(trial)]
+        points = [point_of(trial, self.metrics[0]) for trial in full]
+        return [
+            trial
+            for trial, mine in zip(full, points, strict=True)
+            if not any(
+                all(map(float.__le__, other, mine)) and other != mine
+                for other in points
+            )
+        ]
+
+    @property
+    def _best(self) -> int:
+        """The row of the best trial."""
+        rows = [row for row, trial in enumerate(self.trials) if self._whole(trial)]
+        return min(rows, key=lambda row: point_of(self.trials[row], self.metrics[0]))
+
+    @property
+    def _table(self) -> Floats:
+        """The scores that decide: settings by queries, NaN where there is none."""
+        table: Floats = np.full((len(self.trials), len(self.queries)), np.nan)
+        for row, trial in enumerate(self.trials):
+            scores = np.array(trial.scores[self.metrics[0]], np.float64)
+            table[row, : len(scores)] = scores
+        return table
+
+    def _whole(self, trial: Trial) -> bool:
+        return len(trial.scores[self.metrics[0]]) == len(self.queries)
+
+    def summary(self) -> Table:
+        """A row per setting, best first: its means, and what it costs."""
+        names = [*dict.fromkeys(name for t in self.trials for name in t.setting)]
+        alike, front = {*map(id, self.alike)}, {*map(id, self.front)}
+        rows = []
+        first = self.metrics[0]
+        for trial in sorted(
+            self.trials,
+            key=lambda t: (t is not self.best, not self._whole(t), -t.mean(first)),
+        ):
+            marks = (
+                "best" if trial is self.best else "alike" if id(trial) in alike else "",
+                "front" if id(trial) in front else "",
+            )
+            rows.append(
+                [
+                    *(str(trial.setting.get(name, DASH)) for name in names),
+                    *(number(trial.mean(metric)) for metric in self.metrics),
+                    _cost(trial.mean_tokens),
+                    _cost(trial.latency),
+                    str(len(trial.scores[first])),
+                    " ".join(filter(None, marks)),
+                ]
+            )
+        texts = [
+            place
+            for place, name in enumerate(names)
+            if any(isinstance(trial.setting.get(name), str) for trial in self.trials)
+        ]
+        return Table(
+            [*names, *self.metrics, "tokens", "p50 (ms)", "n", ""],
+            rows,
+            title=f"{counted(len(self.trials), 'setting')}, "
+            f"{counted(len(self.queries), 'query')}",
+            notes=self._notes(),
+            texts=(*texts, len(names) + len(self.metrics) + 3),
+        )
+
+    def _notes(self) -> list[str]:
+        first, best = self.metrics[0], self.best
+        limits = (
+            "" if self.interval is None else " to ".join(map(number, self.interval))
+        )
+        chosen = f"95% interval {limits or DASH}, which allows for having chosen it"
+        notes = [f"best by {first}: {best}: {number(best.mean(first))} ({chosen})"]
+        others = [trial for trial in self.alike if trial is not best]
+        if others:
+            notes.append(
+                f"{counted(len(others), 'setting')} cannot be told apart from it "
+                "(alike)" + _cheapest(best, others)
+            )
+        if failed := sum(trial.failed for trial in self.trials):
+            notes.append(f"failed: {counted(failed, 'query')}, in no mean")
+        if self.earlier:
+            notes.append(
+                f"kept from an earlier sweep: {counted(self.earlier, 'setting')}; "
+                "another version is tried anew"
+            )
+        if any(not self._whole(trial) for trial in self.trials):
+            notes.append("n: settings that fell behind were not asked all queries")
+        return notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values: what `save` writes."""
+        return {"schema_version": SCHEMA_VERSION, "kind": "sweep", **asdict(self)}
+
+    def to_html(self) -> str:
+        """A page that a browser shows: the table, and quality by what it costs."""
+        costs = {"tokens": "mean_tokens", "latency": "latency"}
+        known = [
+            cost
+            for cost, name in costs.items()
+            if not all(math.isnan(getattr(trial, name)) for trial in self.trials)
+        ]
+        charts = [self.plot(cost) for cost in known]
+        title = f"Sweep of {counted(len(self.trials), 'setting')}"
+        return str(SHOWN["tables"](title, [self.summary()], charts=charts))
+
+    def plot(self, cost: str = "tokens") -> Any:
+        """A picture of quality by a cost, `tokens` or `latency`, with its front."""
+        return SHOWN["chart"](self, cost)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to JSON, which `Sweep.load` reads back, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        text = json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+        write_text(path, self.to_html() if page else text)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Sweep":
+        """The sweep saved in a file.
+
+        Raises:
+            FormatError: the file cannot be read, or holds something else.
+        """
+        try:
+            saved = decode_json(decode_text(Path(path).read_bytes()))
+            known = (saved["kind"], saved["schema_version"]) == (
+                "sweep",
+                SCHEMA_VERSION,
+            )
+            trials = [Trial(**trial) for trial in saved["trials"] if known]
+            found = Sweep(saved["metrics"], saved["queries"], trials, saved["earlier"])
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+            raise FormatError(problem, path=path) from None
+        except (DataError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise FormatError("is not a saved sweep of this karat", path=path)
+        return found
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row per setting as a pandas DataFrame: means and costs."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("to_frame()", "frames") from None
+        return pd.DataFrame(
+            {
+                **trial.setting,
+                **{metric: trial.mean(metric) for metric in self.metrics},
+                "tokens": trial.mean_tokens,
+                "latency": trial.latency,
+                "queries": len(trial.scores[self.metrics[0]]),
+                "best": trial is self.best,
+                "alike": trial in self.alike,
+                "front": trial in self.front,
+            }
+            for trial in self.trials
+        )
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _or_endless(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def _cost(value: float) -> str:
+    if math.isnan(value):
+        return DASH
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
+
+
+def point_of(trial: Trial, metric: str) -> tuple[float, ...]:
+    """What is to be small: less quality, tokens and time; costs to two digits."""
+    costs = (_or_endless(trial.mean_tokens), _or_endless(trial.latency))
+    return (_or_endless(-trial.mean(metric)), *(float(f"{cost:.2g}") for cost in costs))
+
+
+def _cheapest(best: Trial, others: Sequence[Trial]) -> str:
+    """Which of the others takes fewest tokens, where that is less than the best."""
+    cheap = min(others, key=lambda trial: _or_endless(trial.mean_tokens))
+    if not cheap.mean_tokens < best.mean_tokens:
+        return ""
+    tokens = f"{_cost(cheap.mean_tokens)} instead of {_cost(best.mean_tokens)}"
+    return f"; of these, {cheap} takes fewest tokens: {tokens}"

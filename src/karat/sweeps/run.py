@@ -1,0 +1,335 @@
+"""Trying the settings of a retriever: made, asked, scored, and kept."""
+
+import inspect
+import json
+import logging
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import product
+from typing import Any
+
+from karat.data.gold import Gold
+from karat.data.policies import Policies
+from karat.data.queries import Dataset
+from karat.data.runs import Document, Run
+from karat.data.spelling import LETTER
+from karat.errors import (
+    DataError,
+    MismatchError,
+    ParameterError,
+    UnknownNameError,
+    UsageError,
+)
+from karat.evaluation import evaluate
+from karat.llm import run_sync
+from karat.llm.callables import ThreadedFunction
+from karat.metrics import Metric, read_metric, split_metrics
+from karat.reading.doors import take_gold, with_texts
+from karat.reading.queries import read_queries
+from karat.results.kept import digest_of, keep, kept
+from karat.retrieving.retrieve import retrieve
+from karat.sweeps.result import Sweep, Trial, point_of
+
+__all__ = ["sweep"]
+
+_DEPTH = 10
+_SEED = 20_240_229
+# Fewer queries would choose at random.
+_LEAST_QUERIES = 30
+_BYTES_OF_A_TOKEN = 4
+_PLAIN = (str, int, float, bool, type(None))
+
+log = logging.getLogger("karat")
+
+
+def sweep(  # noqa: PLR0913
+    factory: Callable[..., Any],
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
+    queries: Any,
+    gold: Any,
+    *,
+    metrics: str | Metric | Iterable[str | Metric] = ("ndcg@k", "recall@k"),
+    k: int = _DEPTH,
+    halving: bool = False,
+    concurrency: int = 1,
+    name: str | None = None,
+    version: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Sweep:
+    """Try every setting of a retriever, and find the best one.
+
+    Gold of texts serves all chunkings: a passage is found wherever chunks cover it.
+
+    Args:
+        factory: makes a retriever of a setting, as in `build(chunk_size=400)`: a
+            function from query to documents, or anything else that `retrieve` takes.
+        grid: the values of each parameter, of which every combination is tried; or the
+            settings themselves. `k` is how many documents are retrieved; the factory
+            gets it only if it takes it.
+        queries: texts by id, a list, or a file.
+        gold: what should be retrieved, as for `evaluate`.
+        metrics: spellings, the first of which decides. The letter in `recall@k` is the
+            `k` of the setting.
+        k: how many documents are retrieved where the grid does not say.
+        halving: ask all settings a few queries, and the better half of them twice as
+            many, until a few are asked all; much quicker, and nearly as good.
+        concurrency: calls under way at once; more than one can make each slower.
+        name: what results are kept under, so that a sweep that was stopped goes on
+            where it was; without it nothing is kept.
+        version: of the data or the code; another one is tried anew.
+        mapping: our field or column name -> theirs, in the gold.
+        options: the other options of `evaluate`.
+
+    Raises:
+        UsageError: a grid that the factory does not take.
+        DataError: input that cannot be scored.
+
+    Example:
+        >>> def build(rank):
+        ...     return lambda query: [*["x", "y", "z"][:rank], "a"]
+        >>> queries = {f"q{n}": "Which one?" for n in range(9)}
+        >>> gold = {query: ["a"] for query in queries}
+        >>> sweep(build, {"rank": [2, 0, 1]}, queries, gold).best.setting
+        {'rank': 0}
+    """
+    settings = _settings(factory, grid, k)
+    truth = take_gold(gold, mapping or {})
+    facts = read_queries(queries)
+    wanted = {*truth.gold.queries} if truth.gold else set()
+    texts = {query: str(f.text) for query, f in facts.items() if query in wanted}
+    if not texts:
+        raise MismatchError("no query has gold: queries and gold have no id in common")
+    asked = [*texts]
+    if halving:
+        random.Random(_SEED).shuffle(asked)  # noqa: S311
+    spellings = [str(metric) for metric in split_metrics(metrics)]
+    scoring = {**options, "metrics": spellings, "mapping": mapping}
+    known_as = None if name is None else json.dumps([name, version])
+    trying = _Trying(factory, truth, scoring, concurrency, k, known_as)
+    trials = [Trial(s, dict.fromkeys(spellings, ())) for s in settings]
+    left, done = [*range(len(trials))], 0
+    for count in _rounds(len(asked), len(trials)) if halving else [len(asked)]:
+        part = {query: texts[query] for query in asked[done:count]}
+        for place, more in trying.try_all([settings[row] for row in left], part):
+            trials[left[place]] = _joined(trials[left[place]], more)
+        done = count
+        if count < len(asked):
+            left.sort(key=lambda row: point_of(trials[row], spellings[0]))
+            left = sorted(left[: -(-len(left) // 2)])
+            trying.forget_others([settings[row] for row in left])
+    return Sweep(spellings, asked, trials, len(trying.reused))
+
+
+def _rounds(queries: int, settings: int) -> Iterator[int]:
+    """How many queries are asked by the end of each round; half of the rest go then."""
+    halvings = max(0, settings.bit_length() - 2)
+    counts = (queries >> left for left in range(halvings, 0, -1))
+    yield from (count for count in counts if count >= _LEAST_QUERIES)
+    yield queries
+
+
+def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, Any]]:
+    """Every setting of a grid, checked against what the factory takes."""
+    if isinstance(grid, Mapping):
+        for name, values in grid.items():
+            if (
+                isinstance(values, str)
+                or not isinstance(values, Sequence)
+                or not values
+            ):
+                must_be = "a list of one value or more"
+                raise ParameterError("sweep", f"grid[{name!r}]", must_be, values)
+        settings = [
+            dict(zip(grid, row, strict=True)) for row in product(*grid.values())
+        ]
+    else:
+        settings = [dict(setting) for setting in grid]
+    if not settings or not all(settings):
+        raise UsageError("sweep: the grid is empty; give values, as in {'k': [5, 10]}")
+    known = inspect.signature(factory).parameters
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    for setting in settings:
+        for name, value in setting.items():
+            if name not in known and name != "k" and not takes_all:
+                raise UnknownNameError("parameter of the factory", name, [*known, "k"])
+            if not isinstance(value, _PLAIN):
+                must_be = (
+                    "texts, numbers, true, false or None; the factory can make more"
+                )
+                raise ParameterError("sweep", f"grid[{name!r}]", must_be, value)
+        depth = setting.get("k", k)
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise ParameterError("sweep", "k", "an integer >= 1", depth)
+    return settings
+
+
+class _Trying:
+    """Makes retrievers of settings, asks them, and scores what they retrieve."""
+
+    def __init__(
+        self,
+        factory: Callable[..., Any],
+        gold: Dataset,
+        scoring: Mapping[str, Any],
+        concurrency: int,
+        depth: int,
+        name: str | None,
+    ) -> None:
+        self._factory = ThreadedFunction(factory)
+        self._takes_k = "k" in inspect.signature(factory).parameters
+        self._gold = gold
+        self._scoring = scoring
+        self._concurrency = concurrency
+        self._depth = depth
+        self._name = name
+        cutoffs = (getattr(read_metric(m), LETTER, None) for m in scoring["metrics"])
+        self._lettered = LETTER in cutoffs
+        self._made: dict[str, Any] = {}
+        self.reused: set[str] = set()
+
+    def try_all(
+        self, settings: Sequence[Mapping[str, Any]], texts: Mapping[str, str]
+    ) -> Iterator[tuple[int, Trial]]:
+        """The trial of each setting on these queries, with the setting's place."""
+        groups: dict[str, list[int]] = {}
+        for place, setting in enumerate(settings):
+            groups.setdefault(self._group(setting), []).append(place)
+        for group, places in groups.items():
+            missing = []
+            for place in places:
+                found = self._kept(settings[place], texts)
+                if found is None:
+                    missing.append(place)
+                else:
+                    self.reused.add(json.dumps(settings[place], sort_keys=True))
+                    yield place, found
+            run = self._run(group, [settings[place] for place in missing], texts)
+            for place in missing:
+                trial = self._trial(settings[place], run, texts)
+                if self._name is not None and not trial.failed:
+                    keep(self._key(trial.setting, texts), asdict(trial))
+                log.info("sweep: %s", trial)
+                yield place, trial
+
+    def forget_others(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Let go of all retrievers but those of the settings that are left."""
+        left = {*map(self._group, settings)}
+        self._made = {name: made for name, made in self._made.items() if name in left}
+
+    def _arguments(self, setting: Mapping[str, Any]) -> dict[str, Any]:
+        return {n: v for n, v in setting.items() if n != "k" or self._takes_k}
+
+    def _group(self, setting: Mapping[str, Any]) -> str:
+        """Settings that differ in k only share a retriever, and what it retrieves."""
+        return json.dumps(self._arguments(setting), sort_keys=True)
+
+    def _key(self, setting: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+        gold = self._gold.gold or Gold()
+        labels = gold.fingerprints([*texts])
+        how = {name: str(value) for name, value in self._scoring.items()}
+        depth = setting.get("k", self._depth)
+        return digest_of("trial", self._name, setting, depth, texts, labels, how)
+
+    def _kept(
+        self, setting: Mapping[str, Any], texts: Mapping[str, str]
+    ) -> Trial | None:
+        saved = None if self._name is None else kept(self._key(setting, texts))
+        try:
+            return None if saved is None else Trial(**saved)
+        except (KeyError, TypeError):
+            return None
+
+    def _run(
+        self,
+        group: str,
+        settings: Sequence[Mapping[str, Any]],
+        texts: Mapping[str, str],
+    ) -> Run | None:
+        """What the retriever of these settings retrieves, as deep as any of them."""
+        if not settings:
+            return None
+        said = Trial(settings[0], {})
+        if group not in self._made:
+            made, error = run_sync(
+                lambda: self._factory(**self._arguments(settings[0]))
+            )
+            if error is not None:
+                problem = f"{type(error).__name__}: {error}"
+                raise UsageError(f"the factory failed for {said}: {problem}") from error
+            self._made[group] = made
+        deepest = max(setting.get("k", self._depth) for setting in settings)
+        try:
+            return retrieve(
+                self._made[group],
+                texts,
+                deepest,
+                concurrency=self._concurrency,
+                cache=None,
+            )
+        except DataError as error:
+            raise DataError(f"{said}: {error}") from error
+
+    def _trial(
+        self, setting: Mapping[str, Any], run: Any, texts: Mapping[str, str]
+    ) -> Trial:
+        depth = setting.get("k", self._depth)
+        scoring = dict(self._scoring)
+        scoring["depth"] = min(depth, scoring.get("depth") or depth)
+        if self._lettered:
+            scoring["k"] = depth
+        result = evaluate(run, gold=self._gold, **scoring)
+        places = {query: place for place, query in enumerate(result.queries)}
+        rows = [places[query] for query in texts]
+        scores = {
+            metric: [
+                None if math.isnan(score) else score
+                for score in result[metric].scores[rows].tolist()
+            ]
+            for metric in self._scoring["metrics"]
+        }
+        corpus = self._scoring.get("corpus")
+        shown = run if corpus is None else with_texts(run, corpus)
+        tokens = {
+            query: _tokens(documents[:depth])
+            for query, documents in shown.rankings(Policies())
+        }
+        latency = run.latency
+        return Trial(
+            dict(setting),
+            scores,
+            [tokens.get(query) for query in texts],
+            [
+                None if query in latency.first_call else latency.milliseconds.get(query)
+                for query in texts
+            ],
+            len(run.failures),
+        )
+
+
+def _joined(trial: Trial, more: Trial) -> Trial:
+    """A trial on some queries and on the next ones, as one."""
+    return Trial(
+        trial.setting,
+        {name: [*own, *more.scores[name]] for name, own in trial.scores.items()},
+        [*trial.tokens, *more.tokens],
+        [*trial.milliseconds, *more.milliseconds],
+        trial.failed + more.failed,
+    )
+
+
+def _tokens(documents: Sequence[Document]) -> float | None:
+    """How many tokens documents have together; None where one has no text."""
+    total = 0.0
+    for document in documents:
+        own = document.metadata.get("tokens")
+        if isinstance(own, int | float):
+            total += own
+        elif document.text is None:
+            return None
+        else:
+            size = len(document.text.encode("utf-8", "surrogatepass"))
+            total += size / _BYTES_OF_A_TOKEN
+    return total

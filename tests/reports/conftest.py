@@ -1,0 +1,72 @@
+"""A real browser: Debian's Chromium, driven by Playwright."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+    "--disable-background-networking",
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """The browser, for the tests of one module."""
+    if CHROMIUM is None:
+        pytest.skip("needs chromium, which is not installed")
+    sync = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with sync.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page that was opened from disk, and what it did while it was open."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(accept_downloads=True, **options)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self._session = self.context.new_cdp_session(self.page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self.page.goto(path.as_uri())
+        self.address = path.as_uri()
+
+    def seconds(self) -> float:
+        """How long the page has worked: of its own thread, however busy the machine."""
+        told = self._session.send("Performance.getMetrics")["metrics"]
+        return next(float(m["value"]) for m in told if m["name"] == "TaskDuration")
+
+    def _dismiss(self, box: Any) -> None:
+        self.said.append("dialog")
+        box.dismiss()
+
+    def quiet(self) -> bool:
+        """Whether nothing ran, complained or asked for anything but the page itself."""
+        hit = self.page.locator("html").get_attribute("data-hit")
+        return hit is None and not self.said and {*self.asked} == {self.address}
+
+
+@pytest.fixture
+def visit(chromium: Any) -> Iterator[Any]:
+    """Opens a file in the browser."""
+    opened: list[Visit] = []
+
+    def go(path: Path, **options: Any) -> Visit:
+        opened.append(Visit(chromium, path, **options))
+        return opened[-1]
+
+    yield go
+    for one in opened:
+        one.context.close()

@@ -1,0 +1,284 @@
+"""The report in a real browser: nothing in it runs, and everything in it works."""
+
+import json
+import re
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import karat
+from karat.data.judgements import Verdict
+from karat.results.leaderboard import Leaderboard
+from tests.conftest import ROOT
+from tests.reports.conftest import Visit
+from tests.reports.payloads import payloads
+from tests.reports.test_page import evaluated
+
+pytestmark = pytest.mark.browser
+Go = Callable[..., Visit]
+AXE = "4.10.3"
+WORDS = ("grain", "rye", "oats", "wheat", "barn", "field", "winter", "seed", "straw")
+
+
+def words(number: int, length: int) -> str:
+    """About so many characters, others for each number."""
+    text: list[str] = []
+    while sum(map(len, text)) + len(text) < length:
+        number = (number * 1103515245 + 12345) % 2**31
+        text.append(f"{WORDS[number % len(WORDS)]}{number % 997}")
+    return " ".join(text)[:length]
+
+
+def large(queries: int, documents: int, length: int) -> Leaderboard:
+    samples = [
+        {
+            "id": f"q{q}",
+            "query": words(q, 60),
+            "tags": [f"tag {q % 7}"],
+            "retrieved": [
+                {"id": f"d{q}-{d}", "text": words(q * 1000 + d, length)}
+                for d in range(documents)
+            ],
+            "relevant": {f"d{q}-{q % documents}": 1},
+        }
+        for q in range(queries)
+    ]
+    result = karat.evaluate(
+        samples, metrics=["recall@5", "ndcg@10"], keep=documents, match="id"
+    )
+    return Leaderboard({"run": result})
+
+
+def hostile() -> Leaderboard:
+    """A report with a payload in every text field of every query."""
+    texts = payloads()
+    samples = [
+        {
+            "id": f"{n} {text}",
+            "query": text,
+            "tags": [text],
+            "retrieved": [{"id": text, "text": text}, {"id": "b", "text": text * 2}],
+            "passages": [text + " and words that nobody has retrieved at all"],
+        }
+        for n, text in enumerate(texts)
+    ]
+    result = karat.evaluate(samples, metrics=["recall@5"], match="normalized", keep=5)
+    (name,) = result.matches
+    verdicts = {
+        n: (Verdict("c", text, (1,), reason=text), Verdict("d", text, failure=text))
+        for n, text in enumerate(texts)
+    }
+    judged = {name: replace(result.matches[name], verdicts=verdicts)}
+    runs = {
+        f"{n}{text}": replace(
+            result, run=f"{n}{text}", gold=text, matches=judged, facts=result.facts
+        )
+        for n, text in enumerate(texts[30:500:250])
+    }
+    return Leaderboard(runs, notes=texts)
+
+
+# Goes through all queries as the button does, and reads what each drawer shows: id,
+# question, name and text of the first document, and its name where labels are given.
+WALK = """async () => {
+  const all = [];
+  const text = (where) => document.querySelector(where).textContent;
+  for (;;) {
+    const id = text(".bar + p bdi");
+    const shown = [text("#drawer-title")];
+    shown.push(text(".ranking bdi"), text(".ranking .document-text"));
+    document.getElementById("labelling").click();
+    shown.push(text(".pool bdi"));
+    document.getElementById("labelling").click();
+    all.push([id, ...shown]);
+    const next = document.getElementById("next");
+    if (next.disabled) return all;
+    next.click();
+    while (text(".bar + p bdi") === id) await new Promise((go) => setTimeout(go, 1));
+  }
+}"""
+
+
+@pytest.mark.slow
+def test_no_text_in_any_field_runs_or_asks_for_anything(
+    visit: Go, tmp_path: Path
+) -> None:
+    board = hostile()
+    texts = payloads()
+    board.save(tmp_path / "r.html")
+    tab = visit(tmp_path / "r.html", viewport={"width": 1280, "height": 900})
+    shown: list[str] = []
+    for _ in range(5):
+        shown += tab.page.locator("#table tbody th").all_text_contents()
+        if tab.page.locator("#forth").is_enabled():
+            tab.page.locator("#forth").click()
+    assert shown == [f"{n} {text}" for n, text in enumerate(texts)]
+    while tab.page.locator("#back").is_enabled():
+        tab.page.locator("#back").click()
+    tab.page.locator("button.open").first.click()
+    tab.page.locator("#drawer[open]").wait_for()
+    seen = tab.page.evaluate(WALK)
+    assert seen == [[f"{n} {text}", *[text] * 4] for n, text in enumerate(texts)]
+    tab.page.keyboard.press("Escape")
+    assert tab.quiet(), (tab.said[:3], tab.asked[:3])
+
+
+def test_the_table_sorts_filters_and_searches(visit: Go, tmp_path: Path) -> None:
+    large(300, 6, 80).save(tmp_path / "r.html")
+    tab = visit(tmp_path / "r.html")
+    where, ids = tab.page.locator("#where"), tab.page.locator("#table tbody th")
+    assert where.text_content() == "1 to 100 of 300"
+    tab.page.locator("#search").fill("Q29")
+    assert where.text_content() == "1 to 11 of 11"
+    tab.page.locator("#search").fill("")
+    tab.page.locator("#tag").select_option(label="tag 3")
+    assert where.text_content() == "1 to 43 of 43"
+    tab.page.locator("#tag").select_option("")
+    tab.page.locator("#only").select_option("part")
+    low = int(str(where.text_content()).split()[-1])
+    assert 0 < low < 300
+    tab.page.locator("#only").select_option("")
+    tab.page.locator("button.sort", has_text="ndcg@10").click()
+    assert tab.page.locator("#table tbody td.number").nth(1).text_content() == "0.3562"
+    assert tab.page.locator("[aria-sort=ascending]").count() == 1
+    tab.page.locator("button.sort", has_text="ndcg@10").click()
+    assert ids.first.text_content() == "q0"
+    assert tab.quiet()
+
+
+def test_the_drawer_marks_evidence_and_compares_runs(visit: Go, tmp_path: Path) -> None:
+    board = Leaderboard({"one": evaluated(), "two": evaluated()})
+    board.save(tmp_path / "r.html")
+    tab = visit(tmp_path / "r.html")
+    tab.page.locator("#table tbody tr").first.click()
+    tab.page.locator("#drawer[open]").wait_for()
+    marks = tab.page.locator("#drawer mark")
+    assert marks.all_text_contents() == ["Refunds take five days"] * 2
+    assert tab.page.locator(".side > div").count() == 2
+    assert "rank 2" in str(tab.page.locator(".gold").first.text_content())
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.locator("#drawer-title", has_text="Who pays?").wait_for()
+    assert "not found" in str(tab.page.locator(".gold").first.text_content())
+    tab.page.keyboard.press("Escape")
+    assert tab.page.locator("#drawer[open]").count() == 0
+    assert tab.quiet()
+
+
+def test_labels_given_in_the_page_arrive_in_the_gold(visit: Go, tmp_path: Path) -> None:
+    run = {"q1": ["a", "b", "c"], "q2": ["c", "d"]}
+    gold = {"q1": {"a": 1}, "q2": {"x": 1}}
+    karat.evaluate(run, gold=gold, keep=5, metrics=["recall@5"]).save(
+        tmp_path / "r.html"
+    )
+    tab = visit(tmp_path / "r.html")
+    tab.page.locator("button.open").first.click()
+    tab.page.locator("#labelling").click()
+    tab.page.locator("#who").fill("Ann Lee")
+    tab.page.locator(".pool > li").first.focus()
+    for key in ("3", "0", "2"):
+        tab.page.keyboard.press(key)
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.locator("#drawer-title", has_text="q2").wait_for()
+    tab.page.locator(".pool button.grade", has_text="1").first.click()
+    tab.page.locator(".pool button.grade", has_text="1").first.click()
+    tab.page.locator(".pool button.grade", has_text="1").nth(1).click()
+    tab.page.locator("#shuffle").check()
+    assert tab.page.locator(".pool > li").count() == 2
+    tab.page.locator("#close").click()
+    assert tab.page.locator("#label-count").text_content() == "4 labels"
+    with tab.page.expect_download() as download:
+        tab.page.locator("#download").click()
+    download.value.save_as(tmp_path / "labels.json")
+    done = karat.apply_labels(tmp_path / "labels.json", gold)
+    assert done.gold.documents == {
+        "q1": {"a": 3, "b": 0, "c": 2},
+        "q2": {"x": 1, "d": 1},
+    }
+    assert (done.added, len(done.changed), done.outdated) == (3, 1, ())
+    sources = {who for row in done.gold.sources.values() for who in row.values()}
+    assert all(re.fullmatch(r"human:Ann_Lee@\d{4}-\d\d-\d\d", who) for who in sources)
+    # They stay in the browser until then, also when the page is opened anew.
+    tab.page.reload()
+    assert tab.page.locator("#label-count").text_content() == "4 labels"
+    assert not tab.said
+
+
+@pytest.mark.slow
+def test_a_large_report_is_built_and_shown_soon(visit: Go, tmp_path: Path) -> None:
+    board = large(1000, 20, 500)
+    start = time.process_time()
+    page = board.to_html()
+    assert time.process_time() - start < 3
+    assert len(page.encode()) < 8_000_000
+    (tmp_path / "r.html").write_text(page, "utf-8")
+    tab = visit(tmp_path / "r.html")
+    painted = "performance.getEntriesByName('first-contentful-paint').length"
+    assert tab.page.evaluate(painted) == 1
+    assert tab.seconds() < 1
+    tab.page.locator("button.open").nth(50).click()
+    tab.page.locator(".document-text").first.wait_for()
+    assert tab.quiet()
+
+
+@pytest.mark.slow
+def test_ten_thousand_queries_are_a_table_soon(visit: Go, tmp_path: Path) -> None:
+    large(10_000, 5, 60).save(tmp_path / "r.html")
+    tab = visit(tmp_path / "r.html")
+    tab.page.locator("button.sort", has_text="recall@5").click()
+    tab.page.locator("[aria-sort=ascending]").wait_for()
+    assert tab.seconds() < 2
+    assert tab.page.locator("#where").text_content() == "1 to 100 of 10000"
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core, fetched once into a folder that is not committed."""
+    folder = ROOT / ".karat" / "axe"
+    packed = folder / f"axe-core-{AXE}.tgz"
+    if not packed.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "pack", f"axe-core@{AXE}", "--silent"]
+        try:
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("needs npm, and axe-core from its registry")
+    with tarfile.open(packed) as archive:
+        script = archive.extractfile("package/axe.min.js")
+        assert script is not None
+        return script.read().decode()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nobody_is_locked_out(
+    visit: Go, tmp_path: Path, axe: str, scheme: str, width: int
+) -> None:
+    board = Leaderboard({"one": evaluated(), "two": evaluated(depth=1)})
+    compared = karat.compare(board["one"], board["two"], force=True)
+    page = compared.to_html(*board.values())
+    (tmp_path / "r.html").write_text(page, "utf-8")
+    size = {"width": width, "height": 800}
+    options = {"color_scheme": scheme, "viewport": size, "bypass_csp": True}
+    tab = visit(tmp_path / "r.html", **options)
+    tab.page.evaluate(axe)
+    for state in ("page", "drawer", "labelling"):
+        if state == "drawer":
+            tab.page.locator("button.open").first.click()
+            tab.page.locator("#drawer[open]").wait_for()
+        if state == "labelling":
+            tab.page.locator("#labelling").click()
+        found: Any = tab.page.evaluate("async () => (await axe.run()).violations")
+        serious = [
+            (one["id"], one["nodes"][0]["html"][:200])
+            for one in found
+            if one["impact"] in {"serious", "critical"}
+        ]
+        assert not serious, json.dumps(serious, indent=1)
+    # Nothing sticks out of a narrow screen.
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,205 @@
+"""Retrievers behind an address, on the command line, and runs that are killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import karat
+from karat.cli import karat as command
+from karat.errors import Refused, UsageError
+from karat.extend import Settings
+
+QUERIES = {"q1": "rye", "q2": 'oats "and" {k}'}
+QUICK = Settings(first_wait=0.001, longest_wait=0.01)
+SRC = Path(karat.__file__).parents[1]
+
+
+class Service(BaseHTTPRequestHandler):
+    """Answers as Elasticsearch does; stumbles over the first call of each query."""
+
+    seen: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append({"key": self.headers.get("X-Key"), **body})
+        stumbles = sum(one["q"] == body["q"] for one in self.seen) == 1
+        self.send_response(503 if stumbles else 200)
+        self.end_headers()
+        hits = [{"_id": f"{body['q']}-{n}", "_score": 9 - n} for n in range(body["k"])]
+        self.wfile.write(json.dumps({"hits": {"hits": hits}}).encode())
+
+    def do_GET(self) -> None:
+        self.send_response(404 if "nowhere" in self.path else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"found": [{"uid": self.path}]}).encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    seen: list[dict[str, Any]] = []
+    kind = type("Seen", (Service,), {"seen": seen})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", seen
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_service_is_asked_by_http(
+    service: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, seen = service
+    monkeypatch.setenv("SEARCH_KEY", "k-1")
+    run = karat.retrieve(
+        f"{url}/search",
+        QUERIES,
+        k=2,
+        options={"q": "{query}", "k": "{k}"},
+        headers={"X-Key": "$SEARCH_KEY"},
+        cache=None,
+        settings=QUICK,
+    )
+    assert run.failures == {}
+    assert run.sample_ids() == ["rye-0", f"{QUERIES['q2']}-0"]
+    assert {one["key"] for one in seen} == {"k-1"}
+    assert len(seen) == 4
+
+
+def test_a_service_is_asked_by_its_address(
+    service: tuple[str, list[dict[str, Any]]],
+) -> None:
+    mapping = {"retrieved": "found", "document": "uid"}
+    url = f"{service[0]}/search?q={{query}}"
+    run = karat.retrieve(url, ["a b"], mapping=mapping, cache=None)
+    assert run.sample_ids() == ["/search?q=a+b"]
+    with pytest.raises(Refused, match="status 404"):
+        karat.retrieve(f"{service[0]}/nowhere?q={{query}}", ["a"], cache=None)
+    with pytest.raises(UsageError, match="nothing sends the query"):
+        karat.retrieve(service[0], ["a"], cache=None)
+    with pytest.raises(UsageError, match="no user and no password"):
+        karat.retrieve("http://me:secret@127.0.0.1/?q={query}", ["a"], cache=None)
+    with pytest.raises(UsageError, match="is an address such as"):
+        karat.retrieve("my.module:search", ["a"], cache=None)
+
+
+SEARCH = """
+from pathlib import Path
+import time
+
+def search(query, k=5):
+    with Path("asked.txt").open("a") as log:
+        log.write(query + "\\n")
+    time.sleep(0.002)
+    if query == "bad":
+        raise ValueError("no shard")
+    return [{"id": f"d{n}", "text": "A text.", "score": 1 - n / 10} for n in range(k)]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "my_search.py").write_text(SEARCH)
+    lines = [{"id": f"q{n}", "query": f"question {n}"} for n in range(4)]
+    lines.append({"id": "q9", "query": "bad"})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "queries.jsonl").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_search", raising=False)
+    return tmp_path
+
+
+def test_the_command_writes_a_run_with_latency_and_failures(folder: Path) -> None:
+    arguments = ["retrieve", "my_search:search", "--queries", "queries.jsonl"]
+    done = CliRunner().invoke(command, [*arguments, "-k", "3", "-o", "run.jsonl"])
+    assert done.exit_code == 3
+    assert "p95 (ms)" in done.output
+    assert "q9: python:my_search.search raised ValueError: no shard" in done.output
+    allowed = [*arguments, "-o", "run.trec", "--max-failures", "1"]
+    done = CliRunner().invoke(command, allowed)
+    assert done.exit_code == 0
+    assert "holds no latency or failures" in done.output
+    run = karat.read_run(folder / "run.jsonl")
+    assert [*run.failures] == ["q9"]
+    assert run.latency is not None
+    assert run.latency.n == 3
+    gold = {q: ["d1"] for q in ("q0", "q1", "q9")}
+    result = karat.evaluate(run, gold=gold, metrics="rr")
+    assert result["rr"].mean == 0.5
+    assert result["rr"].failed == 1
+    assert result.latency is not None
+    text = (folder / "run.jsonl").read_text()
+    (folder / "again.json").write_text("")
+    done = CliRunner().invoke(command, ["convert", "run.jsonl", "again.json"])
+    assert karat.read_run(folder / "again.json").failures == run.failures
+    assert '"failure": "python' in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["my_search:serch"], "did you mean 'search'?"),
+        (["my_serch:search"], "cannot import 'my_serch'"),
+        (["my_search"], "is spelled MODULE:NAME"),
+        ([], "name one retriever"),
+        (["--http", "http://127.0.0.1:9/", "--body", "{"], "--body must be JSON"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    folder: Path, arguments: list[str], sentence: str
+) -> None:
+    shared = ["--queries", str(folder / "queries.jsonl"), "-o", "run.jsonl"]
+    done = subprocess.run(
+        [sys.executable, "-m", "karat", "retrieve", *arguments, *shared],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+    )
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_asks_no_query_twice_but_those_in_flight(
+    folder: Path,
+) -> None:
+    kills, concurrency = int(os.environ.get("KARAT_KILLS", "10")), 4
+    total = 150 * kills
+    lines = [{"id": f"q{n}", "query": f"question {n}"} for n in range(total)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "queries.jsonl").write_text(text)
+    arguments = [sys.executable, "-m", "karat", "retrieve", "my_search:search"]
+    arguments += ["--queries", "queries.jsonl", "-o", "run.jsonl", "--name", "mine"]
+    arguments += ["--concurrency", str(concurrency)]
+    log = folder / "asked.txt"
+    log.touch()
+    environment = {**os.environ, "PYTHONPATH": str(SRC)}
+    for _ in range(kills):
+        before = log.stat().st_size
+        process = subprocess.Popen(
+            arguments, env=environment, stderr=subprocess.DEVNULL
+        )
+        while log.stat().st_size < before + 500 and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run(arguments, env=environment, check=True, capture_output=True)
+    asked = log.read_text().splitlines()
+    assert {*asked} == {line["query"] for line in lines}
+    assert len(asked) - len({*asked}) <= kills * concurrency

@@ -1,0 +1,83 @@
+"""The best of several systems: its interval allows for the choice, at every n."""
+
+import numpy as np
+import pytest
+
+from karat.data.arrays import Floats
+from karat.stats.intervals import mean_interval
+from karat.stats.multiple import best_interval, max_t, maybe_best
+
+
+def draw(
+    generator: np.random.Generator, queries: int, *, binary: bool, apart: float = 0.0
+) -> Floats:
+    """Scores of 12 systems; half of what decides them is the query."""
+    shared, own = generator.normal(size=queries), generator.normal(size=(12, queries))
+    value = shared + own + np.linspace(0, apart, 12)[:, None]
+    scores: Floats = (value > 0.5).astype(float) if binary else 1 / (1 + np.exp(-value))
+    return scores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("queries", [40, 150])
+def test_the_interval_covers_the_true_mean_of_what_was_chosen(
+    queries: int,
+    binary: bool,  # noqa: FBT001
+) -> None:
+    generator = np.random.default_rng(queries)
+    truth = draw(generator, 200_000, binary=binary).mean()
+    covered = single = 0
+    for _ in range(150):
+        scores = draw(generator, queries, binary=binary)
+        best = int(scores.mean(axis=1).argmax())
+        low, high = best_interval(scores, best, binary=binary) or (0, 0)
+        covered += low <= truth <= high
+        low, high = mean_interval(scores[best], binary=binary) or (0, 0)
+        single += low <= truth <= high
+    # The bound is 95 %; 150 draws of that fall below 136 once in ten thousand.
+    assert covered >= 136
+    assert single < 136
+
+
+@pytest.mark.slow
+def test_the_truly_best_system_is_among_those_that_may_be() -> None:
+    generator = np.random.default_rng(3)
+    among = few = 0
+    for _ in range(60):
+        found = maybe_best(draw(generator, 100, binary=False, apart=0.8))
+        among += bool(found[-1])
+        few += int(found.sum())
+    assert among >= 55
+    assert few < 60 * 9
+
+
+def test_one_system_has_its_own_interval() -> None:
+    scores = np.random.default_rng(0).uniform(size=(1, 50))
+    assert best_interval(scores, 0) == mean_interval(scores[0])
+    assert maybe_best(scores).tolist() == [True]
+
+
+def test_queries_that_a_system_was_not_asked_change_nothing_for_others() -> None:
+    scores = np.random.default_rng(0).uniform(size=(3, 40))
+    scores[2, 20:] = np.nan
+    low, high = best_interval(scores, 0) or (0, 0)
+    alone = mean_interval(scores[0])
+    assert alone is not None
+    assert low < alone.low
+    assert high == alone.high
+    unasked = np.vstack([scores[:2], np.full(40, np.nan)])
+    assert maybe_best(unasked)[:2].tolist() == maybe_best(scores[:2]).tolist()
+
+
+def test_a_system_is_out_when_another_is_shown_to_beat_it() -> None:
+    generator = np.random.default_rng(1)
+    scores = generator.uniform(size=(4, 60))
+    scores[3] += 0.5
+    found = maybe_best(scores)
+    assert found.tolist() == [False, False, False, True]
+    adjusted = max_t(np.delete(scores, 0, 0) - scores[0], step_down=False).adjusted
+    assert adjusted.min() <= 0.05
+    flat = np.ones((3, 20))
+    assert maybe_best(flat).all()
+    assert best_interval(flat, 0) == mean_interval(flat[0])
