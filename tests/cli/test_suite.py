@@ -4,7 +4,9 @@ import json
 import stat
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -137,6 +139,11 @@ def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
             ":10: fail-under recall@5=80: recall@5 lies between 0 and 1; 0.8?",
         ),
         ("    metrics", "    match: exactly\n    metrics", "'exactly'; did you mean"),
+        (
+            "    metrics",
+            "    map: {retreived: hits}\n    metrics",
+            "karat.yaml:8: unknown field 'retreived'; did you mean 'retrieved'",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_line(
@@ -305,3 +312,44 @@ def test_a_suite_may_be_a_sweep(karat: Karat, folder: Path) -> None:
         "karat.yaml:9: gates are for retrievers, and there are none"
         in karat("suite").err
     )
+
+
+class _Service(BaseHTTPRequestHandler):
+    """Answers with every article that holds a word of the question."""
+
+    def do_POST(self) -> None:
+        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        found = sys.modules["live_search"].search(question["q"], question["size"])
+        answer = json.dumps({"hits": [{"doc": name} for name in found]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_suite_asks_an_address(karat: Karat, folder: Path) -> None:
+    (folder / "live_search.py").write_text(SEARCH)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/search"
+    (folder / "karat.yaml").write_text(
+        LIVE.replace(
+            '      kept: {retriever: "live_search:search", version: "1", k: 30}\n',
+            f"      service:\n        retriever: {address}\n"
+            '        body: {q: "{query}", size: "{k}"}\n'
+            "        map: {retrieved: hits, document: doc}\n",
+        )
+    )
+    try:
+        done = karat("suite")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert done.code == 0, done.err
+    (made,) = results(folder)
+    saved = made / "evaluation.json"
+    words, service = (library.load(saved, run=run) for run in ("words", "service"))
+    assert service.means == words.means

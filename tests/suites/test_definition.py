@@ -63,7 +63,7 @@ WRONG = [
         ":6: metrics must be a text or a list, got a map",
     ),
     ("{recall@5: 0.8}", "0.8", ":13: fail_under must be a mapping, got 0.8"),
-    ("{retrieved: hits}", "{retreived: hits}", ":9: .*did you mean 'retrieved'"),
+    ("{retrieved: hits}", "{retrieved: 5}", ":9: retrieved must be a text, got 5"),
     (
         WHOLE,
         "suites: {main: {gold: a}}",

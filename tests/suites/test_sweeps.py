@@ -1,11 +1,13 @@
 """Sweeps: every setting is scored as if alone, and the choice is allowed for."""
 
+import json
 import pickle  # noqa: TID251
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from bench.sweep import bm25_factory, confirm, read_data
 
@@ -13,6 +15,7 @@ import karat
 from karat.errors import DataError, FormatError, MismatchError, UsageError
 from karat.sweeps import Sweep, Trial
 
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 WORDS = ["rye", "oat", "barley", "wheat", "spelt", "millet", "maize", "rice"]
 chance = random.Random(0)
 TEXT = " ".join(chance.choice(WORDS) + str(n) for n in range(3000))
@@ -155,11 +158,20 @@ def test_a_sweep_is_a_value(tmp_path: Path) -> None:
     result = swept(Chunks(), {"size": [40, 640]}, metrics=["recall@k", "rr"])
     result.save(tmp_path / "sweep.json")
     assert Sweep.load(tmp_path / "sweep.json") == result
+    schema = json.loads((SCHEMAS / "sweep-1.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    saved = json.loads((tmp_path / "sweep.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(saved)
     assert pickle.loads(pickle.dumps(result)) == result
     frame = result.to_frame()
     assert frame["size"].tolist() == [40, 640]
     assert frame["best"].tolist() == [False, True]
     assert "<td" in result._repr_html_()
+    assert repr(result) == "<Sweep of 2 settings, 64 queries, best size=640>"
+    assert "Not beaten in both: 40, 640." in result.plot("tokens").description
+    assert "<svg" in result.to_html()
+    with pytest.raises(UsageError, match="unknown cost 'token'; did you mean 'tokens'"):
+        result.plot("token")
     for text in ("{}", "[", '{"kind": "comparison"}', "[1]"):
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(FormatError, match=r"other.json: is not a saved sweep"):
@@ -196,6 +208,15 @@ def test_a_grid_that_cannot_be_is_said_so(grid: Any, sentence: str) -> None:
 def test_settings_may_be_listed_one_by_one() -> None:
     result = swept(Chunks(), [{"size": 40, "k": 3}, {"size": 640, "k": 1}])
     assert [trial.setting["k"] for trial in result.trials] == [3, 1]
+
+
+def test_gold_queries_that_are_not_asked_are_counted() -> None:
+    some = {query: text for query, text in QUERIES.items() if query != "q0"}
+    result = karat.sweep(Chunks(), {"size": [160]}, some, GOLD)
+    assert len(result.queries) == len(GOLD) - 1
+    assert "not asked: 1 gold query without text" in str(result)
+    with pytest.raises(DataError, match="query 'q0': has no text to ask"):
+        karat.sweep(Chunks(), {"size": [160]}, {**QUERIES, "q0": ""}, GOLD)
 
 
 def test_what_cannot_be_scored_is_said_with_its_setting() -> None:

@@ -7,8 +7,8 @@ which suits a search through slices.
 
 The interval of a mean that was chosen for being the largest was decided by simulation
 (bench/sweep.py): 6 or 24 systems with 15 to 200 queries, independent or alike, equal or
-not. `mean_interval` covers 52-100 % of the true means there. `best_interval` covers
-96-100 %, and is 7-29 % wider; to choose on one half of the queries and measure on the
+not. `mean_interval` covers 47-100 % of the true means there. `best_interval` covers
+95-100 %, and is 7-29 % wider; to choose on one half of the queries and measure on the
 other is 41 % wider. The truly best system is among `maybe_best` in 95-100 %.
 """
 

@@ -6,11 +6,12 @@ and other programs, and `read_suites` checks files by it, with the line of a mis
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
+from importlib import import_module, reload
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn, cast
 
 from karat.data.policies import CHOICES
@@ -18,7 +19,6 @@ from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.llm import run_sync
 from karat.llm.callables import ThreadedFunction
 from karat.reading.decoding import decode_text
-from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.order import ORDERS
 from karat.reading.problems import placed
 from karat.reading.syntax.yaml_text import decode_yaml, key_lines
@@ -40,32 +40,19 @@ def _mapping(about: str, **properties: Any) -> dict[str, Any]:
     }
 
 
-def _text(about: str) -> dict[str, Any]:
-    return {"description": about, "type": "string"}
+def _one(kind: str, about: str, **more: Any) -> dict[str, Any]:
+    return {"description": about, "type": kind, **more}
 
 
-def _yes_or_no(about: str) -> dict[str, Any]:
-    return {"description": about, "type": "boolean"}
+def _by_name(kind: str, about: str) -> dict[str, Any]:
+    return _one("object", about, additionalProperties={"type": kind})
 
 
-def _count(about: str) -> dict[str, Any]:
-    return {"description": about, "type": "integer", "minimum": 1}
-
-
-def _limits(about: str) -> dict[str, Any]:
-    return {
-        "description": about,
-        "type": "object",
-        "additionalProperties": {"type": "number"},
-    }
-
-
-_MAP: dict[str, Any] = {
-    "description": "Our field names and theirs, where the inference should not decide.",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {name: {"type": "string"} for name in FIELDS},
-}
+_text = partial(_one, "string")
+_yes_or_no = partial(_one, "boolean")
+_count = partial(_one, "integer", minimum=1)
+_limits = partial(_by_name, "number")
+_MAP = _by_name("string", "Our field names and theirs, where they are not inferred.")
 
 _RETRIEVER: dict[str, Any] = {
     **_mapping(
@@ -74,14 +61,12 @@ _RETRIEVER: dict[str, Any] = {
         version=_text("Of the index and the code; answers are kept until it changes."),
         k=_count("How many documents are asked for."),
         map=_MAP,
-        body={"description": "What is posted to an address.", "type": "object"},
-        headers={
-            "description": "Sent to an address; $NAME is read from the environment.",
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-        },
+        body=_one("object", "What is posted to an address."),
+        headers=_by_name(
+            "string", "Sent to an address; $NAME is read from the environment."
+        ),
         concurrency=_count("Calls under way at once."),
-        timeout={"description": "The longest a call may take.", "type": "number"},
+        timeout=_one("number", "The longest a call may take, in seconds."),
     ),
     "required": ["retriever"],
 }
@@ -224,9 +209,8 @@ class Suite:
     def function(self, value: str, *keys: str) -> Callable[..., Any]:
         """The function `module:name` that is named under these keys."""
         module, _, name = value.partition(":")
-        with _importable(self.path.parent):
-            load = ThreadedFunction(import_module)
-            found, error = run_sync(lambda: load(module))
+        load = ThreadedFunction(_module)
+        found, error = run_sync(lambda: load(module, self.path.parent.resolve()))
         if error is not None:
             problem = f"{type(error).__name__}: {error}"
             raise self.error(f"{value}: cannot import {module}: {problem}", *keys)
@@ -238,14 +222,16 @@ class Suite:
         return cast("Callable[..., Any]", function)
 
 
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Modules of a folder can be imported, as by a program that lies there."""
-    sys.path.insert(0, str(folder.resolve()))
+def _module(name: str, folder: Path) -> ModuleType:
+    """A module of a folder, as its file is now, or one that is installed."""
+    known = name in sys.modules
+    sys.path.insert(0, str(folder))
     try:
-        yield
+        module = import_module(name)
+        own = Path(module.__file__ or "").is_relative_to(folder)
+        return reload(module) if known and own else module
     finally:
-        sys.path.pop(0)
+        sys.path.remove(str(folder))
 
 
 def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> Suite:

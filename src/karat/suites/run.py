@@ -14,12 +14,13 @@ from karat.comparison.comparison import Comparison
 from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.data.tables import Table
-from karat.errors import FormatError, UsageError
+from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
 from karat.gates import Gate, GateResult, Kind, check_gates, read_gate
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.doors import load as load_input, take_gold
+from karat.reading.meaning.aliases import FIELDS
 from karat.reports import REPORTS
 from karat.reports.gates import as_junit
 from karat.reports.page import as_html
@@ -138,27 +139,29 @@ def _scored(
     suite: Suite, scoring: Mapping[str, Any], *, fresh: bool
 ) -> tuple[Leaderboard, tuple[str, ...]]:
     """What every retriever scored, and those that were not scored again."""
-    settings = suite.settings
     data = _data(suite)
-    sources = [_source(suite, own) for own in settings.get("retrievers", {})]
+    names = suite.settings.get("retrievers", {})
+    sources = {own: _source(suite, own, fresh=fresh) for own in names}
     gold: list[Dataset] = []
     evaluations, unchanged = {}, []
-    for source in sources:
-        key = digest_of("evaluation", source.name, source.decides, data, scoring)
-        found = _kept_evaluation(key) if source.known and not fresh else None
+    for own, source in sources.items():
+        key = digest_of("evaluation", own, source.decides, data, scoring)
+        # A judge keeps its replies itself, and knows who gave them.
+        known = source.known and "judge" not in scoring
+        found = _kept_evaluation(key) if known and not fresh else None
         if found is not None:
-            unchanged.append(source.name)
+            unchanged.append(own)
         else:
             if "gold" in data and not gold:
                 gold.append(take_gold(data["gold"], scoring["mapping"]))
             inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
             run = source.run(_queries(suite, data)) if source.run else source.decides[0]
             found = evaluate(
-                run, **inputs, **scoring, name=source.name, judged=True, keep=_SHOWN
+                run, **inputs, **scoring, name=own, judged=True, keep=_SHOWN
             )
-            if not any(column.failures for column in found.values()):
+            if known and not any(column.failures for column in found.values()):
                 keep(key, found.to_dict())
-        evaluations[source.name] = found
+        evaluations[own] = found
     return Leaderboard(evaluations), tuple(unchanged)
 
 
@@ -166,19 +169,17 @@ class _Source(NamedTuple):
     """Where a run comes from.
 
     Attributes:
-        name: as the suite calls it.
         decides: all that decides the run: its file, or what a retriever is asked.
         run: asks a retriever the queries; None for a file.
         known: whether that is the same run as long as nothing of it changes.
     """
 
-    name: str
     decides: tuple[Any, ...]
     run: Callable[[Any], Run] | None = None
     known: bool = True
 
 
-def _source(suite: Suite, own: str) -> _Source:
+def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
     place = ("retrievers", own)
     said = suite.settings["retrievers"][own]
     said = {"retriever": said} if isinstance(said, str) else dict(said)
@@ -188,17 +189,17 @@ def _source(suite: Suite, own: str) -> _Source:
         not _FUNCTION.fullmatch(value) or (suite.path.parent / value).exists()
     ):
         path = suite.file(value, *place)
-        return _Source(own, (path, path.name))
+        return _Source((path, path.name))
     retriever = value if remote else suite.function(value, *place)
     names = {"map": "mapping", "body": "options"}
     options = {names.get(key, key): entry for key, entry in said.items()}
     known = "version" in said
-    options["name"] = own if known else None
+    options["name"] = own if known and not fresh else None
 
     def ask(queries: Any) -> Run:
         return _placed(suite, place, retrieve, retriever, queries, **options)
 
-    return _Source(own, (value, said), ask, known)
+    return _Source((value, said), ask, known)
 
 
 def _data(suite: Suite) -> dict[str, Path]:
@@ -318,6 +319,10 @@ def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
     metrics = [str(metric) for metric in split_metrics(asked)]
     for number, metric in enumerate(metrics):
         _placed(suite, ("metrics", str(number)), read_metric, metric)
+    for ours in settings.get("map", {}):
+        if ours not in FIELDS:
+            unknown = UnknownNameError("field", ours, FIELDS)
+            raise suite.error(str(unknown), "map", ours)
     metrics += [gate.metric for gate in gates]
     scoring = {key: settings[key] for key in ("match", "judge", "k") if key in settings}
     return {

@@ -6,8 +6,11 @@ import logging
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from karat.data.gold import Gold
@@ -99,7 +102,7 @@ def sweep(  # noqa: PLR0913
     truth = take_gold(gold, mapping or {})
     facts = read_queries(queries)
     wanted = {*truth.gold.queries} if truth.gold else set()
-    texts = {query: str(f.text) for query, f in facts.items() if query in wanted}
+    texts = {query: f.text or "" for query, f in facts.items() if query in wanted}
     if not texts:
         raise MismatchError("no query has gold: queries and gold have no id in common")
     asked = [*texts]
@@ -120,7 +123,8 @@ def sweep(  # noqa: PLR0913
             left.sort(key=lambda row: point_of(trials[row], spellings[0]))
             left = sorted(left[: -(-len(left) // 2)])
             trying.forget_others([settings[row] for row in left])
-    return Sweep(spellings, asked, trials, len(trying.reused))
+    unasked = len(wanted) - len(asked)
+    return Sweep(spellings, asked, trials, len(trying.reused), unasked)
 
 
 def _rounds(queries: int, settings: int) -> Iterator[int]:
@@ -182,11 +186,11 @@ class _Trying:
         self._takes_k = "k" in inspect.signature(factory).parameters
         self._gold = gold
         self._scoring = scoring
+        cutoffs = (getattr(read_metric(m), LETTER, None) for m in scoring["metrics"])
+        self._lettered = LETTER in cutoffs
         self._concurrency = concurrency
         self._depth = depth
         self._name = name
-        cutoffs = (getattr(read_metric(m), LETTER, None) for m in scoring["metrics"])
-        self._lettered = LETTER in cutoffs
         self._made: dict[str, Any] = {}
         self.reused: set[str] = set()
 
@@ -198,21 +202,11 @@ class _Trying:
         for place, setting in enumerate(settings):
             groups.setdefault(self._group(setting), []).append(place)
         for group, places in groups.items():
-            missing = []
-            for place in places:
-                found = self._kept(settings[place], texts)
-                if found is None:
-                    missing.append(place)
-                else:
-                    self.reused.add(json.dumps(settings[place], sort_keys=True))
-                    yield place, found
-            run = self._run(group, [settings[place] for place in missing], texts)
-            for place in missing:
-                trial = self._trial(settings[place], run, texts)
-                if self._name is not None and not trial.failed:
-                    keep(self._key(trial.setting, texts), asdict(trial))
-                log.info("sweep: %s", trial)
-                yield place, trial
+            found = {place: self._kept(settings[place], texts) for place in places}
+            missing = [place for place, trial in found.items() if trial is None]
+            run = self._run(group, [settings[p] for p in missing], texts)
+            for place, trial in found.items():
+                yield place, trial or self._trial(settings[place], run, texts)
 
     def forget_others(self, settings: Sequence[Mapping[str, Any]]) -> None:
         """Let go of all retrievers but those of the settings that are left."""
@@ -226,11 +220,15 @@ class _Trying:
         """Settings that differ in k only share a retriever, and what it retrieves."""
         return json.dumps(self._arguments(setting), sort_keys=True)
 
+    def _k(self, setting: Mapping[str, Any]) -> int:
+        return int(setting.get("k", self._depth))
+
     def _key(self, setting: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-        gold = self._gold.gold or Gold()
-        labels = gold.fingerprints([*texts])
-        how = {name: str(value) for name, value in self._scoring.items()}
-        depth = setting.get("k", self._depth)
+        labels = (self._gold.gold or Gold()).fingerprints([*texts])
+        how = {
+            n: v if isinstance(v, Path) else str(v) for n, v in self._scoring.items()
+        }
+        depth = self._k(setting)
         return digest_of("trial", self._name, setting, depth, texts, labels, how)
 
     def _kept(
@@ -238,9 +236,12 @@ class _Trying:
     ) -> Trial | None:
         saved = None if self._name is None else kept(self._key(setting, texts))
         try:
-            return None if saved is None else Trial(**saved)
-        except (KeyError, TypeError):
+            trial = None if saved is None else Trial(**saved)
+        except TypeError:
             return None
+        if trial is not None:
+            self.reused.add(str(trial))
+        return trial
 
     def _run(
         self,
@@ -253,34 +254,27 @@ class _Trying:
             return None
         said = Trial(settings[0], {})
         if group not in self._made:
-            made, error = run_sync(
-                lambda: self._factory(**self._arguments(settings[0]))
-            )
+            arguments = self._arguments(settings[0])
+            made, error = run_sync(lambda: self._factory(**arguments))
             if error is not None:
                 problem = f"{type(error).__name__}: {error}"
                 raise UsageError(f"the factory failed for {said}: {problem}") from error
             self._made[group] = made
-        deepest = max(setting.get("k", self._depth) for setting in settings)
-        try:
-            return retrieve(
-                self._made[group],
-                texts,
-                deepest,
-                concurrency=self._concurrency,
-                cache=None,
-            )
-        except DataError as error:
-            raise DataError(f"{said}: {error}") from error
+        deepest = max(map(self._k, settings))
+        ask = partial(retrieve, concurrency=self._concurrency, cache=None)
+        with _named(said):
+            return ask(self._made[group], texts, deepest)
 
     def _trial(
         self, setting: Mapping[str, Any], run: Any, texts: Mapping[str, str]
     ) -> Trial:
-        depth = setting.get("k", self._depth)
+        depth = self._k(setting)
         scoring = dict(self._scoring)
         scoring["depth"] = min(depth, scoring.get("depth") or depth)
         if self._lettered:
             scoring["k"] = depth
-        result = evaluate(run, gold=self._gold, **scoring)
+        with _named(Trial(setting, {})):
+            result = evaluate(run, gold=self._gold, **scoring)
         places = {query: place for place, query in enumerate(result.queries)}
         rows = [places[query] for query in texts]
         scores = {
@@ -291,22 +285,31 @@ class _Trying:
             for metric in self._scoring["metrics"]
         }
         corpus = self._scoring.get("corpus")
-        shown = run if corpus is None else with_texts(run, corpus)
+        rankings = (run if corpus is None else with_texts(run, corpus)).rankings
         tokens = {
-            query: _tokens(documents[:depth])
-            for query, documents in shown.rankings(Policies())
+            query: _tokens(found[:depth]) for query, found in rankings(Policies())
         }
-        latency = run.latency
-        return Trial(
+        times = {**run.latency.milliseconds, **dict.fromkeys(run.latency.first_call)}
+        trial = Trial(
             dict(setting),
             scores,
-            [tokens.get(query) for query in texts],
-            [
-                None if query in latency.first_call else latency.milliseconds.get(query)
-                for query in texts
-            ],
+            [*map(tokens.get, texts)],
+            [*map(times.get, texts)],
             len(run.failures),
         )
+        log.info("sweep: %s", trial)
+        if self._name is not None and not trial.failed:
+            keep(self._key(setting, texts), asdict(trial))
+        return trial
+
+
+@contextmanager
+def _named(trial: Trial) -> Iterator[None]:
+    """What is wrong with the input of a setting is said with the setting."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{trial}: {error}") from error
 
 
 def _joined(trial: Trial, more: Trial) -> Trial:
