@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics model soak fuzz frameworks clean
+.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics bench-scale model soak fuzz frameworks clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -74,6 +74,9 @@ bench-matching: $(VENV)/dev ## how right and how fast text matching is
 
 bench-statistics: $(VENV)/dev ## whether intervals and tests keep what they promise, simulated
 	$(BIN)/python bench/simulation.py
+
+bench-scale: $(VENV)/dev ## what large runs in Parquet cost, by rows; ROWS=8 for 10^8
+	$(BIN)/python bench/scale.py --rows $(or $(ROWS),7)
 
 model: $(VENV)/llm ## install a small real model, and judge with it
 	$(BIN)/python -m pytest -q -m llm

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from karat.data.runs import Run
     from karat.diagnosis.diagnose import diagnose
     from karat.diagnosis.diagnosis import Diagnosis
+    from karat.diagnosis.doctor import doctor
+    from karat.diagnosis.gold_findings import GoldFindings
     from karat.errors import KaratError
     from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
@@ -41,6 +43,7 @@ __all__ = [
     "Evaluation",
     "Evaluator",
     "Gold",
+    "GoldFindings",
     "KaratError",
     "Leaderboard",
     "Run",
@@ -53,6 +56,7 @@ __all__ = [
     "compare",
     "complementarity",
     "diagnose",
+    "doctor",
     "evaluate",
     "explain",
     "fuse",
@@ -77,6 +81,7 @@ _HOMES = {
     "Evaluation": "karat.results.evaluation",
     "Evaluator": "karat.evaluation",
     "Gold": "karat.data.gold",
+    "GoldFindings": "karat.diagnosis.gold_findings",
     "KaratError": "karat.errors",
     "Leaderboard": "karat.results.leaderboard",
     "Run": "karat.data.runs",
@@ -88,6 +93,7 @@ _HOMES = {
     "compare": "karat.comparison.compare",
     "complementarity": "karat.fusion",
     "diagnose": "karat.diagnosis.diagnose",
+    "doctor": "karat.diagnosis.doctor",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "fuse": "karat.fusion",

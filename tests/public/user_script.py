@@ -315,7 +315,8 @@ def main() -> None:
     live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
     print(live.latency, karat.aretrieve)
     found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
-    print(table, comparison, fused, added, alike, weights, found.todos)
+    wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
+    print(table, comparison, fused, added, alike, weights, found.todos, wrong)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
     with open_binary(__file__) as stream:
         print(

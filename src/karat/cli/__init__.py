@@ -45,6 +45,7 @@ COMMANDS = {
     "label": "Merge labels that were given in an HTML report into gold.",
     "trec-eval": "Score like the trec_eval binary, line for line.",
     "metrics": "List the metrics, or explain one.",
+    "doctor": "Say what is wrong with gold, and correct what is safe.",
     "validate": "Check files and say what is wrong, and where.",
     "convert": "Turn a run or gold of any format into any other.",
     "cache": "Show or clear the kept replies of language models.",

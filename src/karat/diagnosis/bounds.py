@@ -1,8 +1,26 @@
 """Bounds: what a metric may be, whatever the unjudged documents are worth."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
 
-__all__ = ["Bound", "Unjudged"]
+import numpy as np
+
+from karat.data.arrays import Bools, Floats, Ints
+from karat.data.hits import Hits, is_relevant
+from karat.data.runs import Document, Labels
+from karat.metrics import read_metric
+from karat.metrics.gains import NDCG
+
+__all__ = ["Bound", "Bounds", "Unjudged", "bounds_of"]
+
+_METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
+# So many ways to grade the unjudged documents of a query are all tried.
+_MOST_WAYS = 256
+_LABEL_NEXT = 20
 
 
 @dataclass(frozen=True)
@@ -30,7 +48,7 @@ class Unjudged:
         query: id of the query.
         document: id of the document.
         rank: where it was retrieved.
-        moves: by how much its label can move the metric of its query.
+        moves: by how much its label can move the mean nDCG.
         text: what it says, if known.
     """
 
@@ -39,3 +57,277 @@ class Unjudged:
     rank: int
     moves: float
     text: str | None = None
+
+
+class Bounds(NamedTuple):
+    """What unjudged documents leave open.
+
+    Attributes:
+        worst: metric -> the lowest score of each query.
+        best: metric -> the highest.
+        scores: metric -> the score as it is.
+        exact: whether the bounds of nDCG are reached, query by query.
+        judged: share of the top k that is judged, query by query.
+        next: documents whose labels could change most.
+    """
+
+    worst: dict[str, Floats]
+    best: dict[str, Floats]
+    scores: dict[str, Floats]
+    exact: Bools
+    judged: Floats
+    next: tuple[Unjudged, ...]
+
+    def means(self) -> dict[str, Bound]:
+        """The bounds of the means."""
+        return {
+            name: Bound(
+                float(self.scores[name].mean()),
+                float(self.worst[name].mean()),
+                float(self.best[name].mean()),
+                not name.startswith("ndcg") or bool(self.exact.all()),
+            )
+            for name in self.scores
+            if len(self.scores[name])
+        }
+
+
+class _Query(NamedTuple):
+    """The judged and the unjudged documents of a query, by rank.
+
+    Attributes:
+        name: id of the query.
+        gold: the grades of all its labels.
+        ranks: where judged documents stand.
+        grades: what they are worth.
+        unjudged: rank and document of those in the top k that nobody judged.
+        below: how many unjudged documents stand below k.
+        top: how many documents the top k has.
+    """
+
+    name: str
+    gold: list[float]
+    ranks: list[int]
+    grades: list[float]
+    unjudged: list[tuple[int, Document]]
+    below: int
+    top: int
+
+
+def bounds_of(
+    labels: Labels,
+    rankings: Mapping[str, Sequence[Document]],
+    depth: Mapping[str, int],
+    k: int,
+    threshold: float | None = None,
+) -> Bounds:
+    """The bounds of nDCG, AP, recall, hit, RR and precision at k.
+
+    For a given set of grades a metric is worst when the unjudged documents have them
+    from the last to the first rank, and best the other way round; all sets are tried.
+    An unjudged document below k can be one more to be found. Where there are too many
+    sets of grades, the bounds of nDCG are wider than need be. Queries without relevant
+    gold are left out.
+
+    Args:
+        labels: the judged documents.
+        rankings: what was retrieved, in rank order.
+        depth: how many documents were retrieved for each query.
+        k: the cutoff.
+        threshold: the smallest grade that counts as relevant.
+    """
+    queries = [
+        _read(query, row, rankings.get(query, ()), depth.get(query, 0), k)
+        for query, row in labels.items()
+        if any(is_relevant(np.array([*row.values()], np.float64), threshold))
+    ]
+    found = sorted({g for row in labels.values() for g in row.values() if g > 0})
+    grades = tuple(found) or (1.0,)
+    judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
+    metrics = {f"{name}@{k}": _metric(name, k, threshold) for name in _METRICS}
+    plain = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
+    scores = {name: metric.score(plain[0]) for name, metric in metrics.items()}
+    worst, best = {}, {}
+    exact = np.ones(len(queries), np.bool_)
+    for name, metric in metrics.items():
+        graded = isinstance(metric, NDCG)
+        own = grades if graded else grades[-1:]
+        ways = [_ways(len(q.unjudged), own) for q in queries]
+        if graded:
+            exact = np.array([way is not None for way in ways], np.bool_)
+        worst[name] = _worst(metric, queries, ways, grades[-1])
+        best[name] = _best(metric, queries, ways, grades[-1])
+    return Bounds(
+        worst,
+        best,
+        scores,
+        exact,
+        np.array(judged),
+        _next(queries, grades[-1], metrics, scores),
+    )
+
+
+def _read(
+    query: str,
+    labels: Mapping[str, float],
+    ranking: Sequence[Document],
+    depth: int,
+    k: int,
+) -> _Query:
+    ranks, grades, unjudged, below = [], [], [], max(0, depth - max(k, len(ranking)))
+    seen = set()
+    for rank, document in enumerate(ranking, 1):
+        name = document.id or ""
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in labels:
+            ranks.append(rank)
+            grades.append(float(labels[name]))
+        elif rank <= k:
+            unjudged.append((rank, document))
+        else:
+            below += 1
+    gold = [float(grade) for grade in labels.values()]
+    return _Query(query, gold, ranks, grades, unjudged, below, min(k, len(ranking)))
+
+
+def _metric(name: str, k: int, threshold: float | None) -> Any:
+    metric: Any = read_metric(f"{name}@{k}")
+    # nDCG pays every grade what it is worth, whatever counts as relevant.
+    return metric if name == "ndcg" else replace(metric, threshold=threshold)
+
+
+@lru_cache(maxsize=256)
+def _ways(count: int, grades: tuple[float, ...]) -> Floats | None:
+    """All sets of grades of so many documents, ascending; None if they are too many."""
+    if math.comb(count + len(grades), count) > _MOST_WAYS:
+        return None
+    sets = [*combinations_with_replacement((0.0, *grades), count)]
+    return np.array(sets, np.float64).reshape(len(sets), count)
+
+
+def _worst(
+    metric: Any, queries: Sequence[_Query], ways: Sequence[Floats | None], top: float
+) -> Floats:
+    """Each query's lowest score: the better grades stand lower, and more is missing."""
+    graded = isinstance(metric, NDCG)
+    tried = [
+        np.zeros((1, len(q.unjudged))) if w is None else w
+        for q, w in zip(queries, ways, strict=True)
+    ]
+    missing = [q.below for q in queries] if graded else None
+    hits, owner = _hits(queries, tried, missing, top)
+    scores = metric.score(hits)
+    if metric.name in ("recall", "ap"):
+        relevant = hits.credits(metric.threshold).relevant
+        below = np.array([q.below for q in queries])[owner]
+        scores = scores * relevant / (relevant + below)
+    lost = [n for n, way in enumerate(ways) if way is None]
+    lowest = _reduced(np.minimum, scores, owner)
+    if lost:
+        full = [np.full((1, len(queries[n].unjudged)), top) for n in lost]
+        rest = [queries[n] for n in lost]
+        ideal = metric.ideal(_hits(rest, full, [q.below for q in rest], top)[0])
+        none = _hits(rest, [np.zeros_like(row) for row in full])[0]
+        lowest[lost] = metric.dcg(none) / ideal
+    return lowest
+
+
+def _best(
+    metric: Any, queries: Sequence[_Query], ways: Sequence[Floats | None], top: float
+) -> Floats:
+    """Each query's highest score: the better grades stand higher."""
+    tried = [
+        np.full((1, len(q.unjudged)), top) if w is None else w[:, ::-1]
+        for q, w in zip(queries, ways, strict=True)
+    ]
+    hits, owner = _hits(queries, tried)
+    highest = _reduced(np.maximum, metric.score(hits), owner)
+    lost = [n for n, way in enumerate(ways) if way is None]
+    if lost:
+        rest = [queries[n] for n in lost]
+        gained = metric.dcg(_hits(rest, [tried[n] for n in lost])[0])
+        none = _hits(rest, [np.zeros_like(tried[n]) for n in lost])[0]
+        highest[lost] = np.minimum(1.0, gained / metric.ideal(none))
+    return highest
+
+
+def _hits(
+    queries: Sequence[_Query],
+    tried: Sequence[Floats],
+    missing: Sequence[int] | None = None,
+    top: float = 1.0,
+) -> tuple[Hits, Ints]:
+    """Hits in which every way to grade unjudged documents is a query of its own.
+
+    Args:
+        queries: the queries.
+        tried: the grades of each query's unjudged documents, a row for each way.
+        missing: how many more there are to be found, worth `top` each.
+        top: the highest grade.
+
+    Returns:
+        The hits, and the query of each way.
+    """
+    ranks, grades, gold = [], [], []
+    for place, (query, ways) in enumerate(zip(queries, tried, strict=True)):
+        own = np.array([*query.ranks, *(rank for rank, _ in query.unjudged)], np.int64)
+        order = np.argsort(own, kind="stable")
+        known = np.tile(query.grades, (len(ways), 1))
+        grades.append(np.hstack((known, ways))[:, order])
+        ranks.append(np.tile(own[order], (len(ways), 1)))
+        # No ideal ranking looks further than all that is retrieved and judged.
+        more = 0 if missing is None else min(missing[place], query.top)
+        rest = np.full((len(ways), more), top)
+        gold.append(np.hstack((np.tile(query.gold, (len(ways), 1)), ways, rest)))
+    count = [len(row) for row in tried]
+    owner = np.repeat(np.arange(len(queries)), count)
+    sizes = np.repeat([row.shape[1] for row in ranks], count).astype(np.int64)
+    gold_count = np.repeat([row.shape[1] for row in gold], count).astype(np.int64)
+    hits = Hits(
+        query=np.repeat(np.arange(len(owner)), sizes),
+        rank=_flat(ranks).astype(np.int64),
+        grade=_flat(grades),
+        gold_count=gold_count,
+        gold_grade=_flat(gold),
+        retrieved=np.repeat([q.top for q in queries], count).astype(np.int64),
+        distinct=True,
+    )
+    return hits, owner
+
+
+def _flat(rows: Sequence[Any]) -> Floats:
+    return np.concatenate([np.zeros(0), *(row.ravel() for row in rows)])
+
+
+def _reduced(ufunc: Any, scores: Floats, owner: Ints) -> Floats:
+    """The least or the largest score of each query."""
+    if not len(owner):
+        return np.zeros(0)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    found: Floats = ufunc.reduceat(scores, starts)
+    return found
+
+
+def _next(
+    queries: Sequence[_Query],
+    top: float,
+    metrics: Mapping[str, Any],
+    scores: Mapping[str, Floats],
+) -> tuple[Unjudged, ...]:
+    """The unjudged documents whose label could move the mean most."""
+    name, metric = next(iter(metrics.items()))
+    open_ones = [n for n, query in enumerate(queries) if query.unjudged]
+    if not open_ones:
+        return ()
+    rest = [queries[n] for n in open_ones]
+    hits, owner = _hits(rest, [top * np.eye(len(q.unjudged)) for q in rest])
+    moves = np.abs(metric.score(hits) - scores[name][open_ones][owner]) / len(queries)
+    documents = [(q, rank, d) for q in rest for rank, d in q.unjudged]
+    order = np.argsort(-moves, kind="stable")[:_LABEL_NEXT].tolist()
+    return tuple(
+        Unjudged(q.name, d.id or "", rank, float(moves[n]), d.text)
+        for n in order
+        for q, rank, d in documents[n : n + 1]
+    )

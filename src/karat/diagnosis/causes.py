@@ -1,183 +1,352 @@
 """The cause of each miss, looked for in the order of `CAUSES`."""
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from statistics import median
+from typing import Any, Final
 
-from karat.data.gold import Gold
+from rapidfuzz.fuzz import partial_ratio, ratio
+
 from karat.data.queries import Query
-from karat.data.runs import Document
+from karat.data.tables import counted
+from karat.diagnosis.miss_evidence import Given, Known, Missed
 from karat.diagnosis.misses import CAUSES, Miss, Related
-from karat.matching.near_misses import OtherForm, other_forms
+from karat.diagnosis.near_duplicates import ALIKE, similarity
+from karat.diagnosis.text_evidence import ENOUGH
+from karat.matching.coverage.alphabet import Source
 
-__all__ = ["Examiner", "Missed", "is_multi_hop"]
+__all__ = ["Examiner"]
 
 # A question that takes more documents than this is broad, and not one of several hops.
 _MOST_HOPS = 5
-_HOPS = ("hop", "multi", "bridge")
-
-
-class Missed(NamedTuple):
-    """A relevant gold item that is not in the top k.
-
-    Attributes:
-        query: id of the query.
-        name: of the item.
-        rank: its first rank, which is below k; 0: it was not retrieved.
-        found: how many relevant items of the query are in the top k.
-        relevant: how many there are.
-    """
-
-    query: str
-    name: str
-    rank: int
-    found: int
-    relevant: int
+_HOPS: Final = re.compile(r"(?i)(?:\d|multi|\b)[-_ ]?hops?(?![a-z])|multi[-_ ]?step")
+# Search by words finds what it ranks at least so high.
+_GOOD_RANK = 10
+# So many letters in common are no accident.
+_LONG = 40
+# From which share or similarity on a text is nearly the gold's.
+_HALF, _SIMILAR, _NEAR = 0.5, 0.7, 0.78
+# How alike it must be, and how much more than others, to stand out from them.
+_ODD, _MARGIN = 0.55, 0.15
+# So many letters of a title may stand before the text of a chunk.
+_HEADER = 200
+_SHOWN = 5
+_ABSENT, _MULTI_HOP = "not in the corpus", "partial multi-hop"
 
 
 class Examiner:
     """Looks for causes with what is given.
 
     Args:
-        gold: what should have been retrieved.
-        facts: what is known of the queries.
-        kept: the documents of each query, in rank order.
+        given: rankings, gold and corpus.
         k: the cutoff.
-        ids: whether gold is ids, and not texts.
         candidates: query -> rank of each gold item before reranking, if given.
     """
 
     def __init__(
         self,
-        gold: Gold,
-        facts: Mapping[str, Query],
-        kept: Mapping[str, Sequence[Document]],
+        given: Given,
         k: int,
-        *,
-        ids: bool,
-        candidates: Mapping[str, Mapping[str, int | None]] | None,
+        candidates: Mapping[str, Mapping[str, int | None]] | None = None,
     ) -> None:
-        self.gold, self.facts, self.kept, self.k = gold, facts, kept, k
-        self.ids, self.candidates = ids, candidates
+        self.given, self.k, self.candidates = given, k, candidates
 
     def not_examined(self) -> dict[str, str]:
         """The causes that need what is not given, and what they need."""
-        return {
+        given, by_words = self.given, self.given.words is not None
+        examined = {
+            _ABSENT: given.corpus is not None and not given.judged,
+            "dropped by the reranker": self.candidates is not None,
+            "embedding miss": by_words,
+            "lexical gap": by_words,
+        }
+        needs = {
             name: cause.needs
             for name, cause in CAUSES.items()
-            if cause.needs
-            and not (cause.needs == "--candidates" and self.candidates is not None)
+            if cause.needs and not examined.get(name, given.has_texts)
         }
+        if given.corpus is not None and given.has_questions and not by_words:
+            install = "search by words: pip install 'karat[bm25]'"
+            needs |= dict.fromkeys(("embedding miss", "lexical gap"), install)
+        return needs
 
     def examine(self, missed: Sequence[Missed]) -> list[Miss]:
         """Each miss with its cause."""
-        forms = self._other_forms(missed) if self.ids else {}
-        return [self._examine(one, forms) for one in missed]
-
-    def _examine(self, one: Missed, forms: Mapping[tuple[str, str], OtherForm]) -> Miss:
-        if (form := forms.get((one.query, one.name))) is not None:
-            return self._wrong_id(one, form)
-        if (dropped := self._dropped(one)) is not None:
-            return dropped
-        if one.rank:
-            return Miss(
-                one.query,
-                one.name,
-                "below k",
-                f"at rank {one.rank}, below k = {self.k}",
-                f"k = {one.rank} finds it, and so would a better order",
-                rank=one.rank,
-                needed_k=one.rank,
-            )
-        if is_multi_hop(one, self.facts.get(one.query)):
-            return Miss(
-                one.query,
-                one.name,
-                "partial multi-hop",
-                f"{one.found} of {one.relevant} gold items are in the top {self.k}",
-                CAUSES["partial multi-hop"].action,
-            )
-        depth = len(self.kept.get(one.query, ()))
-        return Miss(
-            one.query,
-            one.name,
-            "never retrieved",
-            f"not among {depth} documents retrieved"
-            if depth
-            else "nothing was retrieved for the query",
-            CAUSES["never retrieved"].action,
+        order = (
+            *(self._wrong_id, self._no_document, self._twin, self._split),
+            *(self._displaced, self._dropped, self._below, self._near_miss),
+            *(self._no_text, self._not_found),
         )
+        misses = []
+        for one, known in zip(missed, self.given.know(missed), strict=True):
+            found = (cause(one, known) for cause in order)
+            miss = next(miss for miss in found if miss is not None)
+            text = known.ranked or known.homes
+            misses.append(replace(miss, text=text.gold) if text else miss)
+        return misses
 
-    def _other_forms(
-        self, missed: Sequence[Missed]
-    ) -> dict[tuple[str, str], OtherForm]:
-        """Gold ids that were retrieved in another form, by query and item."""
-        wanted: dict[str, dict[str, str]] = {}
-        for one in missed:
-            if not one.rank:
-                members = self._members(one)
-                wanted.setdefault(one.query, {}).update(
-                    dict.fromkeys(members, one.name)
-                )
-        found: dict[tuple[str, str], OtherForm] = {}
-        for query, names in wanted.items():
-            labels = self.gold.documents.get(query, {})
-            for form in other_forms({*names}, self.kept.get(query, ())):
-                if form.found not in labels:
-                    found.setdefault((query, names[form.wanted]), form)
-        return found
-
-    def _members(self, one: Missed) -> list[str]:
-        """The ids of an item: its own, or those of the documents of its group."""
-        groups = self.gold.groups.get(one.query, {})
-        own = [name for name, group in groups.items() if group == one.name]
-        return own or [one.name]
-
-    def _wrong_id(self, one: Missed, form: OtherForm) -> Miss:
-        ranking = self.kept.get(one.query, ())
+    def _wrong_id(self, one: Missed, known: Known) -> Miss | None:
+        form = known.form
+        shares = known.ranked
+        if form is None or (shares and not shares.whole and shares.fragments(self.k)):
+            return None
+        ranking = self.given.kept.get(one.query, ())
         rank = next((r for r, d in enumerate(ranking, 1) if d.id == form.found), None)
-        where = f" at rank {rank}" if rank else ""
-        return Miss(
-            one.query,
-            one.name,
+        where = f" at rank {rank}" if rank else ", in the corpus"
+        return self._miss(
+            one,
             "wrong id form",
             f"{form.wanted!r:.60} is there as {form.found!r:.60}, {form.how}{where}",
-            "write the id in gold and run in the same form",
             needed_k=rank,
             related=(Related(id=form.found, rank=rank),),
         )
 
-    def _dropped(self, one: Missed) -> Miss | None:
+    def _no_document(self, one: Missed, known: Known) -> Miss | None:
+        """The miss, if no document of the corpus has the id, or it has no text."""
+        if not self.given.ids or self.given.corpus is None or one.rank:
+            return None
+        there = [name for name in known.ids if name in self.given.corpus]
+        if any(Source(self.given.corpus[name]).letters for name in there):
+            return None
+        if there:
+            return self._miss(one, _ABSENT, "lost in parsing: its text is empty")
+        return self._miss(one, _ABSENT, "no document of the corpus has this id")
+
+    def _twin(self, one: Missed, known: Known) -> Miss | None:
+        """The miss, if a document in the top k says the same and is not labelled so."""
+        shares = known.ranked
+        if not self.given.ids or shares is None:
+            return None
+        labels = self.given.gold.documents.get(one.query, {})
+        long = len(shares.passage.gold.letters) >= _LONG
+        for number in shares.ranked(self.k):
+            document = shares.documents[number]
+            label = labels.get(document.id or "")
+            if document.id in known.ids or (label is not None and label <= 0):
+                continue
+            alike = similarity(shares.gold, document.text or "")
+            holds = long and shares.share(number) >= ENOUGH
+            if (alike >= ALIKE or holds) and not shares.differs(number):
+                how = f"{alike:.0%} alike" if alike >= ALIKE else "contains its text"
+                who = "not labelled" if label is None else "labelled as another item"
+                return self._miss(
+                    one,
+                    "unlabelled twin retrieved",
+                    f"{document.id!r:.60} at rank {number + 1} says the same ({how}) "
+                    f"and is {who}",
+                    rank=one.rank or None,
+                    needed_k=one.rank or None,
+                    related=(
+                        shares.related(number, rank=number + 1, similarity=alike),
+                    ),
+                )
+        return None
+
+    def _split(self, one: Missed, known: Known) -> Miss | None:
+        """The miss, if the top k has a fragment, and only chunks together the whole."""
+        shares, homes = known.ranked, known.homes
+        if shares is None or shares.whole or (self.given.ids and one.rank):
+            return None
+        if homes is not None and homes.whole:
+            return None
+        every = shares.fragments(len(shares.documents), _HEADER)
+        top = [number for number in every if number < self.k]
+        union = shares.union(every)
+        if homes is not None:
+            own = homes.fragments(len(homes.documents), _HEADER)
+            union = max(union, homes.union(own))
+        elif union < ENOUGH and not one.rank:
+            # Nobody knows what other chunks there are: half of it must be here, or
+            # the corpus must have the whole and not the chunks.
+            top = every = shares.fragments(self.k)
+            corpus = self.given.corpus
+            chunks = [n for n in top if shares.documents[n].id not in (corpus or ())]
+            known_whole = corpus is not None and len(chunks) == len(top)
+            union = 1.0 if known_whole or shares.union(top) >= _HALF else 0.0
+        if not top or union < ENOUGH:
+            return None
+        part = shares.union(top)
+        return self._miss(
+            one,
+            "split over chunks",
+            f"the top {self.k} has {part:.0%} of it, in {counted(len(top), 'chunk')} "
+            "that end within it",
+            rank=one.rank or None,
+            needed_k=one.rank or None,
+            related=tuple(shares.related(n, rank=n + 1) for n in every[:_SHOWN]),
+            facts={"coverage": part, "union_coverage": shares.union(every)},
+        )
+
+    def _displaced(self, one: Missed, known: Known) -> Miss | None:
+        """The miss, if it would be in the top k without near-duplicates above it."""
+        del known
+        if not one.rank:
+            return None
+        above = self.given.kept.get(one.query, [])[: one.rank - 1]
+        first: dict[object, int] = {}
+        again = []
+        for number, document in enumerate(above):
+            key = self.given.groups.get(document.text or "", document.id)
+            if first.setdefault(key, number) != number:
+                again.append((number, first[key]))
+        rank = one.rank - len(again)
+        if rank > self.k:
+            return None
+        return self._miss(
+            one,
+            "displaced by near-duplicates",
+            f"at rank {one.rank}, and at {rank} without "
+            f"{counted(len(again), 'near-duplicate')} of documents above it",
+            rank=one.rank,
+            needed_k=one.rank,
+            related=tuple(
+                Related(
+                    above[n].id,
+                    n + 1,
+                    above[n].text,
+                    similarity(above[n].text or "", above[other].text or ""),
+                )
+                for n, other in again[:_SHOWN]
+            ),
+            facts={"rank_without_duplicates": rank},
+        )
+
+    def _dropped(self, one: Missed, known: Known) -> Miss | None:
         """The miss, if the reranker moved it out of the top k or lost it."""
+        del known
         rank = (self.candidates or {}).get(one.query, {}).get(one.name)
         if rank is None or (rank > self.k and one.rank):
             return None
         after = f"at rank {one.rank}" if one.rank else "not"
-        return Miss(
-            one.query,
-            one.name,
+        return self._miss(
+            one,
             "dropped by the reranker",
             f"at rank {rank} of the candidates, and {after} in what came of them",
-            f"k = {one.rank} finds it" if one.rank else CAUSES[_DROPPED].action,
             rank=one.rank or None,
             needed_k=one.rank or None,
             facts={"candidate_rank": rank},
         )
 
+    def _below(self, one: Missed, known: Known) -> Miss | None:
+        del known
+        if not one.rank:
+            return None
+        reason = f"at rank {one.rank}, below k = {self.k}"
+        return self._miss(one, "below k", reason, rank=one.rank, needed_k=one.rank)
 
-_DROPPED = "dropped by the reranker"
+    def _near_miss(self, one: Missed, known: Known) -> Miss | None:
+        """The miss, if a text in the top k is nearly that of the item."""
+        shares, homes = known.ranked, known.homes
+        if self.given.ids or shares is None:
+            return None
+        top = {document.id for document in shares.documents[: self.k]}
+        whole = [] if homes is None else [homes.documents[n].id for n in homes.whole]
+        if whole and top.isdisjoint(whole):
+            # The corpus has the text as it is: another one is another document.
+            return None
+        letters = shares.passage.gold.letters
+        alike = [
+            _window(letters, text.letters) if len(letters) >= _LONG // 2 else 0.0
+            for text in shares.passage.documents[: self.k]
+        ]
+        best, number = 0.0, -1
+        for place, own in enumerate(alike):
+            share = shares.share(place)
+            # Texts of one kind are all alike: a near miss stands out from the others.
+            others = alike[:place] + alike[place + 1 :]
+            usual = median(others) if len(others) > 1 else _HALF
+            stands_out = own >= max(_ODD, usual + _MARGIN)
+            near = max(own, share + _NEAR - _HALF) >= _NEAR or stands_out
+            if (near or min(own, 2 * share) >= _SIMILAR) and max(share, own) > best:
+                best, number = max(share, own), place
+        if number < 0:
+            return None
+        if homes is not None and not whole and shares.is_fragment(number):
+            # It is as it should be as far as it goes: the rest was lost.
+            return None
+        name = shares.documents[number].id
+        return self._miss(
+            one,
+            "near miss in text",
+            f"{'a text' if name is None else repr(name)} at rank {number + 1} has "
+            f"{best:.0%} of it",
+            related=(shares.related(number, rank=number + 1, similarity=best),),
+            facts={"similarity": best},
+        )
+
+    def _no_text(self, one: Missed, known: Known) -> Miss | None:
+        """The miss, if the corpus does not have all of its text."""
+        homes = known.homes
+        if homes is None:
+            return None
+        own = homes.ranked(len(homes.documents))
+        union = homes.union(own)
+        if union >= ENOUGH:
+            return None
+        closest_one = f"; the closest is {homes.documents[own[0]].id!r}" if own else ""
+        lost = "lost in parsing: " if union >= _HALF else ""
+        return self._miss(
+            one,
+            _ABSENT,
+            f"{lost}the corpus has {union:.0%} of it{closest_one}",
+            related=tuple(homes.related(n, rank=None) for n in own[:1]),
+            facts={"coverage": union},
+        )
+
+    def _not_found(self, one: Missed, known: Known) -> Miss:
+        """The miss, as search did not find what is there."""
+        fact = self.given.facts.get(one.query)
+        part = f"{one.found} of {one.relevant} gold items are in the top {self.k}"
+        if not self.given.depth.get(one.query):
+            reason = "nothing was retrieved for the query"
+            return self._miss(one, "never retrieved", reason)
+        rank, tried = self._lexical_rank(known, fact)
+        told = {} if rank is None else {"bm25_rank": rank}
+        words = "search by words (BM25) does not find it"
+        if rank is not None:
+            words = f"search by words (BM25) has it at rank {rank}"
+        more = f"; {words}" if tried else ""
+        if one.found and _says_multi_hop(one.query, fact):
+            return self._miss(one, _MULTI_HOP, part + more, facts=told)
+        if rank is not None and rank <= max(self.k, _GOOD_RANK):
+            return self._miss(one, "embedding miss", words, facts=told)
+        if one.found and one.relevant <= _MOST_HOPS:
+            return self._miss(one, _MULTI_HOP, part + more, facts=told)
+        if tried:
+            return self._miss(one, "lexical gap", words, facts=told)
+        depth = self.given.depth[one.query]
+        reason = f"not among {counted(depth, 'document')} retrieved"
+        return self._miss(one, "never retrieved", reason)
+
+    def _lexical_rank(
+        self, known: Known, fact: Query | None
+    ) -> tuple[int | None, bool]:
+        """Where search by words finds the item, and whether that could be tried."""
+        homes = [*known.ids]
+        if known.homes is not None:
+            own = known.homes.whole or known.homes.ranked(len(known.homes.documents))
+            homes = [known.homes.documents[n].id or "" for n in own]
+        if self.given.words is None or fact is None or not fact.text or not homes:
+            return None, False
+        return self.given.words.rank(fact.text, homes), True
+
+    def _miss(self, one: Missed, cause: str, reason: str, **more: Any) -> Miss:
+        fix = CAUSES[cause].action
+        if needed := more.get("needed_k"):
+            fix += f"; k = {needed} finds it, too" if needed > self.k else ""
+        return Miss(one.query, one.name, cause, reason, fix, **more)
 
 
-def is_multi_hop(one: Missed, fact: Query | None) -> bool:
-    """Whether part of what a question needs was found, and it takes a few documents."""
-    if not one.found:
-        return False
-    return one.relevant <= _MOST_HOPS or is_declared_multi_hop(one.query, fact)
+def _window(gold: str, document: str) -> float:
+    """How alike a gold text is to the part of a document that is most like it."""
+    alike = partial_ratio if len(document) > len(gold) else ratio
+    return alike(gold, document) / 100
 
 
-def is_declared_multi_hop(query: str, fact: Query | None) -> bool:
+def _says_multi_hop(query: str, fact: Query | None) -> bool:
     """Whether a query says itself that it takes several hops, by its id or tags."""
-    words = [query]
-    if fact is not None:
-        values = (str(v) for v in fact.metadata.values() if isinstance(v, str))
-        words += [*fact.tags, *values, *(n for n in fact.metadata if "hops" in n)]
-    return any(hint in word.casefold() for word in words for hint in _HOPS)
+    words = [query, *(fact.tags if fact else ())]
+    for name, value in fact.metadata.items() if fact else ():
+        words += [name, value] if isinstance(value, str) else [name]
+    return any(map(_HOPS.search, words))

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints, count_by, ratio
-from karat.data.gold import Gold
+from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum, sum_by
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
-from karat.diagnosis.causes import Examiner, Missed
+from karat.diagnosis.bounds import Bounds, bounds_of
+from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import Diagnosis
-from karat.diagnosis.headroom import gains_of, headroom
+from karat.diagnosis.headroom import gains_of, headroom, ideal
+from karat.diagnosis.miss_evidence import Given, Missed, gold_of
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
 from karat.leaderboards import evaluation_of
+from karat.reading.doors import read_corpus
 from karat.results.evaluation import Evaluation
 from karat.version import __version__
 
@@ -26,6 +28,7 @@ __all__ = ["diagnose"]
 # So many documents of each ranking are looked at.
 _DEPTH = 1000
 _MOST_OF = 0.9
+_BUDGETS = (100, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -34,6 +37,7 @@ def diagnose(
     *,
     gold: Any = None,
     k: int = DEFAULT_K,
+    corpus: Any = None,
     candidates: Any = None,
     **options: Any,
 ) -> Diagnosis:
@@ -48,6 +52,7 @@ def diagnose(
         gold: what should have been retrieved; None for evaluations and for samples
             that carry their own.
         k: the cutoff.
+        corpus: texts of all documents by id, a mapping or a file.
         candidates: what the reranker was given, in any form of a run.
         options: the other options of `evaluate`, such as `match`, `queries`,
             `threshold` and `mapping`.
@@ -63,12 +68,17 @@ def diagnose(
     """
     if type(k) is not int or k < 1:
         raise ParameterError("diagnose", "k", "an integer >= 1", k)
+    if corpus is not None and not isinstance(corpus, Mapping):
+        corpus = read_corpus(corpus)
     scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
+    scoring["corpus"] = corpus
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
     try:
         result = evaluation_of(name, run, gold, scoring)
     except MismatchError as error:
+        if "no gold id" not in error.problem:
+            raise
         # Ids of another form are a cause, and not a reason to stop.
         result = evaluation_of(name, run, gold, {**scoring, "force": True})
         notes.append(error.problem)
@@ -80,16 +90,21 @@ def diagnose(
     pool = None
     if candidates is not None:
         pool = evaluation_of(
-            "candidates", candidates, result.labels, {**scoring, "force": True}
+            "candidates", candidates, gold_of(result), {**scoring, "force": True}
         )
-    return _Case(result, matcher, k, pool).diagnosis(notes)
+    return _Case(result, matcher, k, corpus, pool).diagnosis(notes)
 
 
 class _Case:
     """One run under examination."""
 
     def __init__(
-        self, result: Evaluation, matcher: str, k: int, candidates: Evaluation | None
+        self,
+        result: Evaluation,
+        matcher: str,
+        k: int,
+        corpus: Mapping[str, str] | None,
+        candidates: Evaluation | None,
     ) -> None:
         self.result, self.matcher, self.k = result, matcher, k
         places = np.arange(len(result.queries))
@@ -102,14 +117,7 @@ class _Case:
         if candidates is not None:
             rows = candidates.matches[matcher].first_ranks()
             ranked = dict(zip(candidates.queries, rows, strict=True))
-        self.examiner = Examiner(
-            result.labels or Gold(),
-            result.facts,
-            result.kept,
-            k,
-            ids=self.ids,
-            candidates=ranked,
-        )
+        self.examiner = Examiner(Given(result, matcher, corpus), k, ranked)
 
     def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
         """All that was found."""
@@ -117,7 +125,8 @@ class _Case:
         misses = self.examiner.examine(self._missed())
         asked = dict.fromkeys(miss.query for miss in misses)
         texts = {q: fact.text for q, fact in result.facts.items() if fact.text}
-        parts = self._headroom()
+        parts = self._headroom(misses)
+        unjudged = self._unjudged()
         return Diagnosis(
             run=result.run,
             gold=result.gold,
@@ -130,8 +139,12 @@ class _Case:
             not_examined=self.examiner.not_examined(),
             todos=tuple(self._todos(misses)),
             recall_by_k=tuple(self._curve()),
+            coverage_by_tokens=tuple(self._coverage()),
             headroom=parts,
             oracle=self._oracle(parts),
+            bounds=unjudged.means() if unjudged else {},
+            judged=_mean(unjudged.judged) if unjudged else None,
+            label_next=unjudged.next if unjudged else (),
             slices=failing_slices(
                 ratio(self.found, self.whole),
                 self.whole.tolist(),
@@ -177,9 +190,8 @@ class _Case:
             enough = "" if k is None else f" (k = {k} finds {_count_up_to(own, k)})"
             queries = len({miss.query for miss in own})
             sentence = (
-                f"{action}{enough}: {_items(len(own))} of "
-                f"{counted(queries, 'query')} {'is' if len(own) == 1 else 'are'} "
-                f"missed for this cause ({cause}), recall {number(before)} -> "
+                f"{action}{enough}: {counted(len(own), 'gold item')} of "
+                f"{counted(queries, 'query')} ({cause}), recall {number(before)} -> "
                 f"{number(best)} at most"
             )
             todos.append(
@@ -196,13 +208,34 @@ class _Case:
             if recall is not None:
                 yield k, recall
 
-    def _headroom(self) -> dict[str, float]:
-        """The mean parts of a perfect nDCG at k."""
-        parts = headroom(self.gains, self.k)
-        known = ~np.isnan(parts.score)
+    def _headroom(self, misses: Sequence[Miss]) -> dict[str, float]:
+        """The mean parts of a perfect nDCG at k, which add up to 1."""
+        parts = headroom(self.gains, self.k)._asdict()
+        if self.examiner.given.corpus is not None:
+            lost = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
+            query = (self.result.queries[place] for place in self.gains.query.tolist())
+            pairs = zip(query, self.gains.name, strict=True)
+            there = np.array([pair not in lost for pair in pairs], np.bool_)
+            parts["corpus"] = 1.0 - ideal(self.gains, there, self.k)
+            parts["candidates"] = parts["candidates"] - parts["corpus"]
+        known = ~np.isnan(parts["score"])
         if not known.any():
             return {}
-        return {n: float(part[known].mean()) for n, part in parts._asdict().items()}
+        return {name: float(part[known].mean()) for name, part in parts.items()}
+
+    def _coverage(self) -> Iterator[tuple[int, float]]:
+        """The share of gold text that fits in growing numbers of tokens."""
+        coverage = self.result.matches[self.matcher].hits.coverage
+        if coverage is None or not (coverage.size > 0).any():
+            return
+        total = running_sum(coverage.query, coverage.tokens)
+        most = float(total.max(initial=0.0))
+        for budget in _BUDGETS:
+            rows = total <= budget
+            gold = sum_by(coverage.query[rows], coverage.gold[rows], self.gains.size)
+            yield budget, float(np.nanmean(ratio(gold, coverage.size)))
+            if budget >= most:
+                return
 
     def _oracle(self, parts: Mapping[str, float]) -> dict[str, float]:
         """What the best order of everything retrieved would score."""
@@ -213,6 +246,15 @@ class _Case:
         ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
         return {"recall": recall, "ndcg": ndcg}
 
+    def _unjudged(self) -> Bounds | None:
+        """What unjudged documents leave open, where gold is ids, each an item."""
+        given = self.examiner.given
+        if not self.ids or given.gold.groups or not given.kept:
+            return None
+        threshold = self.result.policies.threshold
+        labels = given.gold.documents
+        return bounds_of(labels, given.kept, given.depth, self.k, threshold)
+
     def _within(self, k: int) -> Bools:
         return (self.gains.rank > 0) & (self.gains.rank <= k)
 
@@ -220,9 +262,12 @@ class _Case:
         return count_by(self.gains.query[rows], self.gains.size)
 
     def _recall(self, found: Ints) -> float | None:
-        recalls = ratio(found, self.whole)
-        known = recalls[~np.isnan(recalls)]
-        return float(known.mean()) if len(known) else None
+        return _mean(ratio(found, self.whole))
+
+
+def _mean(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _useful_k(misses: Sequence[Miss]) -> int:
@@ -233,7 +278,3 @@ def _useful_k(misses: Sequence[Miss]) -> int:
 
 def _count_up_to(misses: Sequence[Miss], k: int) -> int:
     return sum((miss.needed_k or 0) <= k for miss in misses)
-
-
-def _items(count: int) -> str:
-    return counted(count, "gold item")

@@ -1,31 +1,27 @@
 """Diagnoses: why gold was missed and what would find it, as a value."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from karat.data.tables import Table, counted, number
 from karat.diagnosis.bounds import Bound, Unjudged
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import Slice
 from karat.results.evaluation import SHOWN, Evaluation
-from karat.results.plain_values import as_plain, read_saved
+from karat.results.plain_values import PlainResult
 from karat.results.saved_form import write_text
 
-__all__ = ["SCHEMA_VERSION", "Diagnosis"]
-
-SCHEMA_VERSION = 1
-"""Version of the saved form of diagnoses."""
+__all__ = ["Diagnosis"]
 
 _SHOWN = 10
 _LONG = 60
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(PlainResult):
     """Why gold was missed and what would find it: a plain value that saves and loads.
 
     Attributes:
@@ -51,6 +47,8 @@ class Diagnosis:
         texts: query -> what it asks, where known, of queries with misses.
         provenance: versions and inputs.
     """
+
+    saved_as: ClassVar[str] = "diagnosis"
 
     run: str
     gold: str
@@ -113,8 +111,10 @@ class Diagnosis:
             for cause, count in self.totals.items()
         ]
         found = self.relevant - len(self.misses)
+        same = self.run == self.gold
         title = (
-            f"{self.run} against {self.gold}: recall@{self.k} {number(self.recall)}, "
+            f"{self.run if same else f'{self.run} against {self.gold}'}: "
+            f"recall@{self.k} {number(self.recall)}, "
             f"{found} of {counted(self.relevant, 'gold item')} found for "
             f"{counted(self.queries, 'query')}, matched by {self.matcher}"
         )
@@ -144,7 +144,7 @@ class Diagnosis:
             seen[miss.cause] += 1
             if seen[miss.cause] <= each:
                 asked = f"{miss.query}: {self.texts.get(miss.query, '')}".rstrip(": ")
-                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, miss.reason])
+                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, _why(miss)])
         rows.sort(key=lambda row: [*self.totals].index(row[2]))
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
@@ -221,12 +221,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, in plain values."""
-        head = {"schema_version": SCHEMA_VERSION, "kind": "diagnosis"}
-        return {**head, **as_plain(self), "totals": self.totals}
-
-    def to_json(self) -> str:
-        """The diagnosis as JSON; `Diagnosis.load` reads it back."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+        return {**super().to_dict(), "totals": self.totals}
 
     def to_html(self, evaluation: Evaluation | None = None) -> str:
         """A page that a browser shows; with the evaluation also every query."""
@@ -244,31 +239,12 @@ class Diagnosis:
         more = {"Why gold was missed": why, "How far it could go": tables[len(why) :]}
         return str(SHOWN["page"](evaluation, notes=notes, slices=slices, more=more))
 
-    def write(self, format: str) -> str:
-        """The diagnosis as the text of a file: json, md or txt."""
-        if format == "json":
-            return self.to_json() + "\n"
-        if format == "md":
-            return "\n\n".join(table.as_markdown() for table in self.tables()) + "\n"
-        return str(self) + "\n"
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
         write_text(path, self.to_html() if page else self.to_json() + "\n")
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Diagnosis":
-        """The diagnosis that `save` wrote.
 
-        Raises:
-            FormatError: the file cannot be read, or holds something else.
-        """
-        found: Diagnosis = read_saved(Diagnosis, path, "diagnosis", SCHEMA_VERSION)
-        return found
-
-    def __str__(self) -> str:
-        return "\n\n".join(table.as_text() for table in self.tables())
-
-    def _repr_html_(self) -> str:
-        return "".join(table.as_html() for table in self.tables())
+def _why(miss: Miss) -> str:
+    differs = ", ".join(word for one in miss.related for word in one.differs)
+    return f"{miss.reason}; differs: {differs}" if differs else miss.reason

@@ -35,6 +35,7 @@ _ODD = re.compile(
     r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|['\"]|\.[a-z]\w{0,3}$",
     re.MULTILINE,
 )
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,3}$")
 _WORDED = re.compile(r"[A-Za-z]+[-_:/ ]?0*(\d+)")
 _DIGITS = re.compile(r"^\d+$", re.MULTILINE)
@@ -164,6 +165,7 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
         ranking: ids, or documents.
     """
     plain = {_plain(name): name for name in wanted}
+    parts = {_parts(name): name for name in wanted}
     longer = [
         ({form(name): name for name in wanted if form(name) != name}, form, less, more)
         for form, less, more in _FORMS
@@ -173,7 +175,8 @@ def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]
         name = entry.id if isinstance(entry, Document) else entry
         if isinstance(name, str):
             found = [
-                (plain.get(_plain(name)), "in another case, spacing or number form")
+                (plain.get(_plain(name)), "in another case, spacing or number form"),
+                (parts.get(_parts(name)), "with other marks between its parts"),
             ]
             for golds, form, less, more in longer:
                 found.append((golds.get(name), less))
@@ -213,6 +216,16 @@ def _plain(name: str) -> str:
     return number[1] if number else name
 
 
+def _parts(name: str) -> tuple[str, ...]:
+    """The words and numbers of an id.
+
+    Example:
+        >>> _parts("Doc-007"), _parts("doc_7")
+        (('doc', '7'), ('doc', '7'))
+    """
+    return tuple(word.lstrip("0") or "0" for word in _PARTS.findall(name.casefold()))
+
+
 def _last(name: str) -> str:
     if "/" not in name and "\\" not in name:
         return name
@@ -227,6 +240,10 @@ def _stem(name: str) -> str:
     return _EXTENSION.sub("", name) if "." in name else name
 
 
+def _file(name: str) -> str:
+    return _stem(_last(name))
+
+
 def _digits(name: str) -> str:
     found = _WORDED.fullmatch(name)
     return found[1] if found else name
@@ -236,6 +253,7 @@ _FORMS: tuple[tuple[Callable[[str], str], str, str], ...] = (
     (_last, "without its folder", "with a folder before it"),
     (_whole, "without its chunk's number", "with a chunk's number behind it"),
     (_stem, "without its file's ending", "with a file's ending behind it"),
+    (_file, "without its folder and ending", "as the name of a file"),
     (_digits, "without the word before it", "with a word before it"),
 )
 """What an id may have besides, and what is said if the run's lacks or has it."""

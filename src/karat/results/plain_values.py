@@ -1,20 +1,23 @@
 """Results as plain values: what JSON can hold, and back again by their types."""
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from karat.data.scores import Interval
+from karat.data.tables import Table
 from karat.errors import DataError, FormatError
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.meaning.values import show
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
+from karat.results.saved_form import write_text
 
-__all__ = ["as_plain", "from_plain", "read_saved"]
+__all__ = ["PlainResult", "as_plain", "from_plain"]
 
 
 def as_plain(value: Any) -> Any:
@@ -83,21 +86,62 @@ def _needed(field: Any) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def read_saved(kind: Any, path: str | os.PathLike[str], name: str, version: int) -> Any:
-    """The result of a type that was saved under a name.
+class PlainResult:
+    """A frozen value that is shown as tables, and saves and loads.
 
-    Raises:
-        FormatError: the file cannot be read, or holds something else.
+    Attributes:
+        saved_as: what its files are called.
+        schema_version: version of the saved form.
     """
-    try:
-        with open_binary(path) as stream:
-            saved = decode_json(decode_text(stream.read()))
-        known = isinstance(saved, dict) and saved.get("kind") == name
-        if not known or saved.get("schema_version") != version:
-            raise FormatError(
-                f"is not a saved {name} of this karat",
-                hint=f"-o FILE.json of the command that makes a {name} writes one",
-            )
-        return from_plain(kind, saved, name)
-    except DataError as error:
-        raise placed(error, path=os.fspath(path)) from None
+
+    saved_as: ClassVar[str]
+    schema_version: ClassVar[int] = 1
+
+    def tables(self) -> list[Table]:
+        """All that a person is shown."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in plain values."""
+        head = {"schema_version": self.schema_version, "kind": self.saved_as}
+        return {**head, **as_plain(self)}
+
+    def to_json(self) -> str:
+        """Everything as JSON; `load` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+
+    def write(self, format: str) -> str:
+        """The text of a file: json, md or txt."""
+        if format == "json":
+            return self.to_json() + "\n"
+        if format == "md":
+            return "\n\n".join(table.as_markdown() for table in self.tables()) + "\n"
+        return str(self) + "\n"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a JSON file."""
+        write_text(path, self.to_json() + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            FormatError: the file cannot be read, or holds something else.
+        """
+        try:
+            with open_binary(path) as stream:
+                saved = decode_json(decode_text(stream.read()))
+            known = isinstance(saved, dict) and saved.get("kind") == cls.saved_as
+            if not known or saved.get("schema_version") != cls.schema_version:
+                raise FormatError(f"is not a saved {cls.saved_as} of this karat")
+            found: Self = from_plain(cls, saved, cls.saved_as)
+        except DataError as error:
+            raise placed(error, path=os.fspath(path)) from None
+        return found
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table.as_html() for table in self.tables())

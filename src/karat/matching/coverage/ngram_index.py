@@ -9,7 +9,16 @@ import numpy.typing as npt
 from karat.data.arrays import Bools, Ints
 from karat.matching.coverage.alphabet import Codes, codes_of
 
-__all__ = ["HEADER_SLACK", "SLACK", "Index", "Overlap", "Stretch"]
+__all__ = [
+    "HEADER_SLACK",
+    "SLACK",
+    "Index",
+    "Overlap",
+    "Stretch",
+    "Texts",
+    "hash_grams",
+    "places_inside",
+]
 
 SLACK = 2
 """So many letters before a run may be something else than the document's edge."""
@@ -109,7 +118,7 @@ class Index:
         # The same letters of two queries have different keys.
         salt = document_query.astype(np.uint32) * _ODD
         self._hashes ^= np.repeat(salt, texts.size)[: len(self._hashes)]
-        text, self._gold_place = _inside(golds, n)
+        text, self._gold_place = places_inside(golds, n)
         self._gold_key = hash_grams(golds.codes, n)[self._gold_place]
         self._gold_key ^= (passage_query.astype(np.uint32) * _ODD)[text]
         self._heads = np.flatnonzero(texts.size >= n)
@@ -199,7 +208,7 @@ class Index:
                 yield Overlap(int(head[number]), other, at - int(bounds[other]), count)
 
 
-def _inside(letters: Texts, n: int) -> tuple[Ints, Ints]:
+def places_inside(letters: Texts, n: int) -> tuple[Ints, Ints]:
     """The n-grams that lie in one text: which text, and where they begin."""
     count = np.maximum(letters.size - n + 1, 0)
     text = np.repeat(np.arange(len(count)), count)

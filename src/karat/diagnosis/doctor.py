@@ -1,0 +1,337 @@
+"""Whether gold is good: labels that cannot be found, contradict each other, or lack."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from karat.data.gold import Gold, Item
+from karat.data.policies import Policies
+from karat.data.queries import DEFAULT_K
+from karat.data.runs import Document, Run
+from karat.data.tables import counted
+from karat.diagnosis.corpus_search import LexicalRanks
+from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
+from karat.diagnosis.miss_evidence import corpus_shares, item_texts
+from karat.diagnosis.near_duplicates import group_alike
+from karat.diagnosis.text_evidence import ENOUGH, compare_with
+from karat.errors import MissingExtraError
+from karat.matching.coverage.alphabet import Source
+from karat.matching.near_misses import other_forms
+from karat.reading.doors import read_corpus, take_gold, take_run
+from karat.reading.queries import read_queries
+
+__all__ = ["doctor", "fix_gold"]
+
+_ALIKE = "near-duplicate items"
+
+
+def doctor(
+    gold: Any,
+    *,
+    corpus: Any = None,
+    runs: Sequence[Any] = (),
+    queries: Any = None,
+    k: int = DEFAULT_K,
+    mapping: Mapping[str, str] | None = None,
+) -> GoldFindings:
+    """Find what is wrong with gold, before it is blamed on a retriever.
+
+    Args:
+        gold: what should be retrieved, in any form that `evaluate` takes.
+        corpus: texts of all documents by id, a mapping or a file.
+        runs: what several systems retrieved, in any form of a run.
+        queries: texts of the queries, where they have a file of their own.
+        k: the cutoff that a query must be winnable at.
+        mapping: our field name -> theirs, where the inference should not decide.
+
+    Example:
+        >>> found = doctor({"q": {"d1": 1, "d9": 1}}, corpus={"d1": "Rye is a grain."})
+        >>> [(one.kind, one.item) for one in found.findings]
+        [('dangling id', 'd9')]
+    """
+    data = take_gold(gold, mapping or {})
+    own = data.gold or Gold()
+    if corpus is not None and not isinstance(corpus, Mapping):
+        corpus = read_corpus(corpus)
+    facts = {**data.queries, **(read_queries(queries) if queries is not None else {})}
+    asked = {query: fact.text for query, fact in facts.items() if fact.text is not None}
+    loaded = [take_run(run, mapping=mapping or {}).run for run in runs]
+    ranked = [run for run in loaded if run is not None]
+    check = _Check(own, corpus, asked, ranked, k)
+    given = {"--corpus": corpus is not None, "texts of queries": bool(asked)}
+    given["two runs or more"] = len(ranked) > 1
+    found = sorted(dict.fromkeys(check.all()), key=lambda one: [*KINDS].index(one.kind))
+    return GoldFindings(
+        gold=own.name,
+        queries=len(own.queries),
+        items=sum(len(check.items(query)) for query in own.queries),
+        findings=tuple(found),
+        not_examined={n: w for n, w in KINDS.items() if w and not given.get(w, True)},
+    )
+
+
+class _Check:
+    """The checks, one method each."""
+
+    def __init__(
+        self,
+        gold: Gold,
+        corpus: Mapping[str, str] | None,
+        asked: Mapping[str, str],
+        runs: Sequence[Run],
+        k: int,
+    ) -> None:
+        self.gold, self.corpus, self.asked = gold, corpus, asked
+        self.runs, self.k = runs, k
+        self.texts = {q: item_texts(gold, q, corpus) for q in gold.queries}
+
+    def items(self, query: str) -> list[str]:
+        """The names of the gold items of a query."""
+        return [*self.gold.documents.get(query, ()), *self.texts[query]]
+
+    def all(self) -> Iterator[Finding]:
+        """Everything that is found."""
+        yield from self._empty()
+        yield from self._counts()
+        yield from self._ids()
+        yield from self._covered()
+        yield from self._alike()
+        yield from self._queries()
+        yield from self._suspicious()
+
+    def _empty(self) -> Iterator[Finding]:
+        for query in self.gold.queries:
+            if query in self.asked and not self.asked[query].strip():
+                yield Finding("empty text", query, "", "the query asks nothing")
+            for kind in ("passages", "answers", "claims"):
+                for item in getattr(self.gold, kind).get(query, ()):
+                    if not Source(item.text).letters:
+                        text = f"{item.id!r:.60} has no text"
+                        yield Finding("empty text", query, item.id, text, fix="remove")
+            for name, grade in self.gold.documents.get(query, {}).items():
+                known = (self.corpus or {}).get(name)
+                if grade > 0 and known is not None and not Source(known).letters:
+                    text = f"{name!r:.60} has no text in the corpus"
+                    yield Finding("empty text", query, name, text)
+
+    def _counts(self) -> Iterator[Finding]:
+        for query in self.gold.queries:
+            told = self.gold.groups.get(query, {})
+            row = self.gold.documents.get(query, {})
+            relevant = {
+                told.get(name, name) for name, grade in row.items() if grade > 0
+            }
+            known = any(self.texts[query].values()) or query in self.gold.references
+            if not relevant and not known:
+                yield Finding("no relevant gold", query, "", "nothing is relevant")
+            elif len(relevant) > self.k:
+                many = counted(len(relevant), "relevant document")
+                text = f"{many} do not fit in the top {self.k}"
+                yield Finding("unwinnable", query, "", text)
+
+    def _ids(self) -> Iterator[Finding]:
+        if self.corpus is None:
+            return
+        lost = [
+            (query, name)
+            for query, row in self.gold.documents.items()
+            for name in row
+            if name not in self.corpus
+        ]
+        names = {name for _, name in lost}
+        forms = {form.wanted: form for form in other_forms(names, self.corpus)}
+        for query, name in lost:
+            form = forms.get(name)
+            if form is None:
+                text = f"{name!r:.60} is not in the corpus"
+                yield Finding("dangling id", query, name, text)
+                continue
+            text = f"{name!r:.60} is {form.found!r:.60} in the corpus, {form.how}"
+            yield Finding("other id form", query, name, text, form.found, "rename")
+
+    def _covered(self) -> Iterator[Finding]:
+        if self.corpus is None:
+            return
+        pairs = [
+            (query, name, texts)
+            for query, row in self.texts.items()
+            for name, texts in row.items()
+            if any(Source(text).letters for text in texts)
+            and name not in {item.id for item in self.gold.claims.get(query, ())}
+        ]
+        found = corpus_shares([texts for *_, texts in pairs], self.corpus)
+        for (query, name, texts), shares in zip(pairs, found, strict=True):
+            share = 0.0 if shares is None else shares.union([*shares.masks])
+            if share < ENOUGH:
+                text = f"the corpus has {share:.0%} of {texts[0]!r:.60}"
+                yield Finding("not covered", query, name, text)
+
+    def _alike(self) -> Iterator[Finding]:
+        """Items and documents that say the same, and are not labelled so."""
+        groups = self._groups()
+        by_group: dict[int, list[str]] = {}
+        for name, group in groups.items():
+            by_group.setdefault(group, []).append(name)
+        for query in self.gold.queries:
+            labels = self.gold.documents.get(query, {})
+            told = self.gold.groups.get(query, {})
+            for name, grade in labels.items():
+                if grade <= 0 or name not in groups:
+                    continue
+                for other in by_group[groups[name]]:
+                    if other == name or not self._same(name, other):
+                        continue
+                    same = told.get(name, name) == told.get(other, other)
+                    yield from _twins(
+                        query, (name, grade), (other, labels.get(other)), same=same
+                    )
+            yield from self._alike_texts(query)
+
+    def _alike_texts(self, query: str) -> Iterator[Finding]:
+        """Passages of a query that say the same."""
+        items = [*self.gold.passages.get(query, ())]
+        alike = group_alike([item.text for item in items])
+        for place, (item, first) in enumerate(zip(items, alike, strict=True)):
+            one = items[first]
+            if place == first or (item.group and item.group == one.group):
+                continue
+            if _differ(one.text, item.text):
+                continue
+            what = f"{one.id!r:.60} and {item.id!r:.60} say the same"
+            if (one.grade > 0) != (item.grade > 0):
+                what += f", with grades {one.grade:g} and {item.grade:g}"
+                yield Finding("conflicting grades", query, one.id, what, item.id)
+            else:
+                yield Finding(_ALIKE, query, item.id, what, one.id, "remove")
+
+    def _groups(self) -> dict[str, int]:
+        """Document -> a number that near-duplicates of the corpus share."""
+        names = [name for name, text in (self.corpus or {}).items() if text.strip()]
+        alike = group_alike([(self.corpus or {})[name] for name in names])
+        return dict(zip(names, alike, strict=True))
+
+    def _same(self, one: str, other: str) -> bool:
+        assert self.corpus is not None  # noqa: S101
+        return not _differ(self.corpus[one], self.corpus[other])
+
+    def _queries(self) -> Iterator[Finding]:
+        first: dict[str, str] = {}
+        for query in self.gold.queries:
+            letters = Source(self.asked.get(query, "")).letters
+            other = first.setdefault(letters, query) if letters else query
+            if other == query:
+                continue
+            same = self.gold.fingerprint(query) == self.gold.fingerprint(other)
+            kind = "duplicate query" if same else "conflicting queries"
+            gold = "the same gold" if same else "other gold"
+            text = f"asks the same as {other!r:.60}, with {gold}"
+            yield Finding(kind, query, "", text, other)
+
+    def _suspicious(self) -> Iterator[Finding]:
+        """Items that no run finds, while runs agree on another document."""
+        if len(self.runs) < 2:  # noqa: PLR2004
+            return
+        rankings = [dict(run.rankings(Policies())) for run in self.runs]
+        words = self._words()
+        for query, labels in self.gold.documents.items():
+            rows = [[d.id for d in row.get(query, ())] for row in rankings]
+            relevant = [name for name, grade in labels.items() if grade > 0]
+            if not relevant or any({*row[: self.k]} & {*relevant} for row in rows):
+                continue
+            tops = Counter(row[0] for row in rows if row and row[0] not in labels)
+            name, count = tops.most_common(1)[0] if tops else (None, 0)
+            if name is None or count < max(2, (len(rows) + 1) // 2):
+                continue
+            if words is not None and self.asked.get(query):
+                asked = self.asked[query]
+                ours, theirs = words.rank(asked, relevant), words.rank(asked, [name])
+                if theirs is None or (ours is not None and ours <= theirs):
+                    continue
+            text = (
+                f"no run finds {relevant[0]!r:.60}, and {count} of {len(rows)} have "
+                f"{name!r:.60} on top"
+            )
+            yield Finding("suspicious label", query, relevant[0], text, name)
+
+    def _words(self) -> LexicalRanks | None:
+        if self.corpus is None or not self.asked:
+            return None
+        try:
+            return LexicalRanks(self.corpus)
+        except MissingExtraError:
+            return None
+
+
+def _twins(
+    query: str,
+    one: tuple[str, float],
+    two: tuple[str, float | None],
+    *,
+    same: bool,
+) -> Iterator[Finding]:
+    """What is wrong with two documents that say the same, of which one is relevant.
+
+    Args:
+        query: id of the query.
+        one: the relevant document and its grade.
+        two: the other one, and its grade if it has any.
+        same: whether they are alternatives already.
+    """
+    (name, grade), (other, label) = one, two
+    what = f"{other!r:.60} says the same as {name!r:.60}"
+    if label is None:
+        text = f"{what}, and is not labelled"
+        yield Finding("unlabelled duplicate", query, name, text, other, "alternatives")
+    elif label <= 0 or (label != grade and name < other):
+        text = f"{what}, with grade {label:g} instead of {grade:g}"
+        yield Finding("conflicting grades", query, name, text, other)
+    elif label == grade and name < other and not same:
+        yield Finding(_ALIKE, query, name, what, other, "alternatives")
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether two texts that are much alike differ in a number, negation or name."""
+    if Source(one).letters == Source(other).letters:
+        return False
+    (shares,) = compare_with([(one, [Document(text=other)])])
+    return bool(shares.differs(0))
+
+
+def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
+    """The gold with what can safely be corrected; the rest is as it was.
+
+    Empty and repeated texts go, ids get the form that the corpus has, and documents
+    that say the same become alternatives, of which any one will do.
+    """
+    documents = {query: dict(row) for query, row in gold.documents.items()}
+    groups = {query: dict(row) for query, row in gold.groups.items()}
+    removed = {(f.query, f.item) for f in findings if f.fix == "remove"}
+    for one in findings:
+        row = documents.get(one.query, {})
+        if one.fix == "rename" and one.item in row:
+            documents[one.query] = {
+                one.other if name == one.item else name: grade
+                for name, grade in row.items()
+                if name == one.item or name != one.other
+            }
+        elif one.fix == "alternatives" and one.item in row:
+            row.setdefault(one.other, row[one.item])
+            told = groups.setdefault(one.query, {})
+            group = told.get(one.item) or told.get(one.other) or one.item
+            told[one.item] = told[one.other] = group
+
+    def kept(kind: str) -> dict[str, tuple[Item, ...]]:
+        return {
+            query: tuple(item for item in items if (query, item.id) not in removed)
+            for query, items in getattr(gold, kind).items()
+        }
+
+    return replace(
+        gold,
+        documents=documents,
+        groups=groups,
+        passages=kept("passages"),
+        answers=kept("answers"),
+        claims=kept("claims"),
+    )

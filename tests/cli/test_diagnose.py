@@ -1,0 +1,92 @@
+"""`karat diagnose` and `karat doctor` as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import karat
+from karat.cli import karat as command
+
+SAMPLES = [
+    {"id": "q1", "query": "rye?", "retrieved": ["x", "y", "d1"], "relevant": ["d1"]},
+    {"id": "q2", "query": "oats?", "retrieved": ["D2", "x"], "relevant": ["d2"]},
+]
+CORPUS = {
+    "d1": "Rye is a grain of the north.",
+    "d2": "Oats.",
+    "x": "Hay.",
+    "y": "Wool.",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = (json.dumps(sample) for sample in SAMPLES)
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
+    rows = (json.dumps({"id": n, "text": text}) for n, text in CORPUS.items())
+    (tmp_path / "corpus.jsonl").write_text("\n".join(rows))
+    return tmp_path
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_diagnose_shows_causes_and_writes_files(folder: Path) -> None:
+    shown = run("diagnose", "samples.jsonl", "-k", "2", "-o", "d.json", "-o", "d.md")
+    assert "below k" in shown
+    assert "wrong id form" in shown
+    assert "not examined, needs --corpus" in shown
+    saved = karat.Diagnosis.load(folder / "d.json")
+    assert saved.totals == {"wrong id form": 1, "below k": 1}
+    assert "| below k |" in (folder / "d.md").read_text()
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_is_pure_and_no_text_keeps_texts_out() -> None:
+    shown = run("diagnose", "samples.jsonl", "--corpus", "corpus.jsonl", "--json")
+    assert json.loads(shown)["kind"] == "diagnosis"
+    arguments = ("-k", "2", "--corpus", "corpus.jsonl", "--json", "--no-text")
+    hidden = run("diagnose", "samples.jsonl", *arguments)
+    assert "Rye" not in hidden
+    assert "rye" not in hidden
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("diagnose", "samples.jsonl", "-k", "0"), "k must be an integer >= 1"),
+        (("diagnose", "samples.jsonl", "-o", "d.pdf"), "one of .html, .json, .md"),
+        (("diagnose", "nothing.jsonl"), "nothing.jsonl"),
+        (("doctor", "samples.jsonl", "-o", "samples.jsonl"), "one of .json"),
+        (("doctor", "nothing.qrels"), "nothing.qrels"),
+    ],
+)
+def test_mistakes_are_sentences(arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(karat.KaratError, match=said.replace(".", r"\.")):
+        CliRunner().invoke(command, arguments, catch_exceptions=False)
+
+
+def test_doctor_finds_and_corrects(folder: Path) -> None:
+    rows = [{"id": "q1", "relevant": ["d1", "gone"]}, {"id": "q2", "relevant": ["D2"]}]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    (folder / "gold.jsonl").write_text(lines)
+    arguments = ("--corpus", "corpus.jsonl", "--fix", "better.jsonl", "-o", "f.json")
+    shown = run("doctor", "gold.jsonl", *arguments)
+    assert "dangling id" in shown
+    assert "other id form" in shown
+    kinds = [one.kind for one in karat.GoldFindings.load(folder / "f.json").findings]
+    assert kinds == ["dangling id", "other id form"]
+    better = karat.read_gold(folder / "better.jsonl")
+    assert {q: [*row] for q, row in better.documents.items()} == {
+        "q1": ["d1", "gone"],
+        "q2": ["d2"],
+    }
+    shown = run("doctor", "gold.jsonl", "--corpus", "corpus.jsonl", "--json")
+    assert json.loads(shown)["kind"] == "findings"

@@ -1,0 +1,111 @@
+"""Bounds under unjudged documents, against every way to judge them."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+import karat
+from karat.data.runs import Document
+from karat.diagnosis.bounds import Bounds, bounds_of
+
+METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
+Case = tuple[list[str], dict[str, float]]
+
+
+def random_case(dice: random.Random, grades: list[float]) -> Case:
+    """A ranking of a few documents, some judged, and gold with others besides."""
+    size = dice.randint(1, 6)
+    ranking = [f"d{n}" for n in range(size)]
+    unjudged = {*dice.sample(ranking, min(size, dice.randint(0, 4)))}
+    labels = {d: dice.choice([0.0, *grades]) for d in ranking if d not in unjudged}
+    for n in range(dice.randint(0, 3)):
+        labels[f"x{n}"] = dice.choice(grades)
+    if not any(grade > 0 for grade in labels.values()):
+        labels["x9"] = dice.choice(grades)
+    return ranking, labels
+
+
+def found_for(cases: list[Case], k: int) -> Bounds:
+    rankings = {f"q{n}": [Document(d) for d in row] for n, (row, _) in enumerate(cases)}
+    labels = {f"q{n}": own for n, (_, own) in enumerate(cases)}
+    depth = {query: len(row) for query, row in rankings.items()}
+    return bounds_of(labels, rankings, depth, k)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("grades", "k"),
+    [([1.0], 3), ([1.0], 6), ([1.0, 2.0], 3), ([1.0, 3.0], 5), ([1.0, 2.0, 3.0], 2)],
+)
+def test_bounds_are_those_of_trying_everything(grades: list[float], k: int) -> None:
+    dice = random.Random(17 * k + len(grades))
+    cases = [random_case(dice, grades) for _ in range(2000)]
+    # What is possible is what any gold has: all cases share the same grades.
+    cases.append((["d0"], dict(zip("abc", grades, strict=False))))
+    run, gold, owner = {}, {}, []
+    for number, (ranking, labels) in enumerate(cases):
+        lost = [d for d in ranking if d not in labels]
+        for way, given in enumerate(product([0.0, *grades], repeat=len(lost))):
+            run[f"{number}-{way}"] = ranking
+            gold[f"{number}-{way}"] = {**labels, **dict(zip(lost, given, strict=True))}
+            owner.append(number)
+    names = [f"{name}@{k}" for name in METRICS]
+    scored = karat.evaluate(run, gold=gold, metrics=names)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    bounds = found_for(cases, k)
+    assert bounds.exact.all()
+    for name in names:
+        every = scored[name].scores
+        low = np.minimum.reduceat(every, starts)
+        high = np.maximum.reduceat(every, starts)
+        np.testing.assert_allclose(bounds.worst[name], low, atol=1e-12)
+        np.testing.assert_allclose(bounds.best[name], high, atol=1e-12)
+        np.testing.assert_allclose(bounds.scores[name], every[starts], atol=1e-12)
+
+
+def test_beyond_the_cap_bounds_are_wider_and_hold() -> None:
+    dice = random.Random(5)
+    grades = [1.0, 2.0, 3.0]
+    ranking = [f"d{n}" for n in range(12)]
+    labels = {"d0": 1.0, "d5": 3.0, "x": 2.0}
+    bounds = found_for([(ranking, labels)], 12)
+    assert not bounds.exact.any()
+    lost = [d for d in ranking if d not in labels]
+    gold = {
+        f"q{n}": {**labels, **{d: dice.choice([0.0, *grades]) for d in lost}}
+        for n in range(500)
+    }
+    run = dict.fromkeys(gold, tuple(ranking))
+    scores = karat.evaluate(run, gold=gold, metrics=["ndcg@12"])["ndcg@12"].scores
+    assert (scores >= bounds.worst["ndcg@12"][0] - 1e-12).all()
+    assert (scores <= bounds.best["ndcg@12"][0] + 1e-12).all()
+
+
+def test_the_perfect_run_may_be_worse_than_it_looks() -> None:
+    """One relevant document on top, and the tenth unjudged: not 1.0, but 0.79."""
+    ranking = [f"d{n}" for n in range(10)]
+    labels = {"d0": 1.0, **dict.fromkeys(ranking[1:9], 0.0)}
+    bounds = found_for([(ranking, labels)], 10)
+    assert bounds.scores["ndcg@10"][0] == bounds.best["ndcg@10"][0] == 1.0
+    assert round(bounds.worst["ndcg@10"][0], 3) == 0.790
+
+
+def test_a_diagnosis_shows_bounds_and_what_to_label_next() -> None:
+    run = {"q": ["a", "u", "b"], "r": ["v", "c", "w"]}
+    gold = {"q": {"a": 1, "b": 0}, "r": {"c": 1}}
+    found = karat.diagnose(run, gold=gold, k=2)
+    assert found.judged == pytest.approx(0.5)
+    bound = found.bounds["ndcg@2"]
+    assert bound.worst is not None
+    assert bound.score is not None
+    assert bound.best is not None
+    assert bound.worst < bound.score < bound.best
+    assert {(one.query, one.document) for one in found.label_next} == {
+        ("q", "u"),
+        ("r", "v"),
+    }
+    moves = [one.moves for one in found.label_next]
+    assert moves == sorted(moves, reverse=True)
+    assert "label these next" in str(found)
