@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
-    from karat.leaderboards import leaderboard
+    from karat.leaderboards import ann_loss, leaderboard
     from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.label_patch import apply_labels
+    from karat.reports.files import flat_metrics, log_mlflow, rank_eval_requests
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -51,6 +52,7 @@ __all__ = [
     "Sweep",
     "__version__",
     "aevaluate",
+    "ann_loss",
     "apply_labels",
     "aretrieve",
     "compare",
@@ -59,9 +61,12 @@ __all__ = [
     "doctor",
     "evaluate",
     "explain",
+    "flat_metrics",
     "fuse",
     "leaderboard",
     "load",
+    "log_mlflow",
+    "rank_eval_requests",
     "rbo",
     "read_corpus",
     "read_gold",
@@ -88,6 +93,7 @@ _HOMES = {
     "SuiteResult": "karat.suites",
     "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
+    "ann_loss": "karat.leaderboards",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
@@ -96,9 +102,12 @@ _HOMES = {
     "doctor": "karat.diagnosis.doctor",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
+    "flat_metrics": "karat.reports.files",
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
+    "log_mlflow": "karat.reports.files",
+    "rank_eval_requests": "karat.reports.files",
     "rbo": "karat.fusion",
     "read_corpus": "karat.reading.doors",
     "read_gold": "karat.reading.doors",

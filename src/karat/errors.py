@@ -55,6 +55,7 @@ _LIBRARIES = {
     "parquet": "pyarrow",
     "zstd": "zstandard",
     "frames": "pandas",
+    "mlflow": "mlflow-skinny",
     "png": "resvg-py",
 }
 

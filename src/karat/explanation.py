@@ -1,11 +1,11 @@
 """Explain: the arithmetic of every metric for one query, rank by rank."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from karat.data.coverage import Evidence
+from karat.data.coverage import Evidence, Range
 from karat.data.gold import KINDS, Gold
 from karat.data.hits import Hits
 from karat.data.judgements import Usage, Verdict
@@ -18,10 +18,26 @@ from karat.errors import UnknownNameError
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "MarkedText", "explain"]
 
 _ROWS = 20
+_READ = 5
 _LONG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """A text to read, and which of its characters count.
+
+    Attributes:
+        title: whose it is.
+        text: with its own line ends.
+        marks: where the evidence starts and ends.
+    """
+
+    title: str
+    text: str
+    marks: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +47,12 @@ class Explanation:
     Attributes:
         tables: the ranking, the arithmetic, and what a matcher has to show for itself.
         failure: why the query could not be judged, if it could not.
+        texts: what gold items and the documents at the top say, where texts are known.
     """
 
     tables: tuple[Table, ...]
     failure: str | None = None
+    texts: tuple[MarkedText, ...] = ()
 
 
 def explain(
@@ -64,6 +82,8 @@ def explain(
     usage = Usage()
     evidence: list[Evidence] = []
     ranking: Table | None = None
+    first: Mapping[str, int | None] = {}
+    said: Mapping[str, str] = {}
     failure: str | None = None
     for name, matcher in plan.matchers.items():
         policies = replace(plan.policies_of(name, own_k), force=True)
@@ -97,8 +117,36 @@ def explain(
     arithmetic = Table(["metric", "score", "arithmetic"], rows, texts=(0, 2))
     ranking = replace(ranking, title=asked)
     last = [_reasoned(verdicts, usage)] if verdicts else []
-    last += [_shown(evidence, documents, texts=texts)] if evidence else []
-    return Explanation((ranking, arithmetic, *last), failure)
+    last += [_shown(evidence, documents, said, texts=texts)] if evidence else []
+    read = _texts(documents, first, said, evidence) if texts else ()
+    return Explanation((ranking, arithmetic, *last), failure, tuple(read))
+
+
+def _texts(
+    documents: Sequence[Document],
+    first: Mapping[str, int | None],
+    said: Mapping[str, str],
+    evidence: Sequence[Evidence],
+) -> Iterator[MarkedText]:
+    """What gold items say, then the first documents and those that were credited."""
+    for item, rank in first.items():
+        if said.get(item):
+            where = "not found" if rank is None else f"found at rank {rank}"
+            yield MarkedText(f"gold {item}, {where}", said[item])
+    credited = {*first.values(), *(found.rank for found in evidence)}
+    for rank, document in enumerate(documents, 1):
+        if not document.text or (rank > _READ and rank not in credited):
+            continue
+        marks = [place for e in evidence if e.rank == rank for place in e.text]
+        if not marks:
+            # Matchers that keep no evidence found the words as they stand, or not.
+            wanted = (said.get(item, "") for item, at in first.items() if at == rank)
+            small = document.text.lower()
+            places = ((small.find(w.lower()), len(w)) for w in wanted if w)
+            marks = [(start, start + size) for start, size in places if start >= 0]
+        name = "" if document.id is None else f": {document.id}"
+        counts = ", counts" if rank in credited else ""
+        yield MarkedText(f"rank {rank}{name}{counts}", document.text, tuple(marks))
 
 
 def _known(query: str, gold: Gold, facts: Mapping[str, Query]) -> str:
@@ -117,7 +165,11 @@ def _known(query: str, gold: Gold, facts: Mapping[str, Query]) -> str:
 
 
 def _shown(
-    evidence: Sequence[Evidence], documents: list[Document], *, texts: bool
+    evidence: Sequence[Evidence],
+    documents: list[Document],
+    said: Mapping[str, str],
+    *,
+    texts: bool,
 ) -> Table:
     """Which words of which document cover how much of which passage."""
     rows = []
@@ -126,11 +178,11 @@ def _shown(
         words = " ... ".join(text[start:end] for start, end in found.text)
         rows.append(
             [
-                found.item,
+                _short(said.get(found.item) or found.item),
                 str(found.rank),
                 f"{found.share:.0%}",
                 "yes" if found.satisfied else "no",
-                _short(" ".join(words.split())) if texts else "(text)",
+                _short(words) if texts else "(text)",
                 (", ".join(found.differs) if texts else "(text)")
                 if found.differs
                 else DASH,
@@ -184,6 +236,7 @@ def _asked(fact: Query | None) -> str:
 
 
 def _short(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
 
 

@@ -108,6 +108,7 @@ def prepare(  # noqa: PLR0913
     policies = policies_for(profile, **switches)
     spellings = split_metrics(metrics)
     named = mapping or {}
+    asked = {} if queries is None else read_queries(queries)
     if gold is None:
         retrieved = truth = take_run(run, with_gold=True, mapping=named)
         notices = truth.notices
@@ -115,6 +116,7 @@ def prepare(  # noqa: PLR0913
         truth = take_gold(gold, named)
         retrieved = take_run(run, mapping=named, gold=truth)
         notices = (*retrieved.notices, *truth.notices)
+        retrieved = _named_by_text(retrieved, truth, asked)
     retrieved, truth = settle(retrieved, truth, _kind(match, retrieved, truth))
     if retrieved.run is None:
         raise DataError(
@@ -138,8 +140,7 @@ def prepare(  # noqa: PLR0913
     if judged:
         spellings += _judged(truth.gold, spellings)
     facts = truth.queries or retrieved.queries
-    if queries is not None:
-        facts = {**facts, **read_queries(queries)}
+    facts = {**facts, **asked} if asked else facts
     if judge is not None:
         judge = _judge(judge).informed(facts)
     if isinstance(match, Matcher):
@@ -153,6 +154,22 @@ def prepare(  # noqa: PLR0913
     _check_depth(plan, own_k, retrieval)
     names = renamed(retrieved, truth)
     return Prepared(plan, ranked, truth.gold, facts, own_k, notices, names, retrieval)
+
+
+def _named_by_text(
+    retrieved: Dataset, truth: Dataset, asked: Mapping[str, Query]
+) -> Dataset:
+    """A run whose queries are their texts, as in traces, under the ids of gold."""
+    rankings = getattr(retrieved.run, "by_query", {})
+    known = {fact.text: name for name, fact in {**truth.queries, **asked}.items()}
+    wanted = () if truth.gold is None else truth.gold.queries
+    if not any(q in known for q in rankings) or not {*rankings}.isdisjoint(wanted):
+        return retrieved
+    run: Any = retrieved.run
+    again = type(run)({known.get(q, q): r for q, r in rankings.items()}, run.name)
+    again.retrieval = run.retrieval.under(known)
+    facts = {known.get(q, q): fact for q, fact in retrieved.queries.items()}
+    return replace(retrieved, run=again, queries=facts)
 
 
 def _check_depth(plan: Plan, own_k: Ints | None, retrieval: Retrieval) -> None:

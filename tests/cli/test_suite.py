@@ -32,12 +32,13 @@ def results(folder: Path) -> list[Path]:
 def test_a_suite_scores_what_evaluate_does_and_writes_it_down(
     karat: Karat, folder: Path
 ) -> None:
-    (folder / "karat.yaml").write_text(SUITE + "    slices: tag\n")
+    text = SUITE.replace("  main:", "  a/main:")
+    (folder / "karat.yaml").write_text(text + "    slices: tag\n")
     done = karat("suite")
     assert done.code == 0
     assert "keyword by tag" in done.out
     (made,) = results(folder)
-    assert made.name.endswith("-main")
+    assert made.name.endswith("-a-main")
     direct = library.evaluate(
         "dense.run",
         gold="gold.qrels",
@@ -187,6 +188,19 @@ def test_init_takes_samples_where_there_is_no_run(karat: Karat, folder: Path) ->
     )
     assert '      "true": ../true.jsonl\n' in (folder / "evals/main.yaml").read_text()
     assert karat("suite", "-f", "evals/main.yaml").code == 0
+
+
+def test_init_leaves_room_for_a_retriever_where_there_is_only_gold(
+    karat: Karat, folder: Path
+) -> None:
+    for path in folder.iterdir():
+        if path.name not in {"gold.qrels", "queries.jsonl"}:
+            path.unlink()
+    assert karat("init").code == 0
+    text = (folder / "karat.yaml").read_text()
+    assert "queries: queries.jsonl\n" in text
+    assert "      mine: my.module:search\n" in text
+    assert "karat.yaml:8: my.module:search: cannot import my" in karat("suite").err
 
 
 def test_init_says_that_it_found_nothing(karat: Karat, folder: Path) -> None:

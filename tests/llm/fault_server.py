@@ -73,6 +73,7 @@ class FaultServer:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[str] = []
         self.url = ""
+        self._open: list[asyncio.StreamWriter] = []
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._ready = threading.Event()
@@ -97,11 +98,18 @@ class FaultServer:
         self.url = f"http://127.0.0.1:{port}/v1"
         self._ready.set()
         await self._stop.wait()
+        # A connection left open is collected later, and fails whichever test runs then:
+        # asyncio leaves those open that it accepts while the server closes.
+        await asyncio.sleep(0.01)
         server.close()
+        for writer in self._open:
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
     async def _talk(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        self._open.append(writer)
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")

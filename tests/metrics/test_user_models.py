@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from karat.errors import ParameterError
+from karat.metrics import read_metric
 from karat.metrics.user_models import (
     ExpectedReciprocalRank,
     RankBiasedPrecision,
@@ -81,3 +82,15 @@ def test_without_relevant_gold_there_is_no_score() -> None:
     hits = one("n", {"n": 0})
     for metric in (RankBiasedPrecision(), ExpectedReciprocalRank()):
         assert np.isnan(metric.score(hits))
+
+
+@pytest.mark.parametrize("ranking", ["xaxbx", "abx", "xxx", "", "xxxxa"])
+def test_granular_rr_is_the_mean_over_what_was_found(ranking: str) -> None:
+    """As LlamaIndex' MRR(use_granular_mrr=True) has it."""
+    grades = {"a": 1, "b": 2, "n": 0}
+    ranks = [rank for rank, name in enumerate(ranking, 1) if grades.get(name, 0) > 0]
+    wanted = sum(1 / rank for rank in ranks) / len(ranks) if ranks else 0.0
+    metric = read_metric("mrr(use_granular_mrr=True)")
+    assert metric.score(one(ranking, grades)) == pytest.approx(wanted, abs=1e-12)
+    assert read_metric("granular_mrr@10") == read_metric("granular_rr@10")
+    assert np.isnan(metric.score(one(ranking, {"n": 0}))).all()

@@ -115,3 +115,16 @@ def test_a_condensed_list_is_a_rule_of_the_whole_evaluation(batch: Batch) -> Non
     np.testing.assert_allclose(
         scores, [theirs[query] for query in result.queries], rtol=0, atol=1e-12
     )
+
+
+def test_mrr_at_10_is_what_ms_marco_counts(batch: Batch) -> None:
+    """Over all queries of the qrels, 0 where the run lacks one; ties have their own."""
+    gold = {q: {d: int(g) for d, g in row.items()} for q, row in batch.gold.items()}
+    relevant = {q: row for q, row in gold.items() if any(g > 0 for g in row.values())}
+    run = {q: row for number, (q, row) in enumerate(batch.scores.items()) if number % 7}
+    marco = ir_measures.providers.registry["msmarco"]
+    theirs = marco.calc_aggregate([ir_measures.RR @ 10], relevant, run)
+    result = karat.evaluate(run, gold=relevant, metrics=["MRR@10"])
+    assert result.means["rr@10"] == pytest.approx(
+        theirs[ir_measures.RR @ 10], abs=1e-12
+    )

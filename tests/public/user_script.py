@@ -313,7 +313,11 @@ def main() -> None:
         folds=2,
     )
     live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
-    print(live.latency, karat.aretrieve)
+    body = karat.rank_eval_requests(
+        {"q": {"d1": 1}}, {"q": "Rye?"}, index="docs", request={"query": {}}
+    )
+    print(body, karat.flat_metrics(karat.evaluate(RUN, gold=GOLD)), karat.log_mlflow)
+    print(live.latency, karat.aretrieve, karat.ann_loss(RUN, RUN, gold=GOLD, k=1))
     found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
     print(table, comparison, fused, added, alike, weights, found.todos, wrong)

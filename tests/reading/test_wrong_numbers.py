@@ -267,6 +267,7 @@ def test_titles_are_ids_where_the_run_has_ids() -> None:
         ("doc-01", "1"),
         ("doc_1", "doc-1"),
         ("d1", "'d1'"),
+        ("120000", "1.2E+05"),
     ],
 )
 def test_ids_in_another_form_are_noticed(wanted: str, retrieved: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import karat
 from karat.reports import REPORTS
-from karat.reports.terminal import show
+from karat.reports.terminal import show, show_text
 from karat.results.leaderboard import Leaderboard
 from tests.reports.payloads import payloads
 
@@ -64,3 +64,45 @@ def test_the_terminal_is_not_told_what_to_do(board: Leaderboard) -> None:
         show(table, stream)
     shown = stream.getvalue()
     assert not [c for c in shown if unicodedata.category(c)[0] == "C" and c != "\n"]
+
+
+def test_texts_keep_their_lines_and_show_what_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    stream = io.StringIO()
+    text = "Policy\n\nRefunds take five days after it arrives.\x02\x1b[31m"
+    show_text("rank 1: b", text, [(8, 30)], stream)
+    assert stream.getvalue() == (
+        "rank 1: b:\n  Policy\n  \n  «Refunds take five\n  days» after it\n"
+        "  arrives.??[31m\n"
+    )
+
+
+def test_no_text_that_is_explained_tells_the_terminal_what_to_do() -> None:
+    stream = io.StringIO()
+    for text in TEXTS:
+        show_text(text, text, [(0, 3)], stream)
+    shown = stream.getvalue()
+    assert not [c for c in shown if unicodedata.category(c)[0] == "C" and c != "\n"]
+
+
+def test_an_explanation_holds_texts_and_names_gold_by_its_words() -> None:
+    sample = {
+        "id": "q1",
+        "query": "How long?",
+        "retrieved": ["Ships\nsoon.", "Refunds take five days after the return."],
+        "passages": ["Refunds take five days", "Nobody found this passage yet"],
+    }
+    found = karat.explain([sample], "q1", metrics=["recall@5"], match="span")
+    told = {one.title: one for one in found.texts}
+    assert [*told] == [
+        "gold passage-1, found at rank 2",
+        "gold passage-2, not found",
+        "rank 1",
+        "rank 2, counts",
+    ]
+    marks = told["rank 2, counts"].marks
+    text = told["rank 2, counts"].text
+    assert [text[start:end] for start, end in marks] == ["Refunds take five days"]
+    assert found.tables[-1].rows[0][0] == "Refunds take five days"

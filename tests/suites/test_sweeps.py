@@ -188,6 +188,15 @@ def test_of_equal_settings_the_one_with_fewest_tokens_is_best() -> None:
     assert Sweep(["rr"], ["a", "b"], trials).best.setting == {"n": 2}
 
 
+def test_failing_at_hard_queries_does_not_win() -> None:
+    fails = Trial({"n": 1}, {"rr": [1.0, None]}, failed=1)
+    tries = Trial({"n": 2}, {"rr": [1.0, 0.5]}, [1, 1])
+    result = Sweep(["rr"], ["easy", "hard"], [fails, tries])
+    assert result.best is tries
+    with pytest.raises(DataError, match="no query has a score by rr in all settings"):
+        Sweep(["rr"], ["q"], [Trial({"n": 1}, {"rr": [None]})]).best  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("grid", "sentence"),
     [

@@ -36,7 +36,7 @@ from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.streams import STDIN
 from karat.reports import REPORTS
 from karat.reports.progress import track
-from karat.reports.terminal import show
+from karat.reports.terminal import show, show_text
 from karat.results.leaderboard import Leaderboard
 
 __all__ = ["check_references", "command", "read_gold", "read_runs"]
@@ -227,7 +227,8 @@ def command(**options: Any) -> None:
     scoring |= {"gold": gold, "metrics": metrics, "judge": judge}
     allowed = options["max_failures"] or 0
     if options["explain"] is not None:
-        failed = _explain(inputs, options["explain"], scoring)
+        hidden = options["no_text"]
+        failed = _explain(inputs, options["explain"], scoring, hidden=hidden)
         admit(failed, allowed, judge.session.failed if judge else ())
         return
     if judge is None:
@@ -299,7 +300,11 @@ def _asked(options: Mapping[str, Any]) -> list[str]:
 
 
 def _explain(
-    inputs: Iterator[tuple[str, Dataset]], query: str, scoring: Mapping[str, Any]
+    inputs: Iterator[tuple[str, Dataset]],
+    query: str,
+    scoring: Mapping[str, Any],
+    *,
+    hidden: bool,
 ) -> list[tuple[str, str]]:
     """Print how one query is scored; why it could not be judged, where that is so."""
     failed = []
@@ -312,6 +317,9 @@ def _explain(
         for table in others:
             click.echo()
             show(table)
+        for one in () if hidden else explanation.texts:
+            click.echo()
+            show_text(one.title, one.text, one.marks)
         if explanation.failure is not None:
             failed.append((query, explanation.failure))
     return failed

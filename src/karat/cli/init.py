@@ -31,7 +31,7 @@ _PACKED = (".gz", ".bz2", ".zst")
 _LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}
 _MOST_BYTES = 500 << 20
 # What needs no quotes in YAML, whoever reads it.
-_PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
+_PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
 
 
 class _Files(NamedTuple):
@@ -85,12 +85,12 @@ def _look() -> _Files:
         golds, key=lambda p: _common(held[p], [held[r] for r in runs]), default=""
     )
     own = [p for p in runs if gold and _common(held[gold], [held[p]])]
-    if own:
+    samples = [p for p, h in held.items() if h.run is not None and h.gold is not None]
+    if own or (gold and not runs and not samples):
         texts = _texts(held[gold], others)
         facts = read_queries(texts["queries"]) if "queries" in texts else {}
         facts = {**held[gold].queries, **facts}
         return _Files({"gold": gold, **texts}, own, any(f.tags for f in facts.values()))
-    samples = [p for p, h in held.items() if h.run is not None and h.gold is not None]
     if samples:
         tagged = any(f.tags for p in samples for f in held[p].queries.values())
         return _Files({}, samples, tagged)
@@ -149,8 +149,13 @@ def _written(files: _Files) -> str:
         # Runs of ids are matched without their texts, and faster.
         mark, why = ("# ", "  # texts, to match by") if role == "corpus" else ("", "")
         lines.append(f"    {mark}{role}: {_quoted(path)}{why}")
-    lines.append("    retrievers:  # names of your choice, and a file for each")
+    lines.append(
+        "    retrievers:  # by names of your choice: files, functions, addresses"
+    )
     names = _short_names(files.runs)
+    if not names:
+        names = {"mine": "my.module:search"}
+        lines.append("      # Put your own function or address here:")
     lines += [f"      {_quoted(n)}: {_quoted(p)}" for n, p in names.items()]
     lines += [
         "    # The first one puts in order; karat metrics lists all there are.",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -200,6 +200,19 @@ class Retrieval:
     failures: Mapping[str, str] = field(default_factory=dict)
     k: int | None = None
     notices: tuple[Notice, ...] = ()
+
+    def under(self, names: Mapping[str | None, str]) -> "Retrieval":
+        """The same, with queries under other names."""
+        latency = self.latency
+        if latency is not None:
+            times = latency.milliseconds.items()
+            latency = Latency(
+                {names.get(q, q): time for q, time in times},
+                {names.get(q, q) for q in latency.earlier},
+                {names.get(q, q) for q in latency.first_call},
+            )
+        failures = {names.get(q, q): why for q, why in self.failures.items()}
+        return replace(self, latency=latency, failures=failures)
 
 
 class Run(ABC):

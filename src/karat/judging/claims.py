@@ -240,10 +240,10 @@ class Claims(Matcher):
                 "try it with karat judge --claims --probe"
             )
         notices = [_claims(kind, len(valid), how)] if valid else []
+        rows = verdicts.items()
+        told = [(q, v.label) for q, row in rows for v in row if v.against or v.partial]
         for label, what in _LABELS.items():
-            if of := [
-                q for q, row in verdicts.items() for v in row if v.label == label
-            ]:
+            if of := [query for query, own in told if own == label]:
                 text, one = f"claims are {what}", f"claim is {what}"
                 examples = tuple(dict.fromkeys(of))[:3]
                 notices.append(Notice(label, len(of), text, examples, one))
@@ -353,19 +353,23 @@ def _hits(
         before = len(names)
         for item in wanted_items(gold.claims.get(query, ())):
             judged = [by_text[text] for text in item.texts if text in by_text]
-            alone = {rank for verdict in judged for rank in verdict.alone}
-            together = [verdict.together for verdict in judged if verdict.together]
-            ranks = alone | {max(parts) for parts in together}
-            parts = {rank for parts in together for rank in parts} - ranks
+            ranks: set[int] = set()
+            parts: set[int] = set()
+            against: set[int] = set()
+            for verdict in judged:
+                ranks.update(verdict.alone, verdict.together[-1:])
+                parts.update(verdict.together)
+                against.update(verdict.against)
             failed = any(verdict.failure is not None for verdict in judged)
             if failed and not ranks and query not in failures:
                 continue
             rows += [(index, rank, item.grade, len(names), False) for rank in ranks]
-            rows += [(index, rank, item.grade, len(names), True) for rank in parts]
+            joint = parts - ranks
+            rows += [(index, rank, item.grade, len(names), True) for rank in joint]
             grades.append(item.grade)
             names.append(item.name)
             # What contradicts the claim is judged, and not relevant.
-            if against := {rank for verdict in judged for rank in verdict.against}:
+            if against:
                 rows += [(index, r, -item.grade, len(names), False) for r in against]
                 grades.append(-item.grade)
                 names.append(f"{item.name} (contradicted)")

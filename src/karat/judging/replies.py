@@ -52,7 +52,7 @@ _NUMBERED = re.compile(
 _SPACED = 20
 # Numbers shown to a model have fewer digits, and answers are less nested.
 _DIGITS = 10
-_DEPTH = 20
+_DEPTH = 100
 _FLAGS: dict[object, bool] = {
     **dict.fromkeys(("true", "yes", "1", 1), True),
     **dict.fromkeys(("false", "no", "0", "", 0, None), False),
@@ -219,7 +219,9 @@ def read_numbers(value: object) -> list[int] | None:
     """
     if value is None or value == []:
         return []
-    values = value if isinstance(value, list) else [value]
+    values: list[Any] = value if isinstance(value, list) else [value]
+    if all(type(entry) is int for entry in values):
+        return values
     numbers = [_number(entry) for entry in values]
     return None if None in numbers else [n for n in numbers if n is not None]
 

@@ -273,7 +273,7 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
     reason = read_reason(entry.get("reason"))
     if is_blank(reason):
         return "repeats the form it was shown instead of filling it in"
-    if both := sorted({*alone} & {*against}):
+    if against and (both := sorted({*alone} & {*against})):
         return f"has context {both[0]} both for and against it"
     ranks = frozenset(alone), frozenset(parts)
     return _Finding(*ranks, complete, frozenset(against), reason)
@@ -282,33 +282,35 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     """What all replies say about one claim; the reason is that of the best rank."""
     start, number = index - index % _CLAIMS, index % _CLAIMS + 1
-    asked = [
-        one
-        for one in answered
-        if one.question.batch == start and number in dict(one.question.claims)
-    ]
-    for one in asked:
-        if number not in one.findings:
+    found: list[_Finding] = []
+    for one in answered:
+        if one.question.batch != start:
+            continue
+        if number in one.findings:
+            found.append(one.findings[number])
+        elif any(asked == number for asked, _ in one.question.claims):
             return Verdict(item.id, item.text, failure=one.problem)
-    found = [one.findings[number] for one in asked]
     alone = {rank for finding in found for rank in finding.alone}
+    against = {rank for finding in found for rank in finding.against} - alone
     complete = [finding.parts for finding in found if finding.complete]
-    completing = min(complete, key=max, default=frozenset[int]())
+    together = min(complete, key=max) if complete else ()
+    partial: set[int] = set()
+    if not alone and not together:
+        partial = {rank for finding in found for rank in finding.parts}
     # Where nothing supports the claim, the reason is that of what comes nearest.
-    best = min(
-        found,
-        key=lambda f: (f.rank, not f.against, not f.parts),
-        default=_Finding(),
-    )
-    partial = {r for f in found if not f.complete for r in f.parts} - alone
+    best = found[0] if found else _Finding()
+    for other in found[1:]:
+        nearer = (other.rank, not other.against, not other.parts)
+        if nearer < (best.rank, not best.against, not best.parts):
+            best = other
     return Verdict(
         item.id,
         item.text,
         tuple(sorted(alone)),
-        tuple(sorted(completing)),
+        tuple(sorted(together)),
         best.reason,
-        partial=() if alone or completing else tuple(sorted(partial)),
-        against=tuple(sorted({rank for f in found for rank in f.against} - alone)),
+        partial=tuple(sorted(partial)),
+        against=tuple(sorted(against)),
     )
 
 

@@ -27,20 +27,22 @@ _CHUNK = re.compile(
 # What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
 # look for the marks first is many times quicker than to look for the forms.
 _MARKS = (
-    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?", "%", "'", '"', "."),
+    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?", "%", "'", '"', ".", "+"),
     *("chunk", "part", "passage", "-p", "_p", "\n0", ".0"),
 )
 _ODD = re.compile(
     r"[/\\\\ \t\r]|[:@|]\d|[#?][a-z]*=?\d|(?:chunk|part|passage|[-_]p)[-_]?\d"
-    r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|['\"]|\.[a-z]\w{0,3}$",
+    r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|\d[eE]\+\d|['\"]|\.[a-z]\w{0,3}$",
     re.MULTILINE,
 )
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,3}$")
-_WORDED = re.compile(r"[A-Za-z]+[-_:/ ]?0*(\d+)")
+_WORDED = re.compile(r"[A-Za-z]{2,}[-_:/ ]?0*(\d+)")
 _DIGITS = re.compile(r"^\d+$", re.MULTILINE)
 # Written now so, now so.
 _ALIKE = str.maketrans("\\_", "/-")
+# What spreadsheets make of long numbers.
+_POWERS = re.compile(r"\d(?:\.\d+)?e\+\d{1,2}")
 _ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
 
 
@@ -212,6 +214,8 @@ def _plain(name: str) -> str:
     name = unquote(name) if "%" in name else name
     name = " ".join(name.casefold().translate(_ALIKE).split()).strip("\"'")
     name = name.removeprefix("./").strip("/")
+    if "e+" in name and _POWERS.fullmatch(name):
+        name = f"{float(name):.0f}"
     number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
     return number[1] if number else name
 

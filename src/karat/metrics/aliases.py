@@ -53,7 +53,8 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("infndcg", "xinfap"),
         "it needs to know how judgements were sampled, which qrels of four columns do "
-        "not say; karat has infap, bpref and judged",
+        "not say (TREC's sample_eval.pl reads it from a fifth); karat has infap, bpref "
+        "and judged",
     ),
     "rbo": "it compares two rankings: karat.rbo(run, other) in Python; "
     "compat(normalize=false) is the rank-biased overlap with the ideal ranking",

@@ -15,7 +15,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, count_by, place_by, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.errors import DataError, ParameterError
-from karat.metrics.metric import BinaryMetric, CutoffMetric, Metric
+from karat.metrics.metric import BinaryMetric, CutoffMetric
 
 __all__ = [
     "AlphaDCG",
@@ -35,41 +35,51 @@ _DEEPEST = 1000
 _DECIMALS = 12
 
 
-class Served(NamedTuple):
-    """Aspects that documents serve, one row for each, by query, aspect and rank.
+_ASPECTS = "sum over aspects served of (1 - alpha)^(times before)"
 
-    Undefined for a query without aspects.
+
+class Served(NamedTuple):
+    """Aspects that documents of the top k serve, a row for each time that one does.
+
+    Attributes:
+        query: index of the query.
+        rank: rank of the document.
+        before: how many documents above serve the same aspect.
+        documents: how many documents of the gold serve it.
+        topics: how many aspects each query has.
     """
 
     query: Ints
     rank: Ints
-    topic: Ints
     before: Ints
+    documents: Ints
     topics: Ints
 
 
-def served(metric: Metric, hits: Hits, threshold: float | None) -> Served:
-    """Which aspects were found where, and how often before; and how many there are."""
+def served(metric: CutoffMetric, hits: Hits) -> Served:
+    """Which aspects were found where, and how often before."""
     if hits.subtopics is None:
         raise DataError(
             f"{metric.name} needs gold that names the subtopics documents serve",
             hint="qrels of TREC's diversity tracks do: query subtopic document grade; "
             'in JSON, {"id": "d7", "subtopics": {"price": 1, "safety": 0}}',
         )
-    rows = is_relevant(hits.subtopics.grade, threshold)
+    rows = is_relevant(hits.subtopics.grade, getattr(metric, "threshold", None))
     item, topic = hits.subtopics.item[rows], hits.subtopics.topic[rows]
     first: Ints = np.zeros(len(hits.gold_grade), np.int64)
     if hits.item is not None:
         first[hits.item[::-1]] = hits.rank[::-1]
-    query, rank = hits.gold_query[item], first[item]
     wide = int(topic.max(initial=0)) + 1
-    topics = count_by(np.unique(query * wide + topic) // wide, hits.size)
+    aspect, rank = hits.gold_query[item] * wide + topic, first[item]
+    documents = count_by(aspect, hits.size * wide)
+    topics = (documents.reshape(-1, wide) > 0).sum(axis=1)
     found = np.flatnonzero(rank)
-    found = found[np.lexsort((rank[found], topic[found], query[found]))]
-    query, topic = query[found], topic[found]
-    pair = query * wide + topic
-    before = place_by(pair, hits.size * wide) - 1
-    return Served(query, rank[found], topic, before, topics)
+    found = found[np.lexsort((rank[found], aspect[found]))]
+    aspect, rank = aspect[found], rank[found]
+    before = place_by(aspect, hits.size * wide) - 1
+    top = metric.within(hits, aspect // wide, rank)
+    aspect = aspect[top]
+    return Served(aspect // wide, rank[top], before[top], documents[aspect], topics)
 
 
 @dataclass(frozen=True)
@@ -95,11 +105,10 @@ class _Novelty(CutoffMetric):
 
     def gained(self, hits: Hits) -> tuple[Floats, Ints]:
         """The discounted gain of each query, and the number of its aspects."""
-        found = served(self, hits, self.threshold)
-        rows = self.within(hits, found.query, found.rank)
-        fresh = (1 - self.alpha) ** found.before[rows].astype(np.float64)
-        worth = fresh * self.discount(found.rank[rows])
-        return sum_by(found.query[rows], worth, hits.size), found.topics
+        found = served(self, hits)
+        fresh = (1 - self.alpha) ** found.before.astype(np.float64)
+        worth = fresh * self.discount(found.rank)
+        return sum_by(found.query, worth, hits.size), found.topics
 
     def score(self, hits: Hits) -> Floats:
         """Gain over what documents would gain that each served every aspect."""
@@ -167,10 +176,7 @@ class AlphaDCG(_Novelty):
     """
 
     name: ClassVar[str] = "alpha_dcg"
-    formula: ClassVar[str] = (
-        "sum over aspects served of (1 - alpha)^(times before) / log2(rank + 1), over "
-        "the best imaginable"
-    )
+    formula: ClassVar[str] = f"{_ASPECTS} / log2(rank + 1), over the best imaginable"
 
     def discount(self, rank: Ints) -> Floats:
         """1 / log2(rank + 1)."""
@@ -185,10 +191,7 @@ class AlphaNDCG(_OverIdeal, AlphaDCG):
     """
 
     name: ClassVar[str] = "alpha_ndcg"
-    formula: ClassVar[str] = (
-        "sum over aspects served of (1 - alpha)^(times before) / log2(rank + 1), over "
-        "the ideal order's"
-    )
+    formula: ClassVar[str] = f"{_ASPECTS} / log2(rank + 1), over the ideal order's"
 
 
 @dataclass(frozen=True)
@@ -203,10 +206,7 @@ class IntentERR(_Novelty):
     """
 
     name: ClassVar[str] = "err_ia"
-    formula: ClassVar[str] = (
-        "sum over aspects served of (1 - alpha)^(times before) / rank, over the best "
-        "imaginable"
-    )
+    formula: ClassVar[str] = f"{_ASPECTS} / rank, over the best imaginable"
 
     def discount(self, rank: Ints) -> Floats:
         """1 / rank."""
@@ -220,10 +220,7 @@ class NormalIntentERR(_OverIdeal, IntentERR):
     """
 
     name: ClassVar[str] = "nerr_ia"
-    formula: ClassVar[str] = (
-        "sum over aspects served of (1 - alpha)^(times before) / rank, over the ideal "
-        "order's"
-    )
+    formula: ClassVar[str] = f"{_ASPECTS} / rank, over the ideal order's"
 
 
 @dataclass(frozen=True)
@@ -239,8 +236,7 @@ class NoveltyRBP(_Novelty):
 
     name: ClassVar[str] = "nrbp"
     formula: ClassVar[str] = (
-        "(1 - (1 - alpha) beta) / aspects * sum over aspects served of "
-        "(1 - alpha)^(times before) beta^(rank - 1)"
+        f"(1 - (1 - alpha) beta) / aspects * {_ASPECTS} beta^(rank - 1)"
     )
 
     beta: float = 0.5
@@ -267,10 +263,7 @@ class NormalNoveltyRBP(_OverIdeal, NoveltyRBP):
     """
 
     name: ClassVar[str] = "nnrbp"
-    formula: ClassVar[str] = (
-        "sum over aspects served of (1 - alpha)^(times before) beta^(rank - 1), over "
-        "the ideal order's"
-    )
+    formula: ClassVar[str] = f"{_ASPECTS} beta^(rank - 1), over the ideal order's"
 
 
 class IntentAP(BinaryMetric):
@@ -284,17 +277,9 @@ class IntentAP(BinaryMetric):
 
     def score(self, hits: Hits) -> Floats:
         """Precision at every document found for an aspect, over the aspect's R."""
-        found = served(self, hits, self.threshold)
-        rows = self.within(hits, found.query, found.rank)
-        wanted = hits.subtopics
-        assert wanted is not None  # noqa: S101  served() refuses
-        kept = is_relevant(wanted.grade, self.threshold)
-        wide = int(wanted.topic.max(initial=0)) + 1
-        whole = hits.gold_query[wanted.item[kept]] * wide + wanted.topic[kept]
-        relevant = count_by(whole, hits.size * wide)
-        pair = found.query[rows] * wide + found.topic[rows]
-        paid = (found.before[rows] + 1) / found.rank[rows] / relevant[pair]
-        return ratio(sum_by(found.query[rows], paid, hits.size), found.topics)
+        query, rank, before, documents, topics = served(self, hits)
+        paid = (before + 1) / rank / documents
+        return ratio(sum_by(query, paid, hits.size), topics)
 
 
 class IntentPrecision(BinaryMetric):
@@ -308,11 +293,10 @@ class IntentPrecision(BinaryMetric):
 
     def score(self, hits: Hits) -> Floats:
         """Rows of the top k, over k and the number of aspects."""
-        found = served(self, hits, self.threshold)
-        rows = self.within(hits, found.query, found.rank)
+        found = served(self, hits)
         room = hits.cutoff(self.k, slice(None))
         read = np.maximum(hits.retrieved, 1) if room is None else room
-        return ratio(count_by(found.query[rows], hits.size) / read, found.topics)
+        return ratio(count_by(found.query, hits.size) / read, found.topics)
 
 
 class SubtopicRecall(BinaryMetric):
@@ -326,7 +310,6 @@ class SubtopicRecall(BinaryMetric):
 
     def score(self, hits: Hits) -> Floats:
         """Aspects served for the first time."""
-        found = served(self, hits, self.threshold)
-        rows = self.within(hits, found.query, found.rank)
-        new = found.query[rows][found.before[rows] == 0]
+        found = served(self, hits)
+        new = found.query[found.before == 0]
         return ratio(count_by(new, hits.size), found.topics)

@@ -147,6 +147,7 @@ class Format(ABC):
 
 SHIPPED = {
     "parquet": "karat.reading.syntax.parquet:PARQUET",
+    "traces": "karat.reading.syntax.traces:TRACES",
     "jsonl": "karat.reading.syntax.json_text:JSON_LINES",
     "json": "karat.reading.syntax.json_text:JSON",
     "trec_run": "karat.reading.syntax.trec:RUNS",

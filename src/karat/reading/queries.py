@@ -8,6 +8,7 @@ from karat.data.queries import Query
 from karat.errors import DataError, FormatError
 from karat.reading.doors import load
 from karat.reading.meaning.shapes import interpret
+from karat.reading.meaning.values import as_records
 from karat.reading.objects import with_lists
 from karat.reading.streams import Source
 
@@ -33,7 +34,7 @@ def read_queries(source: Any) -> Mapping[str, Query]:
         if not queries:
             raise FormatError("holds no texts or tags of queries", path=source)
         return queries
-    listed = with_lists(source)
+    listed = as_records(with_lists(source))
     if isinstance(listed, list | tuple) and all(isinstance(q, str) for q in listed):
         return {str(n): Query(str(n), text) for n, text in enumerate(listed)}
     if not isinstance(listed, list | tuple) or not listed:

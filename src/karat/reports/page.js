@@ -114,7 +114,7 @@
       const direction = state.down ? "descending" : "ascending";
       return make(
         "th",
-        { scope: "col", class: column.text ? "text" : "number", "aria-sort": active ? direction : "none" },
+        { scope: "col", class: column.text ? `text ${column.key}` : "number", "aria-sort": active ? direction : "none" },
         button(column.name + arrow, sort, { class: "sort" }),
       );
     });
@@ -197,7 +197,7 @@
       button("Previous", () => step(-1), { id: "previous", disabled: place <= 0 }),
       button("Next", () => step(1), { id: "next", disabled: place < 0 || place >= state.rows.length - 1 }),
       make("span", { class: "grow" }),
-      button(view.labelling ? "Stop labelling" : "Label documents", toggle, { id: "labelling", "aria-pressed": String(view.labelling) }),
+      button("Label", toggle, { id: "labelling", "aria-pressed": String(view.labelling) }),
       button("Close", () => drawer.close(), { id: "close" }),
     );
     const head = make("p", { class: "soft" }, exact(data.queries[row]), " ", ...tags);

@@ -1,17 +1,23 @@
 """Tables in a terminal: colour where it helps, plain text where it is piped."""
 
 import os
+import re
 import shutil
 import sys
+import textwrap
+from collections.abc import Sequence
 from typing import Any, TextIO
 
+from karat.data.coverage import Range
 from karat.data.tables import Table, clean
 from karat.results.leaderboard import WIDTH
 
-__all__ = ["show", "width_of"]
+__all__ = ["show", "show_text", "width_of"]
 
 # What rich puts between two columns.
 _GAP = 2
+_QUOTED = ("\u00ab", "\u00bb")
+_BOLD = ("\x1b[1;33m", "\x1b[0m")
 
 
 def show(table: Table, stream: TextIO | None = None) -> None:
@@ -39,6 +45,31 @@ def show(table: Table, stream: TextIO | None = None) -> None:
         console.print()
     for line in table.note_lines(width):
         console.print(Text(line, style="dim"))
+
+
+def show_text(
+    title: str, text: str, marks: Sequence[Range], stream: TextIO | None = None
+) -> None:
+    """Print a text as it is written, wrapped, with what counts in it marked."""
+    stream = stream or sys.stdout
+    # Marks of one character each, which no clean text holds, until lines are wrapped.
+    ends = sorted(
+        [(start, "\x02") for start, _ in marks] + [(end, "\x03") for _, end in marks],
+        reverse=True,
+    )
+    letters = ["?" if letter in "\x02\x03" else letter for letter in text]
+    for place, mark in ends:
+        letters.insert(place, mark)
+    plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
+    shown = _QUOTED if plain else _BOLD
+    lines = [f"{clean(title)}:"]
+    for line in "".join(letters).splitlines():
+        parts = re.split("([\x02\x03])", line)
+        safe = "".join(p if p in {"\x02", "\x03"} else clean(p) for p in parts)
+        wide = width_of(stream) - 2
+        lines += textwrap.wrap(safe, wide, break_on_hyphens=False) or [""]
+    body = "\n  ".join(lines).replace("\x02", shown[0]).replace("\x03", shown[1])
+    stream.write(body + "\n")
 
 
 def width_of(stream: TextIO) -> int:

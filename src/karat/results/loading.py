@@ -309,9 +309,7 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             distinct=facts["distinct"],
             judged=facts["judged"],
             coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
-            subtopics=_subtopics(rows, count)
-            if rows and "subtopics" in rows[0]
-            else None,
+            subtopics=_subtopics(rows, count),
             joint=np.array([pair in joint for pair in pairs], bool) if joint else None,
         ),
         items=[item[0] for item in items],
@@ -327,18 +325,16 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
     )
 
 
-def _subtopics(rows: Rows, count: Ints) -> Subtopics:
-    starts = (count.cumsum() - count).tolist()
-    saved = [row["subtopics"] for row in rows]
-    if any(at >= n for n, part in zip(count, saved, strict=True) for at, *_ in part):
-        raise ValueError("a subtopic is named for an item that is not there")
-    return Subtopics.of(
-        [
-            (start + item, topic, grade)
-            for start, part in zip(starts, saved, strict=True)
-            for item, topic, grade in part
-        ]
-    )
+def _subtopics(rows: Rows, count: Ints) -> Subtopics | None:
+    if not rows or "subtopics" not in rows[0]:
+        return None
+    found = []
+    for row, start, size in zip(rows, count.cumsum() - count, count, strict=True):
+        for item, topic, grade in row["subtopics"]:
+            if item >= size:
+                raise ValueError("a subtopic is named for an item that is not there")
+            found.append((int(start) + item, topic, grade))
+    return Subtopics.of(found)
 
 
 def _coverage(rows: Rows, count: Ints) -> Coverage:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from itertools import islice
 from math import isinf
 from pathlib import Path
@@ -193,7 +193,7 @@ def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
     hits = matches.hits
     items = iter(_items(matches))
     shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
-    topics = _topics(hits) if hits.subtopics else None
+    topics = _topics(hits)
     gains, joint = _gains(matches), _joint(hits)
     sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
     for query, (count, retrieved) in enumerate(sizes):
@@ -246,15 +246,16 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
     return iter([part.tolist() for part in np.split(gains, ends)])
 
 
-def _topics(hits: Hits) -> list[list[list[float]]]:
+def _topics(hits: Hits) -> list[list[list[float]]] | None:
     """Item, aspect and grade of what the gold says of aspects, query by query."""
+    if hits.subtopics is None:
+        return None
     rows: list[list[list[float]]] = [[] for _ in range(hits.size)]
-    if hits.subtopics is not None:
-        first = (hits.gold_count.cumsum() - hits.gold_count).tolist()
-        item, topic, grade = (column.tolist() for column in astuple(hits.subtopics))
-        query = hits.gold_query[hits.subtopics.item].tolist()
-        for at, *row in zip(query, item, topic, grade, strict=True):
-            rows[at].append([row[0] - first[at], *row[1:]])
+    query = hits.gold_query[hits.subtopics.item]
+    item = hits.subtopics.item - (hits.gold_count.cumsum() - hits.gold_count)[query]
+    columns = (query, item, hits.subtopics.topic, hits.subtopics.grade)
+    for at, *row in zip(*(column.tolist() for column in columns), strict=True):
+        rows[at].append(row)
     return rows
 
 

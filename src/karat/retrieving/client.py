@@ -179,6 +179,9 @@ class _Caught:
 
 
 def _call_error(endpoint: str, error: Exception) -> CallError:
+    if isinstance(error, UsageError):
+        # Of ours: the retriever needs something to be asked at all.
+        return Refused(f"{endpoint}: {error}", always=True, unless_answered=True)
     problem = to_call_error(endpoint, error)
     if not isinstance(problem, Refused) or isinstance(error, CallError):
         return problem

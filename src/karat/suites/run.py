@@ -378,6 +378,7 @@ def _comparisons(
 
 def _new_folder(results: Path, name: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    name = re.sub(r"[^\w.-]+", "-", name)
     number = 1
     while True:
         more = f"-{number}" if number > 1 else ""

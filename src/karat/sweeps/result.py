@@ -30,7 +30,7 @@ from karat.stats.multiple import best_interval, maybe_best
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Sweep", "Trial", "point_of"]
+__all__ = ["Sweep", "Trial"]
 
 SCHEMA_VERSION = 1
 
@@ -94,7 +94,10 @@ class Sweep:
 
     @cached_property
     def best(self) -> Trial:
-        """The setting with the largest mean; of equals the one with fewest tokens."""
+        """The setting with the largest mean; of equals the one with fewest tokens.
+
+        Means are compared on the queries at which no setting failed.
+        """
         return self.trials[self._best]
 
     @cached_property
@@ -123,7 +126,7 @@ class Sweep:
         Costs count to two digits: what differs by less is the same.
         """
         full = [trial for trial in self.trials if self._whole(trial)]
-        points = [point_of(trial, self.metrics[0]) for trial in full]
+        points = [_point(trial, trial.mean(self.metrics[0])) for trial in full]
         return [
             trial
             for trial, mine in zip(full, points, strict=True)
@@ -133,11 +136,21 @@ class Sweep:
             )
         ]
 
-    @property
+    @cached_property
     def _best(self) -> int:
-        """The row of the best trial."""
+        """The row of the best trial, on the queries that every setting has."""
         rows = [row for row, trial in enumerate(self.trials) if self._whole(trial)]
-        return min(rows, key=lambda row: point_of(self.trials[row], self.metrics[0]))
+        table = self._table[rows]
+        common = np.isfinite(table).all(axis=0)
+        if not common.any():
+            raise DataError(
+                f"no query has a score by {self.metrics[0]} in all settings"
+            )
+        means = table[:, common].mean(axis=1).tolist()
+        ranks = {
+            row: _point(self.trials[row], m) for row, m in zip(rows, means, strict=True)
+        }
+        return min(ranks, key=lambda row: ranks[row])
 
     @property
     def _table(self) -> Floats:
@@ -310,10 +323,10 @@ def _cost(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
 
 
-def point_of(trial: Trial, metric: str) -> tuple[float, ...]:
+def _point(trial: Trial, mean: float) -> tuple[float, ...]:
     """What is to be small: less quality, tokens and time; costs to two digits."""
     costs = (_or_endless(trial.mean_tokens), _or_endless(trial.latency))
-    return (_or_endless(-trial.mean(metric)), *(float(f"{cost:.2g}") for cost in costs))
+    return (_or_endless(-mean), *(float(f"{cost:.2g}") for cost in costs))
 
 
 def _cheapest(best: Trial, others: Sequence[Trial]) -> str:

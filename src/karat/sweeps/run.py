@@ -6,8 +6,8 @@ import logging
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -33,7 +33,7 @@ from karat.reading.doors import take_gold, with_texts
 from karat.reading.queries import read_queries
 from karat.results.kept import digest_of, keep, kept
 from karat.retrieving.retrieve import retrieve
-from karat.sweeps.result import Sweep, Trial, point_of
+from karat.sweeps.result import Sweep, Trial
 
 __all__ = ["sweep"]
 
@@ -120,7 +120,7 @@ def sweep(  # noqa: PLR0913
             trials[left[place]] = _joined(trials[left[place]], more)
         done = count
         if count < len(asked):
-            left.sort(key=lambda row: point_of(trials[row], spellings[0]))
+            left.sort(key=lambda row: _order(trials[row].mean(spellings[0])))
             left = sorted(left[: -(-len(left) // 2)])
             trying.forget_others([settings[row] for row in left])
     unasked = len(wanted) - len(asked)
@@ -135,20 +135,20 @@ def _rounds(queries: int, settings: int) -> Iterator[int]:
     yield queries
 
 
+def _order(mean: float) -> float:
+    """The largest first, and what has no score last."""
+    return math.inf if math.isnan(mean) else -mean
+
+
 def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, Any]]:
     """Every setting of a grid, checked against what the factory takes."""
     if isinstance(grid, Mapping):
         for name, values in grid.items():
-            if (
-                isinstance(values, str)
-                or not isinstance(values, Sequence)
-                or not values
-            ):
+            if not isinstance(values, list | tuple) or not values:
                 must_be = "a list of one value or more"
                 raise ParameterError("sweep", f"grid[{name!r}]", must_be, values)
-        settings = [
-            dict(zip(grid, row, strict=True)) for row in product(*grid.values())
-        ]
+        rows = product(*grid.values())
+        settings = [dict(zip(grid, row, strict=True)) for row in rows]
     else:
         settings = [dict(setting) for setting in grid]
     if not settings or not all(settings):
@@ -160,9 +160,7 @@ def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, 
             if name not in known and name != "k" and not takes_all:
                 raise UnknownNameError("parameter of the factory", name, [*known, "k"])
             if not isinstance(value, _PLAIN):
-                must_be = (
-                    "texts, numbers, true, false or None; the factory can make more"
-                )
+                must_be = "texts, numbers, true, false or None"
                 raise ParameterError("sweep", f"grid[{name!r}]", must_be, value)
         depth = setting.get("k", k)
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
@@ -170,29 +168,29 @@ def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, 
     return settings
 
 
+@dataclass
 class _Trying:
-    """Makes retrievers of settings, asks them, and scores what they retrieve."""
+    """Makes retrievers of settings, asks them, and scores what they retrieve.
 
-    def __init__(
-        self,
-        factory: Callable[..., Any],
-        gold: Dataset,
-        scoring: Mapping[str, Any],
-        concurrency: int,
-        depth: int,
-        name: str | None,
-    ) -> None:
-        self._factory = ThreadedFunction(factory)
-        self._takes_k = "k" in inspect.signature(factory).parameters
-        self._gold = gold
-        self._scoring = scoring
-        cutoffs = (getattr(read_metric(m), LETTER, None) for m in scoring["metrics"])
-        self._lettered = LETTER in cutoffs
-        self._concurrency = concurrency
-        self._depth = depth
-        self._name = name
-        self._made: dict[str, Any] = {}
-        self.reused: set[str] = set()
+    Attributes:
+        factory: makes a retriever of a setting.
+        truth: what should be retrieved.
+        scoring: the options of `evaluate`.
+        concurrency: calls under way at once.
+        depth: the k of settings that have none.
+        name: what results are kept under, if at all.
+        retrievers: those that were made, and may be asked more.
+        reused: the settings whose results were kept.
+    """
+
+    factory: Callable[..., Any]
+    truth: Dataset
+    scoring: Mapping[str, Any]
+    concurrency: int
+    depth: int
+    name: str | None
+    retrievers: dict[str, Any] = field(default_factory=dict)
+    reused: set[str] = field(default_factory=set)
 
     def try_all(
         self, settings: Sequence[Mapping[str, Any]], texts: Mapping[str, str]
@@ -211,37 +209,35 @@ class _Trying:
     def forget_others(self, settings: Sequence[Mapping[str, Any]]) -> None:
         """Let go of all retrievers but those of the settings that are left."""
         left = {*map(self._group, settings)}
-        self._made = {name: made for name, made in self._made.items() if name in left}
+        self.retrievers = {n: r for n, r in self.retrievers.items() if n in left}
 
     def _arguments(self, setting: Mapping[str, Any]) -> dict[str, Any]:
-        return {n: v for n, v in setting.items() if n != "k" or self._takes_k}
+        takes_k = "k" in inspect.signature(self.factory).parameters
+        return {n: v for n, v in setting.items() if n != "k" or takes_k}
 
     def _group(self, setting: Mapping[str, Any]) -> str:
         """Settings that differ in k only share a retriever, and what it retrieves."""
         return json.dumps(self._arguments(setting), sort_keys=True)
 
     def _k(self, setting: Mapping[str, Any]) -> int:
-        return int(setting.get("k", self._depth))
+        return int(setting.get("k", self.depth))
 
     def _key(self, setting: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-        labels = (self._gold.gold or Gold()).fingerprints([*texts])
-        how = {
-            n: v if isinstance(v, Path) else str(v) for n, v in self._scoring.items()
-        }
-        depth = self._k(setting)
-        return digest_of("trial", self._name, setting, depth, texts, labels, how)
+        labels = (self.truth.gold or Gold()).fingerprints([*texts])
+        pairs = self.scoring.items()
+        how = {name: v if isinstance(v, Path) else str(v) for name, v in pairs}
+        k = self._k(setting)
+        return digest_of("trial", self.name, setting, k, texts, labels, how)
 
     def _kept(
         self, setting: Mapping[str, Any], texts: Mapping[str, str]
     ) -> Trial | None:
-        saved = None if self._name is None else kept(self._key(setting, texts))
-        try:
-            trial = None if saved is None else Trial(**saved)
-        except TypeError:
-            return None
-        if trial is not None:
+        saved: Any = None if self.name is None else kept(self._key(setting, texts))
+        with suppress(TypeError):
+            trial = Trial(**saved)
             self.reused.add(str(trial))
-        return trial
+            return trial
+        return None
 
     def _run(
         self,
@@ -253,28 +249,31 @@ class _Trying:
         if not settings:
             return None
         said = Trial(settings[0], {})
-        if group not in self._made:
-            arguments = self._arguments(settings[0])
-            made, error = run_sync(lambda: self._factory(**arguments))
+        if group not in self.retrievers:
+            make = partial(
+                ThreadedFunction(self.factory), **self._arguments(settings[0])
+            )
+            made, error = run_sync(make)
             if error is not None:
                 problem = f"{type(error).__name__}: {error}"
                 raise UsageError(f"the factory failed for {said}: {problem}") from error
-            self._made[group] = made
+            self.retrievers[group] = made
         deepest = max(map(self._k, settings))
-        ask = partial(retrieve, concurrency=self._concurrency, cache=None)
+        ask = partial(retrieve, concurrency=self.concurrency, cache=None)
         with _named(said):
-            return ask(self._made[group], texts, deepest)
+            return ask(self.retrievers[group], texts, deepest)
 
     def _trial(
         self, setting: Mapping[str, Any], run: Any, texts: Mapping[str, str]
     ) -> Trial:
         depth = self._k(setting)
-        scoring = dict(self._scoring)
+        scoring = dict(self.scoring)
         scoring["depth"] = min(depth, scoring.get("depth") or depth)
-        if self._lettered:
+        metrics = scoring["metrics"]
+        if any(getattr(read_metric(m), LETTER, None) == LETTER for m in metrics):
             scoring["k"] = depth
         with _named(Trial(setting, {})):
-            result = evaluate(run, gold=self._gold, **scoring)
+            result = evaluate(run, gold=self.truth, **scoring)
         places = {query: place for place, query in enumerate(result.queries)}
         rows = [places[query] for query in texts]
         scores = {
@@ -282,9 +281,9 @@ class _Trying:
                 None if math.isnan(score) else score
                 for score in result[metric].scores[rows].tolist()
             ]
-            for metric in self._scoring["metrics"]
+            for metric in metrics
         }
-        corpus = self._scoring.get("corpus")
+        corpus = scoring.get("corpus")
         rankings = (run if corpus is None else with_texts(run, corpus)).rankings
         tokens = {
             query: _tokens(found[:depth]) for query, found in rankings(Policies())
@@ -298,7 +297,7 @@ class _Trying:
             len(run.failures),
         )
         log.info("sweep: %s", trial)
-        if self._name is not None and not trial.failed:
+        if self.name is not None and not trial.failed:
             keep(self._key(setting, texts), asdict(trial))
         return trial
 

@@ -92,6 +92,7 @@ WRAPPERS: Final = (
         "outputs",
         "test_cases",
         "goldens",
+        "requests",
         "run",
         "gold",
         "qrels",
@@ -116,7 +117,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "relevant": "relevant relevant_ids relevant_doc_ids relevant_document_ids "
     "relevant_chunk_ids reference_context_ids reference_ids gold_ids gold_doc_ids "
     "gold_document_ids ground_truth_ids expected_ids expected_doc_ids "
-    "expected_document_ids positive_ids qrels judgments judgements gains grades",
+    "expected_document_ids positive_ids qrels ratings judgments judgements gains "
+    "grades",
     "passages": "passages reference_contexts reference_texts gold_passages "
     "gold_contexts gold_texts gold_chunks relevant_passages relevant_contexts "
     "relevant_texts relevant_chunks positive_passages expected_contexts "

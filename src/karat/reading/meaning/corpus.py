@@ -13,7 +13,7 @@ from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.shapes import records_of
 from karat.reading.meaning.table_columns import Rows
-from karat.reading.meaning.values import is_list, read_id, show
+from karat.reading.meaning.values import as_records, is_list, read_id, show
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
@@ -40,7 +40,7 @@ def gather_texts(
     texts: dict[str, str] = {}
     wanted = None if ids is None else frozenset(ids)
     count = 0
-    for count, (line, record) in enumerate(_records(value, source), 1):
+    for count, (line, record) in enumerate(_records(as_records(value), source), 1):
         try:
             document, text = _read(record, source)
             if wanted is not None and document not in wanted:

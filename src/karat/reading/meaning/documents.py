@@ -52,6 +52,7 @@ __all__ = [
 
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
+_SAID: Final = (*IDS, *TEXTS, *METADATA, *STARTS)
 _FURTHEST: Final = 2**53
 """Offsets beyond it are not whole numbers any more once they are divided."""
 
@@ -81,9 +82,11 @@ def read_document(value: object, notes: Notes) -> Document:
     value = respell(value)
     inner = ask(value, WRAPPED)
     if inner is not None and not isinstance(inner, _PLAIN):
-        document = _read_fields(respell(inner), notes)
-        identity = document.id or _identity(value, notes)
-        return replace(document, id=identity, score=_score(value))
+        own = _identity(value, notes)
+        # A search may return no field of the document, but does return its id.
+        if own is None or ask(respell(inner), _SAID) is not None:
+            document = _read_fields(respell(inner), notes)
+            return replace(document, id=document.id or own, score=_score(value))
     return _read_fields(value, notes)
 
 

@@ -16,6 +16,7 @@ from karat.reading.problems import Notes
 __all__ = [
     "COERCED",
     "COERCED_ONE",
+    "as_records",
     "is_list",
     "is_scores",
     "looks_like_text",
@@ -96,6 +97,26 @@ def read_id(value: object, what: str, notes: Notes) -> str:
         f"{what} must be a string or an integer, got {show(value)}",
         hint="put it in quotes" if isinstance(value, float | bool) else None,
     )
+
+
+def as_records(values: Any) -> Any:
+    """The same with named tuples as mappings, as ir_datasets hands them out.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class Row(NamedTuple):
+        ...     query_id: str
+        >>> as_records([Row("q1")])
+        [{'query_id': 'q1'}]
+    """
+    if not isinstance(values, list) or not hasattr(next(iter(values), 0), "_asdict"):
+        return values
+    # A query of several parts says itself which is the text.
+    return [
+        row._asdict()
+        | ({"text": row.default_text()} if hasattr(row, "default_text") else {})
+        for row in values
+    ]
 
 
 def read_ids(values: Sequence[Any], what: str, notes: Notes) -> Sequence[str]:

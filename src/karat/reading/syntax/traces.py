@@ -1,0 +1,258 @@
+"""Traces of production: spans of retrievers, as queries with what was retrieved.
+
+Read are OTLP JSON and its lines, and the exports of Phoenix, Langfuse, MLflow and
+LangSmith. A span says what was asked, what came back and when; that is a run with its
+latency. Documents are under `retrieval.documents` (OpenInference), under
+`gen_ai.retrieval.documents` (OpenTelemetry), or are the span's output.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from karat.data.queries import Dataset
+from karat.errors import FormatError
+from karat.reading.format import Format
+from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
+from karat.reading.meaning.shapes import Records, interpret
+from karat.reading.meaning.values import is_list
+from karat.reading.streams import Source
+from karat.reading.syntax.json_text import JSON
+
+__all__ = ["BY", "TRACES"]
+
+BY: Final = "retriever"
+"""The field that tells the retrievers of one trace apart, for `--by`."""
+
+_MARKS: Final = re.compile(
+    rb'"resource_?[sS]pans"|retrieval\.documents|gen_ai\.retrieval|mlflow\.spanType'
+    rb'|"openinference\.span\.kind"|"run_type": ?"retriever"'
+    rb'|"(type|span_?[kK]ind)": ?"RETRIEVER"'
+)
+_DOCUMENTS: Final = ("retrieval.documents", "gen_ai.retrieval.documents")
+_ASKED: Final = ("gen_ai.retrieval.query.text", "input.value", "mlflow.spanInputs")
+_ANSWERED: Final = ("output.value", "mlflow.spanOutputs")
+_KINDS: Final = (
+    *("openinference.span.kind", "mlflow.spanType", "span_kind", "run_type", "type"),
+    *("gen_ai.operation.name", "spanKind"),
+)
+_STARTS: Final = (
+    *("startTimeUnixNano", "start_time_unix_nano", "start_time_ns"),
+    *("startTime", "start_time", "start_time_iso"),
+)
+_ENDS: Final = tuple(name.replace("start", "end") for name in _STARTS)
+_TRACES: Final = ("traceId", "trace_id", "context.trace_id", "trace")
+_VALUES: Final = ("stringValue", "intValue", "doubleValue", "boolValue")
+_ERROR: Final = re.compile("2|(STATUS_CODE_)?ERROR", re.IGNORECASE)
+_NANO_PER_MS: Final = 1_000_000
+
+
+class _Span(NamedTuple):
+    """What one call of a retriever says of itself."""
+
+    retriever: str
+    query: str
+    record: dict[str, Any]
+
+
+class Traces(Format):
+    """Spans of retrievers, by which production can be scored against gold.
+
+    The text of a query is its id, unless gold knows the id of that text.
+    """
+
+    name = "traces"
+    shares = (".json", ".jsonl", ".ndjson")
+
+    def sniff(self, head: bytes, name: str) -> bool:
+        """Its first bytes name a span of a retriever, or OpenTelemetry's envelope."""
+        del name
+        found = head.lstrip()[:1] in {b"{", b"["}
+        return found and _MARKS.search(head) is not None
+
+    def records(self, source: Source) -> Records:
+        """One for each query and retriever; the latest, where it was asked again."""
+        found = JSON.records(source)
+        values = (v for _, v in found) if isinstance(found, Iterator) else [found]
+        latest: dict[tuple[str, str], dict[str, Any]] = {}
+        for span in (span for value in values for span in _spans(value)):
+            if (span.retriever, span.query) in latest:
+                source.notes.notice(
+                    "asked again",
+                    "queries were asked more than once; the last answer counts",
+                    span.query,
+                    one="query was asked more than once; the last answer counts",
+                )
+            latest[span.retriever, span.query] = span.record
+        if not latest:
+            raise source.error(
+                "holds no span of a retriever",
+                hint="such a span has retrieval.documents, or the kind RETRIEVER",
+            )
+        return ((None, record) for record in latest.values())
+
+    def read(self, source: Source) -> Dataset:
+        """The run of the one retriever in it."""
+        records = [*self.records(source)]
+        counts: dict[str, int] = {}
+        for _, record in records:
+            counts[record[BY]] = counts.get(record[BY], 0) + 1
+        if len(counts) > 1:
+            names = ", ".join(f"{name} ({count})" for name, count in counts.items())
+            raise source.error(
+                f"holds spans of {len(counts)} retrievers: {names}",
+                hint=f"--by {BY} (by='{BY}') makes a run of each",
+            )
+        return interpret(iter(records), source, self.name)
+
+
+def _spans(value: Any) -> Iterator[_Span]:
+    """The spans of retrievers in a decoded value, at any depth."""
+    if is_list(value):
+        for entry in value:
+            yield from _spans(entry)
+    if not isinstance(value, Mapping):
+        return
+    attributes = _attributes(value)
+    if (span := _read_span(value, attributes)) is not None:
+        yield span
+    for name, inner in value.items():
+        if name != "attributes" and isinstance(inner, Mapping | list):
+            yield from _spans(inner)
+
+
+def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a span under dotted names, however they are laid out."""
+    given = span.get("attributes")
+    flat = {k.removeprefix("attributes."): v for k, v in span.items() if "." in k}
+    if is_list(given):
+        pairs = (entry for entry in given if isinstance(entry, Mapping))
+        flat |= {str(e.get("key")): _any_value(e.get("value")) for e in pairs}
+    elif isinstance(given, Mapping):
+        flat |= dict(_flattened(given))
+    return flat
+
+
+def _any_value(value: Any) -> Any:
+    """A value as OTLP writes it, with its type as the name."""
+    if not isinstance(value, Mapping):
+        return value
+    if "arrayValue" in value:
+        return [_any_value(v) for v in value["arrayValue"].get("values", ())]
+    if "kvlistValue" in value:
+        pairs = value["kvlistValue"].get("values", ())
+        return {pair["key"]: _any_value(pair.get("value")) for pair in pairs}
+    return ask(value, _VALUES)
+
+
+def _flattened(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        path = f"{before}{name}"
+        if isinstance(inner, Mapping) and path not in _ASKED + _ANSWERED:
+            yield from _flattened(inner, f"{path}.")
+        else:
+            yield path, inner
+
+
+def _read_span(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Span | None:
+    """What a retriever did, if the span is one's."""
+    documents = _documents(attributes)
+    kinds = {str(_decoded(ask(part, (name,)))).upper()
+             for part in (attributes, span) for name in _KINDS}  # fmt: skip
+    if documents is None and not kinds & {"RETRIEVER", "RETRIEVAL"}:
+        return None
+    asked = _decoded(ask(attributes, _ASKED) or ask(span, ("input", "inputs")))
+    asked = ask(asked, QUESTIONS) if isinstance(asked, Mapping) else asked
+    if not isinstance(asked, str) or not asked.strip():
+        return None
+    query = asked.strip()
+    name = str(span.get("name") or "retriever")
+    record: dict[str, Any] = {"id": query, "query": query, BY: name}
+    if (trace := ask(span, _TRACES)) is not None and isinstance(trace, str):
+        record["trace"] = trace
+    failure = _failure(span)
+    if failure is None:
+        if documents is None:
+            answer = ask(attributes, _ANSWERED) or ask(span, ("output", "outputs"))
+            documents = _listed(_decoded(answer))
+        record["retrieved"] = documents
+    else:
+        record["failure"] = failure
+    if (took := _milliseconds(span)) is not None:
+        record["latency_ms"] = took
+    return _Span(name, query, record)
+
+
+def _documents(attributes: Mapping[str, Any]) -> list[Any] | None:
+    """The documents among the attributes: a list, its JSON, or a name for each part."""
+    for prefix in _DOCUMENTS:
+        if prefix in attributes:
+            return [_document(d) for d in _listed(_decoded(attributes[prefix]))]
+        numbered: dict[int, dict[str, Any]] = {}
+        for name, value in attributes.items():
+            place, _, part = name.removeprefix(f"{prefix}.").partition(".")
+            if name.startswith(f"{prefix}.") and place.isdecimal() and part:
+                numbered.setdefault(int(place), {})[part] = value
+        if numbered:
+            return [_document(numbered[place]) for place in sorted(numbered)]
+    return None
+
+
+def _document(value: Any) -> Any:
+    """A document without the word in front of its fields, its metadata decoded."""
+    if not isinstance(value, Mapping):
+        return value
+    inner = value.get("document")
+    flat = {**value, **inner} if isinstance(inner, Mapping) else dict(value)
+    flat.pop("document", None)
+    fields = {str(n).removeprefix("document."): _decoded(v) for n, v in flat.items()}
+    # What was decoded for its own sake only: a text may look like JSON.
+    return fields | {n: flat[f"document.{n}"] for n in ("id", "content")
+                     if f"document.{n}" in flat}  # fmt: skip
+
+
+def _listed(answer: Any) -> list[Any]:
+    """The list of documents in an answer."""
+    if isinstance(answer, Mapping):
+        found = infer(map(str, answer)).items()
+        inner = next((theirs for ours, theirs in found if ours in RETRIEVED), None)
+        answer = answer.get(inner)
+    if not is_list(answer):
+        raise FormatError("a span of a retriever holds no list of documents")
+    return list(answer)
+
+
+def _decoded(value: Any) -> Any:
+    """What a text of JSON holds; anything else as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "[", '"'}:
+        with suppress(ValueError):
+            return json.loads(value)
+    return value
+
+
+def _failure(span: Mapping[str, Any]) -> str | None:
+    status = span.get("status")
+    code, message = span.get("status_code") or span.get("level"), None
+    if isinstance(status, Mapping):
+        code, message = status.get("code"), status.get("message")
+    message = message or ask(span, ("status_message", "statusMessage", "error"))
+    if _ERROR.fullmatch(str(code)) or (message and span.get("run_type")):
+        return str(message or "the span ended with an error")
+    return None
+
+
+def _milliseconds(span: Mapping[str, Any]) -> float | None:
+    """How long a span took, if it says when it began and ended."""
+    start, end = ask(span, _STARTS), ask(span, _ENDS)
+    with suppress(ValueError, TypeError):
+        if isinstance(start, str) and not start.isdecimal():
+            took = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+            return took / timedelta(milliseconds=1)
+        return (int(end) - int(start)) / _NANO_PER_MS
+    return None
+
+
+TRACES = Traces()
