@@ -124,6 +124,8 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
+    if name == "scale":
+        return import_module("karat.scale")
     if name not in _HOMES:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

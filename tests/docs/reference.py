@@ -13,7 +13,7 @@ from types import ModuleType
 import click
 
 import karat as package
-from karat import extend
+from karat import extend, scale
 from karat.cli import COMMANDS, karat
 from karat.cli.metrics import about, described
 from karat.data.policies import CHOICES, PROFILES, Policies
@@ -105,8 +105,9 @@ profile is a named set of choices. A switch in parentheses is no option of its o
 profile or `karat trec-eval` sets it.
 """
 PUBLIC = """
-What is exported from `karat` and from `karat.extend` is public: it is documented here,
-and it changes only with the major version, as the changelog says. So are the fronts in
+What is exported from `karat`, `karat.extend` and `karat.scale` is public: it is
+documented here, and it changes only with the major version, as the changelog says. So
+are the fronts in
 `karat.compat`, under the names of their originals. Every other module may change at any
 time. A plug-in imports from these and from nothing else.
 """
@@ -221,7 +222,11 @@ def formats() -> Iterator[str]:
 def layers() -> Iterator[str]:
     yield "# Python"
     yield PUBLIC
-    for title, layer in (("karat", package), ("karat.extend", extend)):
+    for title, layer in (
+        ("karat", package),
+        ("karat.extend", extend),
+        ("karat.scale", scale),
+    ):
         yield f"## {title}"
         rows = [(f"`{n}`", says(layer, n)) for n in layer.__all__ if n[0] != "_"]
         yield table(("name", "what it is"), rows)

@@ -71,27 +71,26 @@ def near_miss_notices(
         return ()
     ends = count.cumsum()
 
-    def wanted(most: int) -> dict[str, set[str]]:
+    def wanted(rows: Ints) -> dict[str, set[str]]:
         ids: dict[str, set[str]] = {}
-        rows = every[:most]
         query_of = ends.searchsorted(rows, "right").tolist()
         for query, row in zip(query_of, rows.tolist(), strict=True):
             ids.setdefault(queries[query], set()).add(names[row])
         return ids
 
     if isinstance(run, _IN_MEMORY):
-        few, head = wanted(_FEW), run
+        few, head = wanted(every[:_FEW]), run
     else:
         # Of a file, what comes first is looked at, whichever queries that are.
-        few = wanted(_MOST)
-        head = RankedRun(run.ids_of(few, first=_FIRST))
-        few = {query: few[query] for query in head.by_query}
+        head = RankedRun(run.ids_of(_All(), first=_FIRST))
+        here = np.array([query in head.by_query for query in queries], np.bool_)
+        few = wanted(every[here.repeat(count)[every]])
     if not _may_differ(head, few):
         return ()
     if next(_misses(head, few, _PROBE, _FIRST), None) is None:
         return ()
     by_form: dict[str, list[OtherForm]] = {}
-    for miss in _misses(run, wanted(_MOST), _MOST):
+    for miss in _misses(run, wanted(every[:_MOST]), _MOST):
         by_form.setdefault(miss.how, []).append(miss)
     return tuple(
         Notice(
@@ -103,6 +102,13 @@ def near_miss_notices(
         )
         for how, misses in by_form.items()
     )
+
+
+class _All:
+    """Holds every id."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 def near_miss_hint(run: Run, labels: Labels) -> str | None:

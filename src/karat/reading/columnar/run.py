@@ -1,9 +1,11 @@
 """Runs in columns, whatever file or table they come from."""
 
+import logging
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
+from time import monotonic
 
 import numpy as np
 
@@ -35,6 +37,10 @@ from karat.reading.problems import placed
 __all__ = ["ColumnarRun"]
 
 _EXAMPLES = 3
+_SILENCE = 2.0
+"""Seconds until it is told again how far reading has come."""
+
+_LOG = logging.getLogger("karat")
 
 
 class ColumnarRun(Run):
@@ -169,10 +175,13 @@ class ColumnarRun(Run):
 
     def _find(self, index: LabelIndex, policies: Policies) -> tuple[Matches, Partial]:
         """What is in all the rankings, and what else there was."""
-        scan = Partial()
-        for part in self._scans(index, policies):
+        scan, due = Partial(), monotonic() + _SILENCE
+        for count, part in enumerate(self._scans(index, policies), 1):
             scan.add(part)
             scan.join_ended(index, policies)
+            if monotonic() > due:
+                _LOG.info("%s: %d pieces, %d rows read", self.name, count, scan.rows)
+                due = monotonic() + _SILENCE
         rows_of = partial(self._collected, index)
         return finish(scan, index, policies, rows_of), scan
 
