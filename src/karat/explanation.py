@@ -98,6 +98,9 @@ def explain(
             (first,) = matched.first_ranks()
             said = _said(one_gold, verdicts) if texts else {}
             missed = _missed(first, said, hits, claims=bool(verdicts))
+            # What is judged and does not help counts for nothing.
+            graded = zip(first.items(), hits.gold_grade.tolist(), strict=False)
+            first = {item: rank for (item, rank), grade in graded if grade > 0}
             names = [_name(document, texts=texts) for document in documents]
             ranking = _ranked(documents, names, hits, policies.threshold)
             ranking = _without_blanks(replace(ranking, rows=[*ranking.rows, *missed]))

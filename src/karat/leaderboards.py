@@ -1,6 +1,6 @@
 """Several runs against one gold: one evaluation each, on one leaderboard."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, compress
 from pathlib import Path
@@ -144,21 +144,23 @@ def evaluation_of(
 
 
 def evaluations_of(
-    named: Sequence[tuple[str, Any]], gold: Any, options: Mapping[str, Any]
+    named: Sequence[tuple[str, Any]],
+    gold: Any,
+    options: Mapping[str, Any],
+    told: Collection[str],
 ) -> list[Evaluation]:
     """The evaluations of runs; those that are scored now by what the first was.
 
+    Args:
+        named: runs by name, as they are given.
+        gold: what should have been retrieved.
+        options: how to score.
+        told: the options that somebody said and wants to count.
+
     Raises:
-        UsageError: options say how to score, and there is nothing left to score.
+        UsageError: somebody says how to score, and there is nothing left to score.
     """
     scored = [(name, _as_scored(given) or given) for name, given in named]
-    told = [
-        name
-        for name, value in options.items()
-        if name not in {"metrics", "force", "keep"}
-        and not (value is None or (isinstance(value, str) and value == "auto"))
-        and not (isinstance(value, Mapping | tuple) and not value)
-    ]
     if told and all(isinstance(given, Evaluation) for _, given in scored):
         raise UsageError(
             f"{', '.join(told)} would change nothing: all that is compared was scored "

@@ -116,6 +116,12 @@ def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
     done = karat("suite")
     assert done.code == 0
     assert "RESULT: pass (2 of 2 gates passed)" in done.err
+    text = (folder / "karat.yaml").read_text()
+    more = text.replace("    metrics", "      new: dense.run\n    metrics")
+    (folder / "karat.yaml").write_text(more)
+    done = karat("suite")
+    assert done.code == 3
+    assert "gate inconclusive: new: new has no baseline" in done.err
     (folder / "karat.yaml").write_text(SUITE + gates)
     done = karat("suite")
     assert done.code == 2

@@ -307,5 +307,5 @@ def test_options_that_would_change_nothing_are_refused(tmp_path: Path) -> None:
         karat.evaluate(given, gold=GOLD, metrics=["rr"], name=path.stem).save(path)
     with pytest.raises(UsageError, match=r"^threshold, match would change nothing"):
         karat.compare(*paths, threshold=2, match="id")
-    assert karat.compare(*paths, match="auto", queries=None).differences
+    assert karat.compare(*paths, queries=None).differences
     assert karat.compare(paths[0], NEW, gold=GOLD, match="id").differences

@@ -175,8 +175,17 @@ def test_whatever_a_metric_raises_or_returns_is_kept_as_its_failure() -> None:
     assert report.total_failures == 4
 
 
-def test_the_configured_k_is_the_last_resort_before_five() -> None:
-    config = {"metrics": {"retrieval": {"default_k": 2}}}
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"metrics": {"retrieval": {"default_k": 2}}},
+        # As settings files write it.
+        {"metrics.retrieval.default_k": 2},
+    ],
+)
+def test_the_configured_k_is_the_last_resort_before_five(
+    config: Mapping[str, Any],
+) -> None:
     engine = engine_with("retrieval-recall-at-k", config=config)
     report = engine.run("rag.retrieval", lambda _: RANKING)
     scores = [r.metric_scores["retrieval-recall-at-k"] for r in report.sample_results]

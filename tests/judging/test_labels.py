@@ -78,6 +78,9 @@ def test_an_explanation_shows_the_labels() -> None:
         ["in part", "1, 2"],
         ["no", DASH],
     ]
+    # Rank 3 contradicts a claim, and so counts for nothing.
+    counting = [text.title for text in shown.texts if text.title.endswith(", counts")]
+    assert counting == ["rank 2, counts"]
     assert shown.tables[1].rows[0] == [
         *("contradiction", "0.5000", "2 contradicted / 4 relevant")
     ]

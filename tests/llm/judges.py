@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from karat.data.judgements import Conversation, Prompt, Reply, Usage
-from karat.llm import InvalidReply, Job
+from karat.llm import Client, InvalidReply, Job, Results, Settings, run_jobs, run_sync
 from tests.llm.fault_server import REPAIR, verdicts
+
+T = TypeVar("T")
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -17,6 +19,13 @@ SCHEMA: dict[str, Any] = {
     "required": ["verdicts"],
     "additionalProperties": False,
 }
+
+
+def run_jobs_sync(
+    jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
+) -> Results[T]:
+    """`run_jobs` for tests that do not await."""
+    return run_sync(lambda: run_jobs(jobs, client, settings))
 
 
 def grade(*numbers: int) -> Conversation[dict[int, int]]:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from karat.llm import Progress, Settings, run_jobs_sync
+from karat.llm import Progress, Settings
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FAULTS, FaultServer
-from tests.llm.judges import Scripted, jobs, right
+from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 ITEMS = 2000
 """Rows, each of which takes a call, or two where a reply must be repaired."""

@@ -17,12 +17,13 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply
 from karat.errors import UsageError
-from karat.llm import Refused, Settings, Transient, run_jobs_sync
+from karat.llm import Refused, Settings, Transient
 from karat.llm.callables import FunctionClient
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import status_error, unsupported_parameter
 from tests.llm.fault_server import FaultServer, completion
+from tests.llm.judges import run_jobs_sync
 from tests.llm.test_openai_client import PROMPT, answering, ask, error
 
 PASSAGE = "The oven temperature, a seed of rye, a grammar of max_tokens and billing."
@@ -295,7 +296,8 @@ def test_the_library_is_there_before_a_call_is_timed_and_not_without_any() -> No
     code = (
         "import sys\n"
         "from karat.data.judgements import Prompt, Reply\n"
-        "from karat.llm import Settings, run_jobs_sync\n"
+        "from karat.llm import Settings\n"
+        "from tests.llm.judges import run_jobs_sync\n"
         "from karat.llm.openai_client import OpenAIClient\n"
         "class Client(OpenAIClient):\n"
         "    async def complete(self, prompt):\n"

@@ -13,11 +13,11 @@ from hypothesis import given, strategies as st
 
 from karat.data.judgements import Prompt, Usage
 from karat.errors import FormatError, UsageError
-from karat.llm import Settings, run_jobs_sync
+from karat.llm import Settings
 from karat.llm.budget import Budget, Prices
 from karat.llm.endpoints import ALLOWED, check_endpoint
 from karat.llm.journal import Entry, Journal, PromptKeys
-from tests.llm.judges import Scripted, jobs, right
+from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 PROMPT = Prompt("Judge.", "Is bread good?", {"type": "object"}, "support", "2")
 

@@ -12,10 +12,10 @@ from hypothesis import given, strategies as st
 
 from karat.data.judgements import Prompt, Usage
 from karat.errors import ParameterError
-from karat.llm import Prices, Progress, Settings, Transient, run_jobs_sync
+from karat.llm import Prices, Progress, Settings, Transient
 from karat.llm.budget import estimate_usage
 from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter
-from tests.llm.judges import SCHEMA, Scripted, jobs
+from tests.llm.judges import SCHEMA, Scripted, jobs, run_jobs_sync
 
 
 @given(st.integers(1, 10_000))

@@ -22,12 +22,11 @@ from karat.llm import (
     Settings,
     Transient,
     estimate,
-    run_jobs_sync,
 )
 from karat.llm.callables import FunctionClient
 from karat.llm.journal import ProcessLock
 from tests.llm.fault_server import verdicts
-from tests.llm.judges import Scripted, jobs, right
+from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 
 @pytest.fixture

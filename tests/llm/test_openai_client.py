@@ -15,12 +15,12 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.errors import MissingExtraError, UsageError
-from karat.llm import Refused, Settings, Transient, run_jobs_sync
+from karat.llm import Refused, Settings, Transient
 from karat.llm.callables import as_client
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import retry_after
 from tests.llm.fault_server import FaultServer, completion
-from tests.llm.judges import SCHEMA, jobs
+from tests.llm.judges import SCHEMA, jobs, run_jobs_sync
 
 CANARY = "sk-canary-0123456789"
 PROMPT = Prompt("Be brief.", "Is bread good?", SCHEMA, "support", "1")

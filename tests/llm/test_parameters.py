@@ -11,10 +11,11 @@ from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.errors import UsageError
 from karat.judging import JudgeSession
 from karat.judging.splitting import split
-from karat.llm import Progress, Refused, Settings, run_jobs_sync
+from karat.llm import Progress, Refused, Settings
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
+from tests.llm.judges import run_jobs_sync
 from tests.llm.test_openai_client import ask, error
 
 SENTENCE = "the reply was cut off at 4,096 tokens; --max-tokens allows more"

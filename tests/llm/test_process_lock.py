@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from karat.llm import Settings, run_jobs_sync
+from karat.llm import Settings
 from karat.llm.journal import ProcessLock
-from tests.llm.judges import Scripted, jobs, right
+from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 ONE, OTHER = bytes(32), b"\1" * 32
 

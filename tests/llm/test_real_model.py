@@ -13,9 +13,10 @@ import pytest
 import karat
 from karat.data.judgements import Conversation, Failure, Prompt, Reply
 from karat.judging import Claims, JudgeSession
-from karat.llm import InvalidReply, Progress, Settings, run_jobs_sync
+from karat.llm import InvalidReply, Progress, Settings
 from karat.llm.openai_client import OpenAIClient
 from tests.conftest import ROOT
+from tests.llm.judges import run_jobs_sync
 from tests.llm.real_server import missing
 
 ABSENT = missing()

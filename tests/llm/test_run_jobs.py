@@ -23,11 +23,10 @@ from karat.llm import (
     Transient,
     estimate,
     run_jobs,
-    run_jobs_sync,
 )
 from karat.llm.journal import schema
 from tests.llm.fault_server import verdicts
-from tests.llm.judges import Scripted, grade, jobs, right
+from tests.llm.judges import Scripted, grade, jobs, right, run_jobs_sync
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from karat.data.judgements import Reply
 from karat.errors import CallError, UsageError
-from karat.llm import Refused, Settings, Transient, run_jobs_sync
+from karat.llm import Refused, Settings, Transient
 from karat.llm.callables import as_client
 from karat.llm.chat_client import ChatClient
 from karat.llm.completions import read_reply
@@ -25,7 +25,7 @@ from karat.llm.http import connection_error
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.redaction import mask, redact
 from tests.llm.fault_server import FaultServer, completion
-from tests.llm.judges import jobs
+from tests.llm.judges import jobs, run_jobs_sync
 from tests.llm.test_openai_client import CANARY, answering, ask, error
 
 SPELLINGS: list[Callable[[str], str]] = [

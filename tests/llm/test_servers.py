@@ -11,10 +11,10 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.errors import Refused, Transient, UsageError
-from karat.llm import Settings, run_jobs_sync
+from karat.llm import Settings
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
-from tests.llm.judges import SCHEMA, jobs
+from tests.llm.judges import SCHEMA, jobs, run_jobs_sync
 
 CANARY = "sk-canary-0123456789"
 PROMPT = Prompt("Be brief.", "Is bread good?", SCHEMA, "support", "1")

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from karat.data.judgements import Conversation
-from karat.llm import Settings, run_jobs_sync
+from karat.llm import Settings
 from karat.llm.openai_client import OpenAIClient
-from tests.llm.judges import grade
+from tests.llm.judges import grade, run_jobs_sync
 
 CONCURRENCY = 8
 

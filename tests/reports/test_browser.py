@@ -203,9 +203,11 @@ def test_labels_given_in_the_page_arrive_in_the_gold(visit: Go, tmp_path: Path) 
     assert (done.added, len(done.changed), done.outdated) == (3, 1, ())
     sources = {who for row in done.gold.sources.values() for who in row.values()}
     assert all(re.fullmatch(r"human:Ann_Lee@\d{4}-\d\d-\d\d", who) for who in sources)
-    # They stay in the browser until then, also when the page is opened anew.
+    # They stay in the browser, also when the page is opened anew; it writes them down
+    # in its own time.
+    tab.page.wait_for_timeout(1000)
     tab.page.reload()
-    assert tab.page.locator("#label-count").text_content() == "4 labels"
+    tab.page.locator("#label-count", has_text="4 labels").wait_for()
     assert not tab.said
 
 

@@ -204,3 +204,33 @@ def test_notes_and_more_tables_are_shown() -> None:
     page = as_html(result, notes=notes, more={"Judge": [Table(["a"], [["b"]])]})
     assert blocks_of(page)[0]["rows"][0]["notes"] == {name: ["split over chunks"]}
     assert "Judge</h2>" in page
+
+
+def test_evidence_that_is_not_word_for_word_comes_from_the_matcher() -> None:
+    gold = "The warranty covers the pump, the filter and the heater for two years."
+    parts = [
+        "THE WARRANTY COVERS the pump, the filter",
+        "and the heater for two years.",
+    ]
+    sample = {"id": "q", "retrieved": parts, "passages": [gold]}
+    result = karat.evaluate([sample], metrics=["recall@5"])
+    (block,) = blocks_of(result.to_html())
+    found = block["rows"][0]["systems"][0]["evidence"]
+    assert [rank for rank, *_ in found] == [1, 2]
+    for rank, _, ranges, _, _ in found:
+        words = "".join(parts[rank - 1][a:b] for a, b in ranges)
+        assert words.strip(" .") == parts[rank - 1].strip(" .")
+
+
+def test_frames_and_rows_say_what_was_asked_and_retrieved() -> None:
+    pytest.importorskip("pandas", reason="needs the extra frames")
+    frame = evaluated().to_frame()
+    assert frame["question"].tolist() == ["How long do refunds take?", "Who pays?"]
+    assert frame["tags"].tolist() == [["refunds"], []]
+    assert frame["documents"].tolist() == [["a", "b"], ["c"]]
+    assert frame["texts"].tolist()[0][0] == "Ships on Monday."
+    bare = evaluated().without_texts().per_query[0]
+    assert {"question", "texts"} & {*bare} == set()
+    # Ids alone are kept where they are asked for.
+    rows = karat.evaluate({"q": ["a", "b"]}, gold={"q": ["a"]}, metrics="rr").per_query
+    assert rows == [{"query": "q", "missing": False, "rr": 1.0}]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from karat.cli.gates import conclude, gate_results, read_gates
 from karat.cli.options import (
@@ -97,7 +98,10 @@ def command(**options: Any) -> None:
     if any(path.suffix == PAGE for path in outputs):
         scoring["keep"] = KEPT
     named = [*zip(_names(paths), paths, strict=True)]
-    scored = evaluations_of(named, options["gold"], scoring)
+    # What settings say for all commands need not count here.
+    origin = click.get_current_context().get_parameter_source
+    told = [n for n in _SCORING if origin(n) is ParameterSource.COMMANDLINE]
+    scored = evaluations_of(named, options["gold"], scoring, told)
     evaluations = _systems(scored, options["replicates"])
     if len(evaluations) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")

@@ -72,12 +72,13 @@ def compare(
     if len(named) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")
     scoring = dict(options)
+    told = [name for name, value in options.items() if value is not None]
     if metrics is not None:
         scoring["metrics"] = metrics
     if force:
         scoring["force"] = True
     return compare_evaluations(
-        evaluations_of(named, gold, scoring),
+        evaluations_of(named, gold, scoring, told),
         metrics=None if metrics is None else [str(m) for m in split_metrics(metrics)],
         margin=margin,
         all_pairs=all_pairs,

@@ -80,8 +80,8 @@ class Gold:
         name: how messages call this gold, such as its file name.
         groups: documents that are alternatives, by query: those of one group are one
             item, which any of them satisfies.
-        subtopics: how well documents serve single aspects of a query: query ->
-            document -> aspect -> grade. `documents` holds the best grade of each.
+        subtopics: how well documents serve single subtopics of a query: query ->
+            document -> subtopic -> grade. `documents` holds the best grade of each.
     """
 
     documents: Labels = field(default_factory=dict)

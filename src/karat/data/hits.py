@@ -41,14 +41,14 @@ class Credits:
 
 @dataclass(frozen=True, eq=False)
 class Subtopics:
-    """Which aspects of its query each gold item serves, one row per item and aspect.
+    """Which subtopics of its query each gold item serves, a row for each of them.
 
     Rows of a query stand together, those of the largest document id first: the order
     in which the ideal ranking of ndeval takes equally good documents.
 
     Attributes:
         item: index in `Hits.gold_grade` of the item.
-        topic: number of the aspect within its query, from 0.
+        topic: number of the subtopic within its query, from 0.
         grade: how well the item serves it.
     """
 
@@ -85,7 +85,7 @@ class Hits:
         own_k: the cutoff `@k` takes for each query, or None when no metric needs it.
         judged: whether rows of judged non-relevant items are present.
         coverage: how much of the gold text was retrieved, if the matcher measures it.
-        subtopics: which aspects of a query its gold items serve, if the gold says so.
+        subtopics: which subtopics of a query its gold items serve, if the gold says so.
         joint: which rows match their item only together with a later row: they count
             as matched positions, but the item is not found there yet.
     """

@@ -6,7 +6,7 @@ from karat.llm.dry_run import Estimate, estimate
 from karat.llm.journal import Journal
 from karat.llm.progress import Progress, Stage
 from karat.llm.protocol import Client
-from karat.llm.run_jobs import Job, Results, run_jobs, run_jobs_sync, run_sync
+from karat.llm.run_jobs import Job, Results, run_jobs, run_sync
 from karat.llm.settings import JOURNAL, Settings
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "Transient",
     "estimate",
     "run_jobs",
-    "run_jobs_sync",
     "run_sync",
     "tokens_of",
 ]

@@ -33,7 +33,7 @@ from karat.llm.progress import Progress
 from karat.llm.protocol import Client
 from karat.llm.settings import Settings
 
-__all__ = ["Job", "Results", "run_jobs", "run_jobs_sync", "run_sync"]
+__all__ = ["Job", "Results", "run_jobs", "run_sync"]
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Conversation[T] | ParallelConversation[T]]
@@ -92,27 +92,6 @@ async def run_jobs(
         lock = stack.enter_context(ProcessLock(None if offline else path))
         calls = CachedCalls(client, settings, journal, writer, keys, lock)
         return await _JobRunner(jobs, calls).run()
-
-
-def run_jobs_sync(
-    jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
-) -> Results[T]:
-    """`run_jobs` for code that does not await, notebooks included.
-
-    Example:
-        >>> from karat.data.judgements import Prompt, Reply
-        >>> class Echo:
-        ...     endpoint, model, parameters = "python:echo", "echo", {}
-        ...     async def complete(self, prompt):
-        ...         return Reply(prompt.user.upper())
-        >>> def judge(text):
-        ...     reply = yield Prompt("Repeat.", text)
-        ...     return reply.text
-        >>> run_jobs_sync([lambda: judge("a"), lambda: judge("b")], Echo(),
-        ...               Settings(journal=None))
-        ['A', 'B']
-    """
-    return run_sync(lambda: run_jobs(jobs, client, settings))
 
 
 class _JobRunner(Generic[T]):

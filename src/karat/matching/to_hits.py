@@ -124,7 +124,7 @@ def examples(ids: Iterable[str]) -> str:
 
 
 Topics = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Aspects: query id -> document id -> aspect -> how well the document serves it."""
+"""Subtopics: query id -> document id -> subtopic -> how well the document serves it."""
 
 Groups = Mapping[str, Mapping[str, str]]
 """Alternatives: query id -> document id -> name of the group it belongs to."""
@@ -210,7 +210,7 @@ def match_labels(
         policies: how ties, duplicates and the like are treated.
         hint: what to do when none of the labels occurs in the run.
         groups: which labels are alternatives, if any are.
-        subtopics: which aspects of a query labelled documents serve, if that is known.
+        subtopics: which subtopics of a query documents serve, if that is known.
     """
     labels = ColumnLabels.of(labels)
     count, grade = labels.count, labels.grade
@@ -252,7 +252,7 @@ def match_labels(
 
 
 def _topics(labels: Labels, subtopics: Topics) -> Subtopics:
-    """The aspects of labelled documents, numbered within each query."""
+    """The subtopics of labelled documents, numbered within each query."""
     rows: list[tuple[int, int, float]] = []
     first = 0
     for query, row in labels.items():

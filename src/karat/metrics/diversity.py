@@ -1,9 +1,9 @@
-"""Metrics of rankings that should serve every aspect of a query.
+"""Metrics of rankings that should serve every subtopic of a query.
 
-They need gold that says which aspects (subtopics) a document serves, as the qrels of
+They need gold that says which subtopics (subtopics) a document serves, as the qrels of
 TREC's diversity tracks do, and agree with its program ndeval, but know no longest
-cutoff. An aspect counts when some document serves it. All are undefined for a query
-without such an aspect.
+cutoff. An subtopic counts when some document serves it. All are undefined for a query
+without such an subtopic.
 """
 
 from abc import abstractmethod
@@ -35,18 +35,18 @@ _DEEPEST = 1000
 _DECIMALS = 12
 
 
-_ASPECTS = "sum over aspects served of (1 - alpha)^(times before)"
+_SERVED = "sum over subtopics served of (1 - alpha)^(times before)"
 
 
 class Served(NamedTuple):
-    """Aspects that documents of the top k serve, a row for each time that one does.
+    """Subtopics that documents of the top k serve, a row for each time that one does.
 
     Attributes:
         query: index of the query.
         rank: rank of the document.
-        before: how many documents above serve the same aspect.
+        before: how many documents above serve the same subtopic.
         documents: how many documents of the gold serve it.
-        topics: how many aspects each query has.
+        topics: how many subtopics each query has.
     """
 
     query: Ints
@@ -57,7 +57,7 @@ class Served(NamedTuple):
 
 
 def served(metric: CutoffMetric, hits: Hits) -> Served:
-    """Which aspects were found where, and how often before."""
+    """Which subtopics were found where, and how often before."""
     if hits.subtopics is None:
         raise DataError(
             f"{metric.name} needs gold that names the subtopics documents serve",
@@ -70,16 +70,16 @@ def served(metric: CutoffMetric, hits: Hits) -> Served:
     if hits.item is not None:
         first[hits.item[::-1]] = hits.rank[::-1]
     wide = int(topic.max(initial=0)) + 1
-    aspect, rank = hits.gold_query[item] * wide + topic, first[item]
-    documents = count_by(aspect, hits.size * wide)
+    subtopic, rank = hits.gold_query[item] * wide + topic, first[item]
+    documents = count_by(subtopic, hits.size * wide)
     topics = (documents.reshape(-1, wide) > 0).sum(axis=1)
     found = np.flatnonzero(rank)
-    found = found[np.lexsort((rank[found], aspect[found]))]
-    aspect, rank = aspect[found], rank[found]
-    before = place_by(aspect, hits.size * wide) - 1
-    top = metric.within(hits, aspect // wide, rank)
-    aspect = aspect[top]
-    return Served(aspect // wide, rank[top], before[top], documents[aspect], topics)
+    found = found[np.lexsort((rank[found], subtopic[found]))]
+    subtopic, rank = subtopic[found], rank[found]
+    before = place_by(subtopic, hits.size * wide) - 1
+    top = metric.within(hits, subtopic // wide, rank)
+    subtopic = subtopic[top]
+    return Served(subtopic // wide, rank[top], before[top], documents[subtopic], topics)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Novelty(CutoffMetric):
     """What documents add that those before them did not serve already.
 
     Attributes:
-        alpha: what an aspect loses each time that it was served already.
+        alpha: what an subtopic loses each time that it was served already.
         threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
@@ -104,14 +104,14 @@ class _Novelty(CutoffMetric):
         """What is left of a gain at each rank."""
 
     def gained(self, hits: Hits) -> tuple[Floats, Ints]:
-        """The discounted gain of each query, and the number of its aspects."""
+        """The discounted gain of each query, and the number of its subtopics."""
         found = served(self, hits)
         fresh = (1 - self.alpha) ** found.before.astype(np.float64)
         worth = fresh * self.discount(found.rank)
         return sum_by(found.query, worth, hits.size), found.topics
 
     def score(self, hits: Hits) -> Floats:
-        """Gain over what documents would gain that each served every aspect."""
+        """Gain over what documents would gain that each served every subtopic."""
         gain, topics = self.gained(hits)
         places = np.arange(1, _DEEPEST + 1)
         best = (1 - self.alpha) ** (places - 1.0) * self.discount(places)
@@ -169,14 +169,14 @@ def _greedy(serves: Floats, left: float, last: int | None) -> Floats:
 
 @dataclass(frozen=True)
 class AlphaDCG(_Novelty):
-    """What a ranking gains that serves many aspects early, each again for less.
+    """What a ranking gains that serves many subtopics early, each again for less.
 
-    Relative to documents that all serve every aspect. Undefined for a query without
-    aspects.
+    Relative to documents that all serve every subtopic. Undefined for a query without
+    subtopics.
     """
 
     name: ClassVar[str] = "alpha_dcg"
-    formula: ClassVar[str] = f"{_ASPECTS} / log2(rank + 1), over the best imaginable"
+    formula: ClassVar[str] = f"{_SERVED} / log2(rank + 1), over the best imaginable"
 
     def discount(self, rank: Ints) -> Floats:
         """1 / log2(rank + 1)."""
@@ -184,29 +184,29 @@ class AlphaDCG(_Novelty):
 
 
 class AlphaNDCG(_OverIdeal, AlphaDCG):
-    """How close the ranking comes to the best one that serves many aspects early.
+    """How close the ranking comes to the best one that serves many subtopics early.
 
     The best ranking is found step by step: the document that adds the most is next.
-    Undefined for a query without aspects.
+    Undefined for a query without subtopics.
     """
 
     name: ClassVar[str] = "alpha_ndcg"
-    formula: ClassVar[str] = f"{_ASPECTS} / log2(rank + 1), over the ideal order's"
+    formula: ClassVar[str] = f"{_SERVED} / log2(rank + 1), over the ideal order's"
 
 
 @dataclass(frozen=True)
 class IntentERR(_Novelty):
-    """How early a reader is satisfied who wants one of the aspects, any of them.
+    """How early a reader is satisfied who wants one of the subtopics, any of them.
 
-    Relative to documents that all serve every aspect. Undefined for a query without
-    aspects.
+    Relative to documents that all serve every subtopic. Undefined for a query without
+    subtopics.
 
     Attributes:
-        alpha: the chance that a document which serves an aspect satisfies its reader.
+        alpha: the chance that a document which serves an subtopic satisfies its reader.
     """
 
     name: ClassVar[str] = "err_ia"
-    formula: ClassVar[str] = f"{_ASPECTS} / rank, over the best imaginable"
+    formula: ClassVar[str] = f"{_SERVED} / rank, over the best imaginable"
 
     def discount(self, rank: Ints) -> Floats:
         """1 / rank."""
@@ -216,19 +216,19 @@ class IntentERR(_Novelty):
 class NormalIntentERR(_OverIdeal, IntentERR):
     """Intent-aware expected reciprocal rank, over that of the best ranking there is.
 
-    Undefined for a query without aspects.
+    Undefined for a query without subtopics.
     """
 
     name: ClassVar[str] = "nerr_ia"
-    formula: ClassVar[str] = f"{_ASPECTS} / rank, over the ideal order's"
+    formula: ClassVar[str] = f"{_SERVED} / rank, over the ideal order's"
 
 
 @dataclass(frozen=True)
 class NoveltyRBP(_Novelty):
-    """What a patient reader gains from aspects, each again for less, rank by rank.
+    """What a patient reader gains from subtopics, each again for less, rank by rank.
 
-    Relative to documents that all serve every aspect. Undefined for a query without
-    aspects.
+    Relative to documents that all serve every subtopic. Undefined for a query without
+    subtopics.
 
     Attributes:
         beta: the chance that the reader goes on to the next document.
@@ -236,7 +236,7 @@ class NoveltyRBP(_Novelty):
 
     name: ClassVar[str] = "nrbp"
     formula: ClassVar[str] = (
-        f"(1 - (1 - alpha) beta) / aspects * {_ASPECTS} beta^(rank - 1)"
+        f"(1 - (1 - alpha) beta) / subtopics * {_SERVED} beta^(rank - 1)"
     )
 
     beta: float = 0.5
@@ -259,40 +259,42 @@ class NoveltyRBP(_Novelty):
 class NormalNoveltyRBP(_OverIdeal, NoveltyRBP):
     """Novelty- and rank-biased precision, over that of the best ranking there is.
 
-    Undefined for a query without aspects.
+    Undefined for a query without subtopics.
     """
 
     name: ClassVar[str] = "nnrbp"
-    formula: ClassVar[str] = f"{_ASPECTS} beta^(rank - 1), over the ideal order's"
+    formula: ClassVar[str] = f"{_SERVED} beta^(rank - 1), over the ideal order's"
 
 
 class IntentAP(BinaryMetric):
-    """Average precision for each aspect, averaged over the aspects of the query.
+    """Average precision for each subtopic, averaged over the subtopics of the query.
 
-    Undefined for a query without aspects.
+    Undefined for a query without subtopics.
     """
 
     name: ClassVar[str] = "ap_ia"
-    formula: ClassVar[str] = "mean over aspects of the average precision for each"
+    formula: ClassVar[str] = "mean over subtopics of the average precision for each"
 
     def score(self, hits: Hits) -> Floats:
-        """Precision at every document found for an aspect, over the aspect's R."""
+        """Precision at every document found for an subtopic, over the subtopic's R."""
         query, rank, before, documents, topics = served(self, hits)
         paid = (before + 1) / rank / documents
         return ratio(sum_by(query, paid, hits.size), topics)
 
 
 class IntentPrecision(BinaryMetric):
-    """Precision for each aspect, averaged over the aspects of the query.
+    """Precision for each subtopic, averaged over the subtopics of the query.
 
-    Undefined for a query without aspects.
+    Undefined for a query without subtopics.
     """
 
     name: ClassVar[str] = "p_ia"
-    formula: ClassVar[str] = "aspects served in top k, each time counted / aspects / k"
+    formula: ClassVar[str] = (
+        "subtopics served in top k, each time counted / subtopics / k"
+    )
 
     def score(self, hits: Hits) -> Floats:
-        """Rows of the top k, over k and the number of aspects."""
+        """Rows of the top k, over k and the number of subtopics."""
         found = served(self, hits)
         room = hits.cutoff(self.k, slice(None))
         read = np.maximum(hits.retrieved, 1) if room is None else room
@@ -300,16 +302,16 @@ class IntentPrecision(BinaryMetric):
 
 
 class SubtopicRecall(BinaryMetric):
-    """The share of the aspects of the query that the top k serves.
+    """The share of the subtopics of the query that the top k serves.
 
-    Undefined for a query without aspects.
+    Undefined for a query without subtopics.
     """
 
     name: ClassVar[str] = "st_recall"
-    formula: ClassVar[str] = "aspects served in top k / aspects"
+    formula: ClassVar[str] = "subtopics served in top k / subtopics"
 
     def score(self, hits: Hits) -> Floats:
-        """Aspects served for the first time."""
+        """Subtopics served for the first time."""
         found = served(self, hits)
         new = found.query[found.before == 0]
         return ratio(count_by(new, hits.size), found.topics)

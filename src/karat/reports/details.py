@@ -19,6 +19,7 @@ from karat.data.judgements import Verdict
 from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
 from karat.data.queries import Query
+from karat.data.runs import Document
 from karat.data.tables import Table, number
 from karat.matching.shipped import read_matcher
 from karat.results.evaluation import Evaluation
@@ -36,7 +37,9 @@ _BLOCK = 200
 _QUESTION = 240
 # How long texts may be, from the whole text to none, until all of them fit.
 _LENGTHS = (None, 2_000, 600, 200, 0)
-_EVIDENCE = 4_000_000
+# Of so many queries the matcher is asked once more which words count.
+_EVIDENCE = 600
+_ALL = 1 - 1e-9
 _LOWEST, _TOP, _LONG_NAME = 10, 3, 60
 
 
@@ -52,7 +55,8 @@ class Details:
         self.board = board
         self.notes = notes or {}
         self.slices = slices or {}
-        self.systems = [_System(one) for one in board.values()]
+        left = _EVIDENCE // max(len(board), 1)
+        self.systems = [_System(one, left) for one in board.values()]
         self.queries = [
             *dict.fromkeys(query for one in board.values() for query in one.queries)
         ]
@@ -89,11 +93,14 @@ class Details:
             packed = [*self._packed(longest)]
             if sum(map(len, packed)) <= budget:
                 break
-        megabytes = budget // 1_000_000
-        if longest is None:
-            return packed, ""
-        what = f"cut to {longest} characters" if longest else "left out"
-        return packed, f"Texts are {what}, to keep the page below {megabytes} MB."
+        told = []
+        if longest is not None:
+            what = f"cut to {longest} characters" if longest else "left out"
+            size = f"{budget // 1_000_000} MB"
+            told.append(f"Texts are {what}, to keep the page below {size}.")
+        if any(system.left < 0 for system in self.systems):
+            told.append("There is too much text to mark the words that count in all.")
+        return packed, " ".join(told)
 
     def _packed(self, longest: int | None) -> Iterator[str]:
         for start in range(0, len(self.queries), _BLOCK):
@@ -149,12 +156,13 @@ class _Found(NamedTuple):
 class _System:
     """One evaluation, as the rows of a page read it."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
+    def __init__(self, evaluation: Evaluation, left: int) -> None:
         self.one = evaluation
         self.places = {query: n for n, query in enumerate(evaluation.queries)}
         self.matcher = next(iter(evaluation.matchers.values()), "")
         self.matches: Matches | None = evaluation.matches.get(self.matcher)
-        self.left = _EVIDENCE
+        self.left = left
+        self.evidence: dict[str, list[list[Any]]] = {}
 
     def column(self, metric: str, queries: Sequence[str]) -> list[float | None]:
         if metric not in self.one:
@@ -267,11 +275,44 @@ class _System:
     def _evidence(self, query: str) -> list[list[Any]]:
         """Which characters of which document speak for which gold item."""
         labels, kept = self.one.labels, self.one.kept.get(query, ())
-        size = sum(len(document.text or "") for document in kept)
-        if labels is None or not size or not self.matcher.startswith("span"):
+        coverage = self.matches.hits.coverage if self.matches else None
+        if labels is None or coverage is None or not any(d.text for d in kept):
             return []
-        self.left -= size
-        if self.left < 0:
+        if query not in self.evidence:
+            place = self.places[query]
+            own = slice(
+                *np.searchsorted(coverage.item, self._starts[0][place : place + 2])
+            )
+            rises = zip(
+                (coverage.item[own] - self._starts[0][place]).tolist(),
+                coverage.item_rank[own].tolist(),
+                coverage.share[own].tolist(),
+                strict=True,
+            )
+            self.evidence[query] = self._looked_up(query, [*rises], kept)
+        return self.evidence[query]
+
+    def _looked_up(
+        self,
+        query: str,
+        rises: Sequence[tuple[int, int, float]],
+        kept: Sequence[Document],
+    ) -> list[list[Any]]:
+        """Where gold stands in documents word for word; else the matcher is asked."""
+        said, items = self.gold_texts(query), self.items(query)
+        found = []
+        for item, rank, share in rises:
+            name = items[item][0]
+            text = (kept[rank - 1].text or "") if rank <= len(kept) else ""
+            start = text.find(said[name]) if name in said and share >= _ALL else -1
+            if start < 0:
+                break
+            found.append([rank, name, [[start, start + len(said[name])]], 1.0, []])
+        if len(found) == len(rises):
+            return found
+        self.left -= 1
+        labels = self.one.labels
+        if self.left < 0 or labels is None:
             return []
         run = DocumentRun({query: [*kept]}, self.one.run)
         matcher = read_matcher(self.matcher)

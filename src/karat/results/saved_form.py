@@ -247,7 +247,7 @@ def _gains(matches: Matches) -> Iterator[list[float]] | None:
 
 
 def _topics(hits: Hits) -> list[list[list[float]]] | None:
-    """Item, aspect and grade of what the gold says of aspects, query by query."""
+    """Item, subtopic and grade of what the gold says of subtopics, query by query."""
     if hits.subtopics is None:
         return None
     rows: list[list[list[float]]] = [[] for _ in range(hits.size)]

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module, reload
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
@@ -29,6 +29,9 @@ FILE = "karat.yaml"
 """Where suites are looked for."""
 
 _SECTION = "suites"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _mapping(about: str, **properties: Any) -> dict[str, Any]:
@@ -220,6 +223,19 @@ class Suite:
             unknown = UnknownNameError(f"function of {module}", name, names)
             raise self.error(str(unknown), *keys)
         return cast("Callable[..., Any]", function)
+
+    def placed(
+        self,
+        keys: Sequence[str],
+        read: Callable[P, T],
+        *args: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """What is made of the value under these keys; its mistake gets its line."""
+        try:
+            return read(*args, **named)
+        except UsageError as error:
+            raise self.error(str(error).removeprefix("--"), *keys) from None
 
 
 def _module(name: str, folder: Path) -> ModuleType:

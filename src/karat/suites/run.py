@@ -4,10 +4,12 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
 from karat.comparison.compare import compare_evaluations
 from karat.comparison.comparison import Comparison
@@ -34,9 +36,6 @@ from karat.suites.definition import FILE, Suite, read_suite
 from karat.sweeps import Sweep, sweep
 
 __all__ = ["SuiteResult", "run_suite"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _FUNCTION = re.compile(r"[\w.]+:\w+")
 # Documents of each query that the page shows.
@@ -197,7 +196,7 @@ def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
     options["name"] = own if known and not fresh else None
 
     def ask(queries: Any) -> Run:
-        return _placed(suite, place, retrieve, retriever, queries, **options)
+        return suite.placed(place, retrieve, retriever, queries, **options)
 
     return _Source((value, said), ask, known)
 
@@ -237,8 +236,7 @@ def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | 
         del options["metrics"]
     if "corpus" in data:
         options["corpus"] = data["corpus"]
-    return _placed(
-        suite,
+    return suite.placed(
         ("sweep", "grid"),
         sweep,
         factory,
@@ -268,8 +266,16 @@ def _checked(
     said = suite.settings.get("gates", {})
     limits = [gate for gate in gates if gate.kind != "drop"]
     # What is compared with need not pass: it is there already.
-    candidates = [new for _, new in pairs] or board.values()
-    checked = check_gates(limits, candidates)
+    baseline = suite.settings.get("baseline")
+    candidates = [run for own, run in board.items() if own != baseline]
+    checked = check_gates(limits, candidates or board.values())
+    compared = {new.run for _, new in pairs}
+    checked += [
+        GateResult(gate, run.run, "inconclusive", f"{run.run} has no baseline")
+        for run in candidates
+        for gate in drops
+        if run.run not in compared
+    ]
     for old, new in pairs:
         checked += check_gates(
             drops,
@@ -289,26 +295,12 @@ def _kept_evaluation(key: str) -> Evaluation | None:
         return None
 
 
-def _placed(
-    suite: Suite,
-    keys: Sequence[str],
-    read: Callable[P, T],
-    *args: P.args,
-    **named: P.kwargs,
-) -> T:
-    """What is read from a value of the suite; its mistake gets the value's line."""
-    try:
-        return read(*args, **named)
-    except UsageError as error:
-        raise suite.error(str(error).removeprefix("--"), *keys) from None
-
-
 def _gates(suite: Suite) -> list[Gate]:
     gates = []
     for key, kind in _GATES.items():
         for metric, value in suite.settings.get("gates", {}).get(key, {}).items():
             place = ("gates", key, metric)
-            gates.append(_placed(suite, place, read_gate, f"{metric}={value}", kind))
+            gates.append(suite.placed(place, read_gate, f"{metric}={value}", kind))
     return gates
 
 
@@ -318,7 +310,7 @@ def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
     asked = settings.get("metrics", [*DEFAULT_METRICS])
     metrics = [str(metric) for metric in split_metrics(asked)]
     for number, metric in enumerate(metrics):
-        _placed(suite, ("metrics", str(number)), read_metric, metric)
+        suite.placed(("metrics", str(number)), read_metric, metric)
     for ours in settings.get("map", {}):
         if ours not in FIELDS:
             unknown = UnknownNameError("field", ours, FIELDS)
@@ -357,12 +349,13 @@ def _with_baselines(
         return [(board[name], run) for run in others if name is not None]
     pairs = []
     for own, run in board.items():
-        try:
-            old = load(saved)
-        except UsageError:
-            # Several are saved in it: each run is compared with what it was.
-            old = load(saved, run=own)
-        pairs.append((replace(old, run=f"{old.run} in {saved.name}"), run))
+        # Where several are saved in it, each run is compared with what it was.
+        with suppress(UnknownNameError):
+            try:
+                old = load(saved)
+            except UsageError:
+                old = load(saved, run=own)
+            pairs.append((replace(old, run=f"{old.run} in {saved.name}"), run))
     return pairs
 
 
@@ -379,16 +372,14 @@ def _comparisons(
 def _new_folder(results: Path, name: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     name = re.sub(r"[^\w.-]+", "-", name)
-    number = 1
-    while True:
-        more = f"-{number}" if number > 1 else ""
-        folder = results / f"{stamp}-{name}{more}"
+    for number in count(1):
+        folder = results / f"{stamp}-{name}{f'-{number}' if number > 1 else ''}"
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
-            number += 1
+            continue
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
             raise FormatError(problem, path=folder) from None
-        else:
-            return folder
+        break
+    return folder

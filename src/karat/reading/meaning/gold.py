@@ -58,7 +58,7 @@ class Labels:
         spans: gold stretches.
         sources: who labelled a document, where it was not people.
         groups: the group of a document that is one of several alternatives.
-        subtopics: the grades of a document for single aspects of the query.
+        subtopics: the grades of a document for single subtopics of the query.
         bare: strings that may be ids or texts; decided when the whole input is known.
     """
 

@@ -76,7 +76,7 @@ class TrecQrels(Format):
             data = stream.read()
         if topics := read_subtopics(data, source.path):
             return _diverse(topics, source.name, self.name)
-        labels = read_qrels(data, source.path)
+        labels = read_qrels(data, source.path, source.notes)
         gold = Gold(labels, sources=read_sources(data), name=source.name)
         return Dataset(gold=gold, format=self.name)
 
@@ -88,7 +88,7 @@ class TrecQrels(Format):
 def _diverse(
     topics: Mapping[str, Mapping[str, Mapping[str, float]]], name: str, kind: str
 ) -> Dataset:
-    """Gold by aspect: of each document the best grade counts for the whole query."""
+    """Gold by subtopic: of each document the best grade counts for the whole query."""
     labels = {
         query: {document: max(grades.values()) for document, grades in row.items()}
         for query, row in topics.items()
@@ -137,8 +137,8 @@ def write_qrels(
         for document, grade in grades.items():
             ids = _word(query, query), _word(document, query)
             who = (sources or {}).get(query, {}).get(document, "0")
-            aspects = (subtopics or {}).get(query, {}).get(document, {who: grade})
-            for name, worth in aspects.items():
+            grades_of = (subtopics or {}).get(query, {}).get(document, {who: grade})
+            for name, worth in grades_of.items():
                 value = int(worth) if float(worth).is_integer() else float(worth)
                 line = (ids[0], _word(name, query), ids[1], value)
                 stream.write(b"%b %b %b %a\n" % line)
