@@ -272,6 +272,21 @@ def test_percentiles_stand_beside_the_metrics() -> None:
     assert all(f"p{percent} (ms)" in text for percent in (50, 95, 99))
     board = karat.leaderboard({"live": run, "file": {"q0": ["d1"]}}, gold=gold)
     assert "p95 (ms)" in str(board)
+    assert "recall@5 by latency" in board.plot("latency", "recall@5").svg()
+    assert "p95 (ms)" in board.to_html()
+    assert "p95 (ms)" in board["live"].to_html()
+    with pytest.raises(UsageError, match="no run was timed"):
+        board["file"].plot("latency")
+
+
+@pytest.mark.slow
+def test_karat_takes_about_a_millisecond_for_a_query() -> None:
+    documents = [{"id": f"d{n}", "text": "Rye. " * 40, "score": -n} for n in range(20)]
+    many = {str(n): f"question {n}" for n in range(3000)}
+    start = time.process_time()
+    karat.retrieve(lambda query: documents, many, cache=None)
+    # Measured: 0.7 ms. A busy machine takes longer, and must not fail the build.
+    assert (time.process_time() - start) / len(many) < 0.002
 
 
 def test_evaluate_takes_a_retriever_and_asks_deep_enough() -> None:

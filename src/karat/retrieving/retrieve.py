@@ -17,6 +17,7 @@ from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
 from karat.errors import DataError, IncompleteError, ParameterError
 from karat.llm import Progress, Results, Settings, Stage, run_jobs, run_sync
+from karat.reading.decoding import gc_paused
 from karat.reading.meaning.gathering import Gathered
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
@@ -244,11 +245,12 @@ def _to_run(
         )
     notes = Notes()
     gathered = Gathered(notes)
-    for query, answer in answers.items():
-        documents = documents_from(answer.facts["documents"])
-        gathered.add_ranking(query, {"retrieved": documents})
-        _note(query, answer.facts["returned"], documents, k, notes)
-    run = gathered.finish(name, [*queries]).run
+    with gc_paused():
+        for query, answer in answers.items():
+            documents = documents_from(answer.facts["documents"])
+            gathered.add_ranking(query, {"retrieved": documents})
+            _note(query, answer.facts["returned"], documents, k, notes)
+        run = gathered.finish(name, [*queries]).run
     assert run is not None  # noqa: S101
     latency = _latency(queries, answers)
     for _ in latency.earlier:
