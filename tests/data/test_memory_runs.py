@@ -46,7 +46,7 @@ def test_scores_of_queries_without_gold_are_not_looked_at() -> None:
 )
 def test_a_grade_that_is_none_is_named(grade: Any) -> None:
     gold = {"q1": {"a": 1}, "q2": {"b": grade}}
-    with pytest.raises(DataError, match=r"query 'q2': the grade of document 'b' must"):
+    with pytest.raises(DataError, match=r"query 'q2': grade of 'b' must"):
         karat.evaluate({"q1": ["a"]}, gold=gold)
 
 

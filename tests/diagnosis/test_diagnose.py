@@ -153,6 +153,15 @@ def test_alternatives_are_one_item_of_which_any_will_do() -> None:
     assert [(m.item, m.cause, m.rank) for m in found.misses] == [("g", "below k", 2)]
 
 
+def test_a_near_miss_says_what_differs() -> None:
+    text = "Goods can be returned within 30 days of delivery, even when they were used."
+    near = "Goods can be returned within 14 days of delivery, if they were never used!"
+    samples = [{"id": "q", "retrieved": [near], "reference_contexts": [text]}]
+    (miss,) = karat.diagnose(samples, match="exact", k=1).misses
+    assert miss.cause == "near miss in text"
+    assert "30 -> 14" in miss.related[0].differs
+
+
 def test_a_fragment_of_a_whole_document_is_a_split() -> None:
     whole = (
         "The harbour office opens at nine and closes at noon. "
