@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 __all__ = [
+    "MILLION",
     "SCALING",
     "SHAPES",
     "TINY",
@@ -74,6 +75,7 @@ SHAPES = {
 }
 
 TINY = {"1x10": Shape(1, 10, 3, lost=0), "10x10": Shape(10, 10, 3)}
+MILLION = {"million": Shape(10_000, 100, 5)}
 SCALING = {f"{n}x100": Shape(n, 100, 3) for n in (1_000, 3_000, 9_000, 27_000)}
 
 
@@ -83,7 +85,7 @@ def prepare(name: str) -> Path:
     It holds `run.txt`, `run.txt.gz`, `run.parquet`, `qrels.txt` and `qrels.parquet`,
     under the folder named by `KARAT_BENCH_DIR` (`.bench` of the clone by default).
     """
-    shape = (SHAPES | TINY | SCALING)[name]
+    shape = (SHAPES | TINY | MILLION | SCALING)[name]
     parent = Path(__file__).resolve().parent.parent / ".bench"
     folder = Path(os.environ.get("KARAT_BENCH_DIR", parent)) / name
     stamp = folder / "made.txt"

@@ -1,4 +1,4 @@
-"""Runs one command and writes its wall seconds and peak memory, in bytes, as JSON.
+"""Runs one command; writes its seconds, CPU seconds and peak memory in bytes as JSON.
 
 A process of its own because a child's peak includes what its parent held when the child
 was started: a parent that has just loaded a gigabyte would lend it to every child.
@@ -21,7 +21,8 @@ def main() -> None:
     child = os.posix_spawnp(command[0], command, os.environ)
     _, status, usage = os.wait4(child, 0)
     seconds = time.perf_counter() - started
-    facts = {"seconds": seconds, "peak": usage.ru_maxrss * _UNIT}
+    cpu = usage.ru_utime + usage.ru_stime
+    facts = {"seconds": seconds, "cpu": cpu, "peak": usage.ru_maxrss * _UNIT}
     Path(figures).write_text(json.dumps(facts), encoding="utf-8")
     sys.exit(os.waitstatus_to_exitcode(status))
 

@@ -12,7 +12,7 @@ import karat
 from datasets import Gold, Lists, Scores
 from measures import METRICS, TREC_NAMES, TREC_REQUEST
 
-__all__ = ["PEERS", "Means", "agree", "with_karat", "with_pytrec_eval"]
+__all__ = ["PEERS", "Means", "agree", "means_of", "with_karat", "with_pytrec_eval"]
 
 Means = dict[str, float]
 
@@ -29,7 +29,12 @@ def with_karat(run: Scores | Lists, gold: Gold) -> Means:
 
 def with_pytrec_eval(run: Scores, gold: Gold) -> Means:
     """Score with pytrec_eval."""
-    scores = pytrec_eval.RelevanceEvaluator(gold, set(TREC_REQUEST)).evaluate(run)
+    evaluator = pytrec_eval.RelevanceEvaluator(gold, set(TREC_REQUEST))
+    return means_of(evaluator.evaluate(run))
+
+
+def means_of(scores: Mapping[str, Mapping[str, float]]) -> Means:
+    """The means of what pytrec_eval gives for each query."""
     return {
         name: fmean(row[measure] for row in scores.values())
         for name, measure in TREC_NAMES.items()

@@ -18,8 +18,10 @@ Measure = Callable[[list[str]], Iterator[Row]]
 
 # Medians of interleaved rounds; x says how many times faster karat is.
 _BENCHES: dict[str, tuple[str, Measure]] = {
-    "startup": ("import karat, whole process", files.measure_startup),
+    "startup": ("start of short commands, whole process", files.measure_startup),
     "dicts": ("dicts of dicts, peers' objects built", in_memory.measure_dicts),
+    "reused": ("dicts of dicts, gold prepared once", in_memory.measure_reused),
+    "showing": ("what results take to be shown", in_memory.measure_showing),
     "ties": ("dicts of dicts with equal scores", in_memory.measure_ties),
     "lists": ("lists (x of iterating: times the time)", in_memory.measure_lists),
     "trec_files": ("TREC files, whole process, trec-eval", files.measure_trec),

@@ -93,9 +93,10 @@ class Timed(Generic[T]):
 
 @dataclass(frozen=True)
 class Process:
-    """Wall seconds and peak bytes of one command, and what it printed."""
+    """Wall and CPU seconds and peak bytes of one command, and what it printed."""
 
     seconds: float
+    cpu: float
     peak: float
     output: str
 
@@ -136,6 +137,7 @@ def whole_process(
     return {
         name: Process(
             statistics.median(run.seconds for run in runs),
+            statistics.median(run.cpu for run in runs),
             statistics.median(run.peak for run in runs),
             runs[0].output,
         )

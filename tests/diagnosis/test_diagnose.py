@@ -128,3 +128,47 @@ def test_slices_that_fare_worse_are_found_and_called_exploratory() -> None:
     failing = {one.name for one in found.slices if one.failing}
     assert failing == {"numbers", "begins with: how"}
     assert "exploratory" in str(found.slice_table())
+
+
+@pytest.mark.parametrize("corpus", [{}, {"x": "", "z": " "}])
+def test_a_corpus_without_a_word_is_no_accident(corpus: dict[str, str]) -> None:
+    queries = {"never": "Where is it?"}
+    found = karat.diagnose(
+        {"never": ["x"]}, gold={"never": ["z"]}, corpus=corpus, queries=queries
+    )
+    assert found.totals == {"not in the corpus": 1}
+
+
+def test_an_evaluation_without_documents_says_what_it_cannot_tell() -> None:
+    result = karat.evaluate(RUN, gold=GOLD)
+    found = karat.diagnose(result, k=2, corpus={"a": "Rye.", "x": "Oats."})
+    assert any("kept no documents" in note for note in found.notes)
+    assert "split over chunks" in found.not_examined
+
+
+def test_alternatives_are_one_item_of_which_any_will_do() -> None:
+    gold = karat.read_gold({"q": {"a": 1, "b": 1}})
+    grouped = type(gold)(gold.documents, groups={"q": {"a": "g", "b": "g"}})
+    found = karat.diagnose({"q": ["x", "b"]}, gold=grouped, k=1)
+    assert [(m.item, m.cause, m.rank) for m in found.misses] == [("g", "below k", 2)]
+
+
+def test_a_near_miss_says_what_differs() -> None:
+    text = "Goods can be returned within 30 days of delivery, even when they were used."
+    near = "Goods can be returned within 14 days of delivery, if they were never used!"
+    samples = [{"id": "q", "retrieved": [near], "reference_contexts": [text]}]
+    (miss,) = karat.diagnose(samples, match="exact", k=1).misses
+    assert miss.cause == "near miss in text"
+    assert "30 -> 14" in miss.related[0].differs
+
+
+def test_a_fragment_of_a_whole_document_is_a_split() -> None:
+    whole = (
+        "The harbour office opens at nine and closes at noon. "
+        "Ships must report to it before they enter the inner harbour. "
+        "Reports are taken by radio, on the channel that the chart names."
+    )
+    run = [{"id": "q", "retrieved": [{"id": "c1", "text": whole[:53]}, "x"]}]
+    found = karat.diagnose(run, gold={"q": ["doc"]}, k=2, corpus={"doc": whole})
+    assert [miss.cause for miss in found.misses] == ["split over chunks"]
+    assert found.misses[0].related[0].id == "c1"

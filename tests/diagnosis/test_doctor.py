@@ -130,6 +130,20 @@ def test_planted_errors_in_passages_are_found() -> None:
     assert len(kinds & told) >= 0.9 * len(kinds)
 
 
+def test_what_readers_refuse_is_a_finding_too(tmp_path: Path) -> None:
+    qrels = tmp_path / "gold.qrels"
+    qrels.write_text("q1 0 d1 1\nq1 0 d1 0\nq2 0 d2 1\n")
+    (one,) = karat.doctor(qrels).findings
+    assert (one.kind, one.query) == ("conflicting grades", "q1")
+    assert "line 2" in one.sentence
+    samples = tmp_path / "gold.jsonl"
+    samples.write_text(
+        '{"id": "q1", "reference_contexts": [" "]}\n{"id": "q2", "relevant": ["a"]}'
+    )
+    kinds = [(found.kind, found.query) for found in karat.doctor(samples).findings]
+    assert ("empty text", "q1") in kinds
+
+
 def test_findings_survive_saving_and_pickling(tmp_path: Path) -> None:
     found = karat.doctor(
         {"q": {"d1": 1, "D2": 1}}, corpus={"d1": "Rye.", "d2": "Oats."}

@@ -180,7 +180,8 @@ def test_a_named_format_is_not_sniffed(save: Save, ids: Ids) -> None:
 def test_every_shipped_format_has_a_name_and_says_what_it_holds() -> None:
     shipped = [FORMATS[name] for name in SHIPPED]
     assert [format.name for format in shipped] == list(SHIPPED)
-    assert all(format.holds for format in shipped)
+    # What production writes is only read.
+    assert [format.name for format in shipped if not format.holds] == ["traces"]
     endings = [ending for format in shipped for ending in format.extensions]
     assert len(endings) == len(set(endings))
 

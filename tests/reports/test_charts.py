@@ -2,11 +2,13 @@
 
 import struct
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import karat
+from karat.data.runs import Latency
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reports.charts import (
     Line,
@@ -20,6 +22,7 @@ from karat.reports.charts import (
     pareto_front,
 )
 from karat.reports.drawing import Chart, Frame, ticks_between
+from karat.results.leaderboard import Leaderboard
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</text><script>alert(1)</script>"&\x1b[31m'
@@ -144,3 +147,16 @@ def test_a_png_is_twice_as_wide_as_the_chart(tmp_path: Path) -> None:
     data = (tmp_path / "c.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">I", data[16:20]) == (960,)
+
+
+def test_quality_is_drawn_by_latency_where_times_are_known() -> None:
+    board = karat.leaderboard({"one": ONE, "two": TWO}, gold=GOLD, metrics="rr")
+    with pytest.raises(UsageError, match="no run was timed"):
+        board.plot("latency")
+    timed = {
+        name: replace(one, latency=Latency(dict.fromkeys(one.queries, 7.0 + n)))
+        for n, (name, one) in enumerate(board.items())
+    }
+    told = Leaderboard(timed).plot("latency").description
+    assert [one.means["rr"] for one in board.values()] == [0.75, 1.0]
+    assert told.startswith("rr by p95 (ms). one: 0.75 at 7; two: 1 at 8.")

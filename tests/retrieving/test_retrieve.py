@@ -3,6 +3,7 @@
 
 import asyncio
 import pickle  # noqa: TID251
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from karat.errors import (
     UsageError,
 )
 from karat.extend import Settings
+from karat.retrieving.retrieve import ATTEMPTS
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
 CORPUS = ["d1", "d2", "d3", "d4"]
@@ -223,6 +225,20 @@ def test_transient_faults_lose_nothing() -> None:
     assert run.failures == {}
 
 
+def test_faults_of_three_calls_in_ten_lose_nothing() -> None:
+    luck = random.Random(5)
+
+    def shaky(query: str) -> list[str]:
+        if luck.random() < 0.3:
+            raise ConnectionResetError("try later")
+        return CORPUS
+
+    many = {str(n): f"question {n}" for n in range(1000)}
+    quick = Settings(max_attempts=ATTEMPTS, first_wait=0.001, longest_wait=0.01)
+    run = karat.retrieve(shaky, many, cache=None, settings=quick)
+    assert len(ids(run)) == 1000
+
+
 def test_a_failed_query_is_a_failure_and_in_no_mean() -> None:
     def sometimes(query: str) -> list[str]:
         if query == "question 3":
@@ -272,6 +288,21 @@ def test_percentiles_stand_beside_the_metrics() -> None:
     assert all(f"p{percent} (ms)" in text for percent in (50, 95, 99))
     board = karat.leaderboard({"live": run, "file": {"q0": ["d1"]}}, gold=gold)
     assert "p95 (ms)" in str(board)
+    assert "recall@5 by latency" in board.plot("latency", "recall@5").svg()
+    assert "p95 (ms)" in board.to_html()
+    assert "p95 (ms)" in board["live"].to_html()
+    with pytest.raises(UsageError, match="no run was timed"):
+        board["file"].plot("latency")
+
+
+@pytest.mark.slow
+def test_karat_takes_about_a_millisecond_for_a_query() -> None:
+    documents = [{"id": f"d{n}", "text": "Rye. " * 40, "score": -n} for n in range(20)]
+    many = {str(n): f"question {n}" for n in range(3000)}
+    start = time.process_time()
+    karat.retrieve(lambda query: documents, many, cache=None)
+    # Measured: 0.7 ms. A busy machine takes longer, and must not fail the build.
+    assert (time.process_time() - start) / len(many) < 0.002
 
 
 def test_evaluate_takes_a_retriever_and_asks_deep_enough() -> None:

@@ -57,11 +57,8 @@ def command(**options: Any) -> None:
     runs = existing(options["runs"])
     inputs = [path, *runs, options["corpus"], options["queries"]]
     outputs = outputs_of(options["output"], inputs, ("json", "md", "txt"))
-    data = take_gold(path, options["map"])
-    if data.gold is None:
-        raise UsageError(f"{path} holds no gold")
     found = doctor(
-        data,
+        path,
         corpus=options["corpus"],
         runs=runs,
         queries=options["queries"],
@@ -71,6 +68,9 @@ def command(**options: Any) -> None:
     print_result(found, found.tables(), options)
     write_results(found, outputs)
     if options["fix"]:
+        data = take_gold(path, options["map"])
+        if data.gold is None:
+            raise UsageError(f"{path} holds no gold")
         better = fix_gold(data.gold, found.findings)
         write_target(replace(data, gold=better), options["fix"], None, None, inputs)
         count = sum(bool(one.fix) for one in found.findings)

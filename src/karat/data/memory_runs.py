@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from itertools import chain, compress, count, repeat
 from math import isfinite
-from operator import contains, getitem
+from operator import is_not
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -142,6 +142,10 @@ def _count_by_name(query: Ints | None, labels: Labels) -> dict[str, int]:
     return {name: n for name, n in zip(labels, counts, strict=True) if n}
 
 
+def _get(scores: Scores, document: str) -> float | None:
+    return scores.get(document)
+
+
 class ScoredRun(_MemoryRun[Scores]):
     """A run given as `{query: {document: score}}`; the scores decide the order."""
 
@@ -149,17 +153,25 @@ class ScoredRun(_MemoryRun[Scores]):
         """Find labelled documents; a rank is 1 + the number of documents before."""
         try:
             labels = ColumnLabels.of(labels)
-            names, grade = [*labels.names], labels.grade
+            grade = labels.grade
             rankings, sizes = self._labelled(labels, {})
-            # A ranking and a document for each label: no step is taken in Python.
-            pairs = [*chain.from_iterable(map(repeat, rankings, labels.count.tolist()))]
-            there = np.fromiter(map(contains, pairs, names), np.bool_, len(names))
-            if not judged:
-                there &= grade > 0
-            chosen = there.tolist()
-            names = [*compress(names, chosen)]
-            scores = [*map(getitem, compress(pairs, chosen), names)]
+            # A ranking and a name for each label: no step is taken in Python.
+            counts = labels.count.tolist()
+            each: Iterable[Any] = chain.from_iterable(map(repeat, rankings, counts))
+            names: Iterable[str] = labels.names
+            wanted = None if judged else grade > 0
+            if wanted is not None:
+                chosen = wanted.tolist()
+                each, names = compress(each, chosen), compress(names, chosen)
+            names = [*names]
+            plain = all(isinstance(ranking, dict) for ranking in rankings)
+            found_or_none = [*map(dict.get if plain else _get, each, names)]
+            there = [*map(is_not, found_or_none, repeat(None))]
+            names = [*compress(names, there)]
+            scores = [*compress(found_or_none, there)]
             item = np.flatnonzero(there)
+            if wanted is not None:
+                item = np.flatnonzero(wanted)[item]
             query = np.arange(len(rankings)).repeat(labels.count)[item]
             found = count_by(query, len(rankings))
             place, tied = count_before(rankings, found, names, scores, policies)

@@ -81,7 +81,8 @@ def count_before(
             begin = end - int(found[number])
             equal = {*_as_compared(scores[begin:end], policies)}
             before = _count_in_ties(rankings[number], equal, policies)
-            better[begin:end] += [*map(before.__getitem__, documents[begin:end])]
+            places = map(before.__getitem__, documents[begin:end])
+            better[begin:end] += np.fromiter(places, np.int64, end - begin)
     return better, tied
 
 

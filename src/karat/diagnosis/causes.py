@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from statistics import median
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ _HALF, _SIMILAR, _NEAR = 0.5, 0.7, 0.78
 _ODD, _MARGIN = 0.55, 0.15
 # So many letters of a title may stand before the text of a chunk.
 _HEADER = 200
-_SHOWN = 5
+_SHOWN, _FEW_WORDS, _WORDS = 5, 12, 2000
 _ABSENT, _MULTI_HOP = "not in the corpus", "partial multi-hop"
 
 
@@ -171,7 +172,7 @@ class Examiner:
             one,
             "split over chunks",
             f"the top {self.k} has {part:.0%} of it, in {counted(len(top), 'chunk')} "
-            "that end within it",
+            "cut within it",
             rank=one.rank or None,
             needed_k=one.rank or None,
             related=tuple(shares.related(n, rank=n + 1) for n in every[:_SHOWN]),
@@ -265,13 +266,15 @@ class Examiner:
         if homes is not None and not whole and shares.is_fragment(number):
             # It is as it should be as far as it goes: the rest was lost.
             return None
-        name = shares.documents[number].id
+        near_one = shares.related(number, rank=number + 1, similarity=best)
+        differs = near_one.differs or _changes(shares.gold, near_one.text or "")
+        name = near_one.id
         return self._miss(
             one,
             "near miss in text",
             f"{'a text' if name is None else repr(name)} at rank {number + 1} has "
             f"{best:.0%} of it",
-            related=(shares.related(number, rank=number + 1, similarity=best),),
+            related=(replace(near_one, differs=differs),),
             facts={"similarity": best},
         )
 
@@ -336,6 +339,24 @@ class Examiner:
         if needed := more.get("needed_k"):
             fix += f"; k = {needed} finds it, too" if needed > self.k else ""
         return Miss(one.query, one.name, cause, reason, fix, **more)
+
+
+def _changes(gold: str, text: str) -> tuple[str, ...]:
+    """The first words that a text has in place of others.
+
+    Example:
+        >>> _changes("Open until 6 on Mondays.", "It is open until 5 on Mondays.")
+        ('6 -> 5',)
+    """
+    ours, theirs = gold.split()[:_WORDS], text.split()[:_WORDS]
+    mine, other = ([word.casefold() for word in words] for words in (ours, theirs))
+    aligned = SequenceMatcher(None, mine, other, autojunk=False)
+    changes = [
+        f"{' '.join(ours[a:b])} -> {' '.join(theirs[c:d])}"
+        for how, a, b, c, d in aligned.get_opcodes()
+        if how == "replace" and a > 0 and max(b - a, d - c) <= _FEW_WORDS
+    ]
+    return tuple(changes[:_SHOWN])
 
 
 def _window(gold: str, document: str) -> float:

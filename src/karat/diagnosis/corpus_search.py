@@ -116,7 +116,8 @@ class LexicalRanks:
         self._index = bm25s.BM25()
         words = [_words(text) for text in corpus.values()]
         self._known = {word for row in words for word in row}
-        self._index.index(words, show_progress=False)
+        if self._known:
+            self._index.index(words, show_progress=False)
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""

@@ -87,6 +87,11 @@ def diagnose(
         raise UsageError(
             "the evaluation was saved without its hits: evaluate the run again"
         )
+    if not result.kept:
+        notes.append(
+            "the evaluation kept no documents, so that nothing is known of what they "
+            "say: diagnose the run itself, or evaluate it with keep=100"
+        )
     pool = None
     if candidates is not None:
         pool = evaluation_of(

@@ -1,5 +1,6 @@
 """Whether gold is good: labels that cannot be found, contradict each other, or lack."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,15 +16,18 @@ from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
 from karat.diagnosis.miss_evidence import corpus_shares, item_texts
 from karat.diagnosis.near_duplicates import group_alike
 from karat.diagnosis.text_evidence import ENOUGH, compare_with
-from karat.errors import MissingExtraError
+from karat.errors import DataError, MissingExtraError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.near_misses import other_forms
-from karat.reading.doors import read_corpus, take_gold, take_run
+from karat.reading.doors import load, read_corpus, take_gold, take_run
+from karat.reading.meaning.mapping import mapping_of
+from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 
 __all__ = ["doctor", "fix_gold"]
 
 _ALIKE = "near-duplicate items"
+_MOST_PROBLEMS = 1000
 
 
 def doctor(
@@ -50,7 +54,12 @@ def doctor(
         >>> [(one.kind, one.item) for one in found.findings]
         [('dangling id', 'd9')]
     """
-    data = take_gold(gold, mapping or {})
+    notes = Notes(keep=_MOST_PROBLEMS)
+    if isinstance(gold, str | os.PathLike):
+        told = mapping_of("gold", mapping or {})
+        data = load(gold, role="gold", mapping=told, notes=notes)
+    else:
+        data = take_gold(gold, mapping or {})
     own = data.gold or Gold()
     if corpus is not None and not isinstance(corpus, Mapping):
         corpus = read_corpus(corpus)
@@ -61,7 +70,8 @@ def doctor(
     check = _Check(own, corpus, asked, ranked, k)
     given = {"--corpus": corpus is not None, "texts of queries": bool(asked)}
     given["two runs or more"] = len(ranked) > 1
-    found = sorted(dict.fromkeys(check.all()), key=lambda one: [*KINDS].index(one.kind))
+    every = (*map(_unread, notes.problems), *check.all())
+    found = sorted(dict.fromkeys(every), key=lambda one: [*KINDS].index(one.kind))
     return GoldFindings(
         gold=own.name,
         queries=len(own.queries),
@@ -69,6 +79,15 @@ def doctor(
         findings=tuple(found),
         not_examined={n: w for n, w in KINDS.items() if w and not given.get(w, True)},
     )
+
+
+def _unread(problem: DataError) -> Finding:
+    """What could not be read, and was passed over."""
+    words = {"empty": "empty text", "judged twice": "conflicting grades"}
+    kinds = (kind for word, kind in words.items() if word in problem.problem)
+    where = "" if problem.line is None else f" (line {problem.line})"
+    text = f"{problem.problem}{where}"
+    return Finding(next(kinds, "unreadable"), str(problem.query or ""), "", text)
 
 
 class _Check:

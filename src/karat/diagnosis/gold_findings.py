@@ -10,6 +10,7 @@ from karat.results.plain_values import PlainResult
 __all__ = ["KINDS", "Finding", "GoldFindings"]
 
 KINDS = {
+    "unreadable": "",
     "empty text": "",
     "dangling id": "--corpus",
     "other id form": "--corpus",

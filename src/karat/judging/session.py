@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -177,49 +177,29 @@ class DryRun(JudgeSession):
     def total(self) -> Estimate:
         """The estimate of all runs together."""
         costs = [part.cost for part in self.parts if part.cost is not None]
-        return Estimate(
-            rows=sum(part.rows for part in self.parts),
-            calls=sum(part.calls for part in self.parts),
-            cached=sum(part.cached for part in self.parts),
-            prompt_tokens=sum(part.prompt_tokens for part in self.parts),
-            completion_tokens=sum(part.completion_tokens for part in self.parts),
-            cost=sum(costs) if costs else None,
-            unseen=sum(part.unseen for part in self.parts),
-            stages=tuple(stage for part in self.parts for stage in part.stages),
-        )
+        stages = tuple(stage for part in self.parts for stage in part.stages)
+        counts = {n: sum(getattr(part, n) for part in self.parts) for n in _COUNTS}
+        return Estimate(**counts, cost=sum(costs) if costs else None, stages=stages)
 
 
+_COUNTS = ("rows", "calls", "cached", "prompt_tokens", "completion_tokens", "unseen")
 _ANSWER = re.compile(r"\[begin answer \| \w+\]\n(.*)\n\[end answer", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
 _REASON = "The context says in other words about what the claim says, or it does not."
 
 
-def _split(prompt: Prompt) -> str:
-    answer = _ANSWER.search(prompt.user)
-    sentences = _SENTENCE.split(answer[1] if answer else "")
-    claims = [{"text": s, "importance": "vital"} for s in sentences if s.strip()]
-    return json.dumps({"claims": claims})
-
-
-def _support(prompt: Prompt) -> str:
-    verdicts: Any = (prompt.schema or {})["properties"]["verdicts"]
-    numbers = verdicts["items"]["properties"]["claim"]["enum"]
-    blank = {"alone": [], "parts": [], "complete": False, "against": []}
-    entries = [{"claim": n, "reason": _REASON, **blank} for n in numbers]
-    return json.dumps({"verdicts": entries})
-
-
-def _grade(prompt: Prompt) -> str:
-    del prompt
-    return json.dumps({"reason": _REASON, "grade": 0})
-
-
-_REPLIES: Mapping[str, Callable[[Prompt], str]] = {
-    "split": _split,
-    "support": _support,
-    "grade": _grade,
-}
-
-
 def _assume(prompt: Prompt) -> str:
-    return _REPLIES[prompt.name](prompt)
+    """A reply of the usual length: claims are sentences, and nothing is supported."""
+    reply: dict[str, Any] = {"reason": _REASON, "grade": 0}
+    if prompt.name == "split":
+        answer = _ANSWER.search(prompt.user)
+        sentences = _SENTENCE.split(answer[1] if answer else "")
+        claims = [{"text": s, "importance": "vital"} for s in sentences if s.strip()]
+        reply = {"claims": claims}
+    elif prompt.name == "support":
+        verdicts: Any = (prompt.schema or {})["properties"]["verdicts"]
+        numbers = verdicts["items"]["properties"]["claim"]["enum"]
+        blank = {"alone": [], "parts": [], "complete": False, "against": []}
+        entries = [{"claim": n, "reason": _REASON, **blank} for n in numbers]
+        reply = {"verdicts": entries}
+    return json.dumps(reply)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice, repeat
-from math import isfinite
 from numbers import Real
 from operator import is_
 from typing import Any
@@ -21,15 +20,13 @@ from karat.catalogue import Catalogue
 from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset, Strings
-from karat.data.runs import Notice, as_id
 from karat.data.tables import counted
-from karat.errors import DataError, MismatchError
+from karat.errors import MismatchError
 from karat.reading.meaning.gold import note_repeated
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import note_numbered
 from karat.reading.meaning.strings import are_prose
 from karat.reading.meaning.table_columns import holds_columns, holds_rows
-from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.problems import Notes
 
 __all__ = [
@@ -66,21 +63,15 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
     rankings, scored = _by_query(source)
     if rankings is None or not _holds_numbers(rankings, scored=scored):
         return None
-    notices = _numbered(source)
-    bare = not scored
     if not _is_text(rankings, _some_ids(rankings)):
-        if not _are_ids(rankings, _some_ids(rankings)):
-            return None
-        rankings, coerced = _coerce(rankings, scored=scored)
-        notices, bare = (*notices, *coerced), False
-    if bare and are_prose(rankings.values()):
         return None
+    if not scored and are_prose(rankings.values()):
+        return None
+    notes = _numbered(source)
     if scored:
-        notes = Notes()
         note_ascending(rankings, map(dict.values, rankings.values()), notes)
-        notices = (*notices, *notes.notices())
     run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
-    return Dataset(run, format=_FORMAT, notices=notices, bare=bare)
+    return Dataset(run, format=_FORMAT, notices=notes.notices(), bare=not scored)
 
 
 def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
@@ -91,26 +82,24 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     labels, graded = _by_query(source)
     if labels is None or not _holds_numbers(labels, scored=graded):
         return None
-    notices = _numbered(source)
-    strings = None
     if not _is_text(labels, *labels.values()):
-        if not _are_ids(labels, *labels.values()):
-            return None
-        labels, coerced = _coerce(labels, scored=graded)
-        notices = (*notices, *coerced)
-    elif not graded:
+        return None
+    notes = _numbered(source)
+    strings = None
+    if not graded:
         if are_prose(labels.values()):
             return None
         strings = (Gold(name=name), (Strings("passages", "", labels),))
-    if not graded:
-        notes = Notes()
         for ids in labels.values():
             note_repeated(ids, notes)
-        notices = (*notices, *notes.notices())
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
     gold = Gold(labels, name=name)
-    _check_grades(gold)
-    return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
+    with suppress(struct.error):
+        grades = gold.columns.grade
+        if np.count_nonzero(np.isfinite(grades)) == len(grades):
+            notices = notes.notices()
+            return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
+    return None
 
 
 def check_places(run: Dataset, gold: Dataset) -> None:
@@ -166,12 +155,11 @@ def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
     return (source if kinds and kinds <= {list, tuple} else None), False
 
 
-def _numbered(source: Any) -> tuple[Notice, ...]:
-    if isinstance(source, Mapping):
-        return ()
+def _numbered(source: Any) -> Notes:
     notes = Notes()
-    note_numbered(len(source), notes)
-    return notes.notices()
+    if not isinstance(source, Mapping):
+        note_numbered(len(source), notes)
+    return notes
 
 
 def _holds_numbers(rows: dict[Any, Any], *, scored: bool) -> bool:
@@ -189,14 +177,6 @@ def _is_text(*ids: Iterable[Any]) -> bool:
     return True
 
 
-def _are_ids(*ids: Iterable[Any]) -> bool:
-    kinds = {*map(type, chain.from_iterable(ids))}
-    # NumPy's integers are no ints, but index like them.
-    return all(
-        issubclass(kind, str) or hasattr(kind, "__index__") for kind in kinds
-    ) and (bool not in kinds)
-
-
 def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     """Every document id, or the first and last of some rankings where there are many.
 
@@ -209,54 +189,6 @@ def _some_ids(rankings: dict[Any, Any]) -> Iterator[Any]:
     some = [*islice(rows, 0, None, -(-len(rows) // _SAMPLE))]
     firsts = map(next, map(iter, some), repeat(""))
     return chain(firsts, map(next, map(reversed, some), repeat("")))
-
-
-def _coerce(
-    rows: dict[Any, Any], *, scored: bool
-) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    """The same rows with every id as text, and a notice saying so."""
-    plain: dict[str, Any] = {}
-    examples: list[str] = []
-    count = 0
-    for query, row in rows.items():
-        name = as_id(query, "query id")
-        if name in plain:
-            raise DataError("two queries have this id after reading", query=name)
-        ids = [as_id(document, query=query) for document in row]
-        changed = [d for d in (query, *row) if not isinstance(d, str)]
-        count += len(changed)
-        if len(examples) < 3:  # noqa: PLR2004
-            examples += [repr(d) for d in changed[: 3 - len(examples)]]
-        if scored:
-            plain[name] = dict(zip(ids, row.values(), strict=True))
-            if len(plain[name]) < len(ids):
-                raise DataError("a document occurs as number and as text", query=name)
-        else:
-            plain[name] = ids
-    return plain, (Notice("coerced", count, COERCED, tuple(examples), COERCED_ONE),)
-
-
-def _check_grades(gold: Gold) -> None:
-    # What is no number at all is named below, like what is not finite.
-    with suppress(struct.error):
-        grades = gold.columns.grade
-        if np.count_nonzero(np.isfinite(grades)) == len(grades):
-            return
-    for query, row in gold.documents.items():
-        for document, grade in row.items():
-            if not (isinstance(grade, Real) and _is_finite(grade)):
-                raise DataError(
-                    f"the grade of document {document!r:.60} must be a finite number, "
-                    f"got {grade!r:.60}",
-                    query=query,
-                )
-
-
-def _is_finite(number: Real | float) -> bool:
-    try:
-        return isfinite(number)
-    except OverflowError:
-        return False
 
 
 def is_frame(thing: object) -> bool:

@@ -42,8 +42,8 @@ def plot(
     Args:
         results: one evaluation or several, or a sweep.
         kind: `curve` (a metric over k), `means` (with intervals), `distribution` (how
-            many queries score how much) or `headroom` (what is missing, and why); of a
-            sweep its quality by `tokens` or `latency`.
+            many queries score how much), `headroom` (what is missing, and why) or
+            `latency` (quality by p95); of a sweep its quality by `tokens` or `latency`.
         metric: by its spelling; default: the first.
 
     Raises:
@@ -235,6 +235,20 @@ def _by_cost(sweep: Sweep, cost: str) -> Chart:
     return draw_scatter(points, title=f"{metric} by {cost}", x=unit, y=metric)
 
 
+def _by_latency(board: Leaderboard, metric: str) -> Chart | None:
+    """What each run achieves, by the time that 95 of 100 queries did not exceed."""
+    points = [
+        Point(name, evaluation.latency.p95, evaluation[metric].mean)
+        for name, evaluation in board.items()
+        if metric in evaluation
+        and evaluation[metric].n
+        and evaluation.latency is not None
+        and evaluation.latency.p95 is not None
+    ]
+    title = f"{metric} by latency"
+    return draw_scatter(points, title=title, x="p95 (ms)", y=metric) if points else None
+
+
 def _class(rank: int) -> int:
     if not rank:
         return len(_RANKS) + 1
@@ -246,6 +260,7 @@ KINDS: dict[str, Callable[[Leaderboard, str], Chart | None]] = {
     "means": _means,
     "distribution": _distribution,
     "headroom": _headroom,
+    "latency": _by_latency,
 }
 """The pictures that `plot` draws, by name."""
 
@@ -254,6 +269,7 @@ _NOTHING: Mapping[str, str] = {
     "means": "no query has a score by {}",
     "distribution": "no query has a score by {}",
     "headroom": "the hits that {} reads are not kept",
+    "latency": "no run was timed that has a score by {}",
 }
 
 
@@ -263,6 +279,7 @@ def all_charts(board: Leaderboard) -> Sequence[Chart]:
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:
         drawn.append(_means(board, metrics[0]))
+        drawn.append(_by_latency(board, metrics[0]))
     drawn += [_curve(board, m) for m in _with_cutoff(board)[:3]]
     if metrics:
         drawn.append(_distribution(board, metrics[0]))

@@ -106,7 +106,12 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
         )
     (only, *others) = board.values()
     if not others:
-        said.append(tag("dl", *(_card(only, m) for m in only), _class="cards"))
+        cards = [_card(only, metric) for metric in only]
+        if only.latency is not None:
+            times = only.latency.in_words().items()
+            told = f"{only.latency.n} of {len(only.queries)} queries"
+            cards += [_as_card(name, time, "", told) for name, time in times]
+        said.append(tag("dl", *cards, _class="cards"))
         notes = only.summary().notes
     else:
         table = board.summary(None)
@@ -123,10 +128,14 @@ def _card(evaluation: Evaluation, metric: str) -> Markup:
     limits = column.interval
     between = "no interval" if limits is None else f"{limits[0]:.3f} to {limits[1]:.3f}"
     told = f"{column.n} of {len(evaluation.queries)} queries"
+    return _as_card(metric, number(column.mean), between, told)
+
+
+def _as_card(name: str, value: str, between: str, told: str) -> Markup:
     return tag(
         "div",
-        tag("dt", metric),
-        tag("dd", number(column.mean), _class="big"),
+        tag("dt", name),
+        tag("dd", value, _class="big"),
         tag("dd", between),
         tag("dd", told, _class="soft"),
     )

@@ -118,7 +118,7 @@ class Leaderboard(Mapping[str, Evaluation]):
         return str(SHOWN["page"](self))
 
     def plot(self, kind: str = "curve", metric: str | None = None) -> Any:
-        """A picture of all runs: `curve`, `means`, `distribution` or `headroom`."""
+        """A picture of all runs: `curve`, `means`, `distribution`, `latency`, ..."""
         return SHOWN["chart"](self, kind, metric)
 
     def save(self, path: str | os.PathLike[str]) -> None:

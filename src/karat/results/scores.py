@@ -61,7 +61,7 @@ class MetricScores:
     def _places(self) -> dict[str, int]:
         return {query: place for place, query in enumerate(self.queries)}
 
-    @cached_property
+    @property
     def defined(self) -> Floats:
         """The scores that are in the mean."""
         gaps = np.isnan(self.scores)
@@ -83,13 +83,14 @@ class MetricScores:
 
         The geometric mean or the sum, where that is how the metric is reported.
         """
-        n = self.n
+        defined = self.defined
+        n = len(defined)
         if not n:
             return float("nan")
         # One after the other, as trec_eval adds up: the same last bit on any machine.
         if self.average == "geometric":
             return math.exp(float(self._logarithms.cumsum()[-1]) / n)
-        total = float(self.defined.cumsum()[-1])
+        total = float(defined.cumsum()[-1])
         return total if self.average == "sum" else total / n
 
     @property

@@ -17,6 +17,7 @@ from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
 from karat.errors import DataError, IncompleteError, ParameterError
 from karat.llm import Progress, Results, Settings, Stage, run_jobs, run_sync
+from karat.reading.decoding import gc_paused
 from karat.reading.meaning.gathering import Gathered
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
@@ -24,13 +25,16 @@ from karat.retrieving.answers import check_mapping, documents_from
 from karat.retrieving.client import RetrieverClient, address_of, http_function
 from karat.retrieving.retrievers import Question, as_function
 
-__all__ = ["CACHE", "aretrieve", "retrieve"]
+__all__ = ["ATTEMPTS", "CACHE", "aretrieve", "retrieve"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 CACHE = Path(".karat") / "retrieved.sqlite"
 """The default file for answers."""
+
+ATTEMPTS = 10
+"""Calls for a query: where three of ten calls fail, none of 10,000 queries is lost."""
 
 _STAGE = Stage("retrieving", "query", tokens=False)
 _DEEPEST = 10**6
@@ -126,7 +130,7 @@ async def aretrieve(  # noqa: PLR0913
         persistent=name is not None,
     )
     limits = replace(
-        settings or Settings(),
+        settings or Settings(max_attempts=ATTEMPTS),
         concurrency=concurrency,
         timeout=timeout,
         journal=None if cache is None else Path(cache),
@@ -244,11 +248,12 @@ def _to_run(
         )
     notes = Notes()
     gathered = Gathered(notes)
-    for query, answer in answers.items():
-        documents = documents_from(answer.facts["documents"])
-        gathered.add_ranking(query, {"retrieved": documents})
-        _note(query, answer.facts["returned"], documents, k, notes)
-    run = gathered.finish(name, [*queries]).run
+    with gc_paused():
+        for query, answer in answers.items():
+            documents = documents_from(answer.facts["documents"])
+            gathered.add_ranking(query, {"retrieved": documents})
+            _note(query, answer.facts["returned"], documents, k, notes)
+        run = gathered.finish(name, [*queries]).run
     assert run is not None  # noqa: S101
     latency = _latency(queries, answers)
     for _ in latency.earlier:

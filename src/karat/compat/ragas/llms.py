@@ -56,16 +56,15 @@ class RunConfig:
     log_tenacity: bool = False
     seed: int = 42
 
-    def limit(self, session: JudgeSession) -> JudgeSession:
-        """The same session within these limits."""
-        settings = replace(
-            session.settings,
+    def limit(self, settings: Settings) -> Settings:
+        """The same settings within these limits."""
+        return replace(
+            settings,
             timeout=self.timeout,
             max_attempts=self.max_retries,
             longest_wait=self.max_wait,
             concurrency=max(1, self.max_workers),
         )
-        return JudgeSession(session.client, settings, session.failed, session.prompts)
 
 
 class LangchainLLMWrapper(JudgeSession):
@@ -81,9 +80,8 @@ class LangchainLLMWrapper(JudgeSession):
                 f"a {type(llm).__name__} has none of {', '.join(_CALLS)}, by which a "
                 "model is asked"
             )
-        session = JudgeSession(client, _usual(client))
-        session = session if run_config is None else run_config.limit(session)
-        super().__init__(session.client, session.settings)
+        usual = _usual(client)
+        super().__init__(client, run_config.limit(usual) if run_config else usual)
 
 
 class LlamaIndexLLMWrapper(LangchainLLMWrapper):
@@ -184,7 +182,10 @@ def session_of(llm: Model, run_config: RunConfig | None = None) -> JudgeSession:
         foreign = None if isinstance(llm, str | Client) else _client_of(llm)
         client = foreign or JudgeSession.of(llm).client
         session = JudgeSession(client, _usual(client))
-    return session if run_config is None else run_config.limit(session)
+    if run_config is None:
+        return session
+    settings = run_config.limit(session.settings)
+    return JudgeSession(session.client, settings, session.failed, session.prompts)
 
 
 def _usual(client: Client) -> Settings:

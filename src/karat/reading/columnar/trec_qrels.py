@@ -18,6 +18,7 @@ from karat.reading.columnar.trec_lines import (
     is_even,
     nothing_in,
 )
+from karat.reading.problems import Notes
 from karat.reading.streams import open_binary, path_of
 
 __all__ = ["read_qrels", "read_sources", "read_subtopics"]
@@ -28,13 +29,17 @@ _SIGNED = (JUDGES.encode(), PEOPLE.encode())
 
 
 def read_qrels(
-    source: str | os.PathLike[str] | bytes | BinaryIO, name: str | None = None
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    name: str | None = None,
+    notes: Notes | None = None,
 ) -> dict[str, dict[str, float]]:
     r"""Judgements from qrels: the grade of each judged document, by query.
 
     Args:
         source: a path, the bytes themselves, or an open file.
         name: how errors call the file; its path if not given.
+        notes: where documents that are judged twice go, if the caller wants them; the
+            first grade counts.
 
     Raises:
         FormatError: the file cannot be read, or a line is not as it should be.
@@ -52,7 +57,7 @@ def read_qrels(
     data = data.removeprefix(BOM)
     labels = _even_qrels(data)
     if labels is None:
-        labels = _any_qrels(data, path)
+        labels = _any_qrels(data, path, notes or Notes())
     if not labels:
         raise nothing_in(data, path)
     return labels
@@ -80,7 +85,7 @@ def _even_qrels(data: bytes) -> dict[str, dict[str, float]] | None:
     return labels if distinct == len(queries) else None
 
 
-def _any_qrels(data: bytes, path: str) -> dict[str, dict[str, float]]:
+def _any_qrels(data: bytes, path: str, notes: Notes) -> dict[str, dict[str, float]]:
     """The slow way, which knows line numbers."""
     labels: dict[str, dict[str, float]] = {}
     seen: dict[tuple[str, str], int] = {}
@@ -88,12 +93,9 @@ def _any_qrels(data: bytes, path: str) -> dict[str, dict[str, float]]:
         query, _, document, grade = (word.decode() for word in words)
         before = seen.setdefault((query, document), line)
         if before != line:
-            raise FormatError(
-                f"document {document!r} is judged twice, first in line {before}",
-                path=path,
-                line=line,
-                query=query,
-            )
+            problem = f"document {document!r} is judged twice, first in line {before}"
+            notes.problem(FormatError(problem, path=path, line=line, query=query))
+            continue
         labels.setdefault(query, {})[document] = number(grade.encode())
     return labels
 

@@ -9,7 +9,6 @@ A pair of a document and a number is a document with its score.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import isfinite
 from numbers import Integral
 from operator import itemgetter
 from typing import Any, Final, TypeGuard
@@ -33,6 +32,7 @@ from karat.reading.meaning.aliases import (
 from karat.reading.meaning.values import (
     is_list,
     looks_like_text,
+    plain_floats,
     read_id,
     read_number,
     read_text,
@@ -117,12 +117,12 @@ def read_columns(
         return None
     try:
         ids = [*map(itemgetter(identity), values)]
-        scores = [*map(itemgetter(score), values)]
+        scores = plain_floats([*map(itemgetter(score), values)])
     except KeyError:
         return None
-    if {*map(type, ids)} != {str} or {*map(type, scores)} != {float}:
+    if scores is None or {*map(type, ids)} != {str} or not all(map(str.strip, ids)):
         return None
-    return (ids, scores) if all(map(str.strip, ids)) and isfinite(sum(scores)) else None
+    return ids, scores
 
 
 def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
@@ -214,15 +214,10 @@ def read_scored(scores: Mapping[Any, Any], what: str, notes: Notes) -> dict[str,
         >>> read_scored({7: 0.5, "d2": True}, "grade", Notes())
         {'7': 0.5, 'd2': 1.0}
     """
-    values = scores.values()
-    if (
-        isinstance(scores, dict)
-        and {*map(type, scores)} <= {str}
-        and {*map(type, values)} <= {float}
-        and "" not in scores
-        and isfinite(sum(values))
-    ):
-        return scores
+    if {*map(type, scores)} <= {str} and "" not in scores:
+        numbers = plain_floats(scores.values())
+        if numbers is not None:
+            return dict(zip(scores, numbers, strict=True))
     read = {
         read_id(key, "document id", notes): _number(value, what, key)
         for key, value in scores.items()

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import compress, count, islice, pairwise, repeat
-from math import isfinite
 from operator import ne
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from karat.reading.meaning.table_columns import (
 )
 from karat.reading.meaning.values import (
     note_unread,
+    plain_floats,
     read_grade,
     read_id,
     read_number,
@@ -113,8 +113,8 @@ class Table:
         queries, documents, _, ranks, _, text, question, _, system, *_ = columns
         if self._role != "run" or not self._scored or text or question:
             return False
-        numbers = _floats(columns[self._what or 0])
-        places = numbers if self._ranks is None else _floats(ranks)
+        numbers = plain_floats(columns[self._what or 0] or ())
+        places = numbers if self._ranks is None else plain_floats(ranks or ())
         if numbers is None or places is None:
             return False
         if not _are_ids(queries) or not _are_ids(documents):
@@ -343,20 +343,6 @@ def _listed_again(
 def _are_ids(values: Sequence[Any] | None) -> bool:
     texts = values or ()
     return {*map(type, texts)} == {str} and all(map(str.strip, texts))
-
-
-def _floats(values: Sequence[Any] | None) -> list[float] | None:
-    """The numbers that these are or spell, if all do as most write them."""
-    if values is None:
-        return None
-    kinds = {*map(type, values)}
-    if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
-        return None
-    try:
-        numbers = [*map(float, values)]
-    except (OverflowError, ValueError):
-        return None
-    return numbers if isfinite(sum(numbers)) else None
 
 
 def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:

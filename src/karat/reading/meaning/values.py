@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from numbers import Real
@@ -22,6 +22,7 @@ __all__ = [
     "looks_like_text",
     "note_joined",
     "note_unread",
+    "plain_floats",
     "read_cutoff",
     "read_grade",
     "read_id",
@@ -141,6 +142,23 @@ def read_number(value: object, what: str) -> float:
     if not isfinite(number):
         raise FormatError(f"{what} must be a finite number, got {show(value)}")
     return number
+
+
+def plain_floats(values: Collection[Any]) -> list[float] | None:
+    """The numbers that these are or spell; None if any has to be looked at by itself.
+
+    Example:
+        >>> plain_floats([1, 0.5]), plain_floats(["1e3"]), plain_floats([True])
+        ([1.0, 0.5], [1000.0], None)
+    """
+    kinds = {*map(type, values)}
+    if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
+        return None
+    try:
+        numbers = [*map(float, values)]
+    except (OverflowError, ValueError):
+        return None
+    return numbers if isfinite(sum(numbers)) else None
 
 
 def read_grade(value: object, what: str = "grade") -> float:

@@ -76,7 +76,7 @@ class TrecQrels(Format):
             data = stream.read()
         if topics := read_subtopics(data, source.path):
             return _diverse(topics, source.name, self.name)
-        labels = read_qrels(data, source.path)
+        labels = read_qrels(data, source.path, source.notes)
         gold = Gold(labels, sources=read_sources(data), name=source.name)
         return Dataset(gold=gold, format=self.name)
 
