@@ -139,8 +139,7 @@ def evaluation_of(
     """The evaluation of a run, as it was given or saved, or scored now."""
     if (scored := _as_scored(given)) is not None:
         return scored
-    board = leaderboard({name: given}, gold=gold, judged=False, **options)
-    return board[name]
+    return leaderboard({name: given}, gold=gold, **{"judged": False, **options})[name]
 
 
 def evaluations_of(

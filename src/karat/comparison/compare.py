@@ -18,6 +18,7 @@ from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import notice_lines
 from karat.stats.multiple import holm, max_t
 from karat.stats.sign_flip import sign_flip
 from karat.version import __version__
@@ -157,11 +158,14 @@ def compare_evaluations(
         added=_united(pairing.added for pairing in own),
         removed=_united(pairing.removed for pairing in own),
         relabelled=_united(pairing.relabelled for pairing in own),
-        notes=_notes(
-            differences,
-            changes,
-            correction="Holm" if all_pairs or not _alike(pairings) else "MaxT",
-            cluster=cluster,
+        notes=(
+            *_notes(
+                differences,
+                changes,
+                correction="Holm" if all_pairs or not _alike(pairings) else "MaxT",
+                cluster=cluster,
+            ),
+            *notice_lines([baseline, *others]),
         ),
         provenance={"karat": __version__, "gold": baseline.gold},
     )
