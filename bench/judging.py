@@ -13,7 +13,7 @@ from pathlib import Path
 import karat
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.judging import Claims
-from karat.llm import Settings, run_jobs_sync
+from karat.llm import Settings, run_jobs, run_sync
 from karat.llm.openai_client import OpenAIClient
 from timing import Bar, Row, clock
 
@@ -66,9 +66,9 @@ class _Judge(_Model):
 def _kept() -> Row:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(journal=Path(folder) / "journal.sqlite", concurrency=64)
-        run_jobs_sync(jobs(_KEPT), _Model(0), settings)
+        run_sync(partial(run_jobs, jobs(_KEPT), _Model(0), settings))
         began = time.perf_counter()
-        found = run_jobs_sync(jobs(_KEPT), _Model(0), settings)
+        found = run_sync(partial(run_jobs, jobs(_KEPT), _Model(0), settings))
         took = time.perf_counter() - began
     assert found == right(_KEPT)
     return Row(
@@ -121,7 +121,7 @@ def _at_once() -> Row:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "journal.sqlite"
             settings = Settings(journal=path, concurrency=_AT_ONCE)
-            run_jobs_sync(jobs(count), _Model(_LATENCY), settings)
+            run_sync(partial(run_jobs, jobs(count), _Model(_LATENCY), settings))
 
     floor = _processor_time(partial(asyncio.run, bare()))
     each = (_processor_time(driven) - floor) / count * 1000
@@ -148,7 +148,7 @@ def _faults() -> Row:
         )
         client = OpenAIClient("tiny", base_url=server.url)
         began = time.perf_counter()
-        found = run_jobs_sync(jobs(_FAULTY), client, settings)
+        found = run_sync(partial(run_jobs, jobs(_FAULTY), client, settings))
         took = time.perf_counter() - began
     lost = sum(ours != truth for ours, truth in zip(found, right(_FAULTY), strict=True))
     return Row(

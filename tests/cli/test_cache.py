@@ -4,7 +4,7 @@ from pathlib import Path
 
 from karat.data.judgements import Prompt
 from karat.llm.journal import Entry, Journal, PromptKeys
-from karat.llm.settings import JOURNAL
+from karat.llm.run_options import JOURNAL
 from tests.cli.conftest import Karat
 from tests.llm.judges import Scripted
 

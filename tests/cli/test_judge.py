@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import karat.cli.judge_options
+import karat.cli.judge_session
 from karat.data.judgements import Prompt
 from tests.cli.conftest import Karat
 from tests.judging.models import Model, claims_in, support, verdicts
@@ -42,7 +42,7 @@ def teach(monkeypatch: pytest.MonkeyPatch) -> Teach:
             model.model = name
             return model
 
-        monkeypatch.setattr(karat.cli.judge_options, "OpenAIClient", connect)
+        monkeypatch.setattr(karat.cli.judge_session, "OpenAIClient", connect)
         return model
 
     return put

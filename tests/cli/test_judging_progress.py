@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.cli.judge_options import JudgingProgress
+from karat.cli.judge_session import JudgingProgress
 from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.judgements import Usage

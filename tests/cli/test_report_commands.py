@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from karat import evaluate
-from karat.cli import judge_options
+from karat.cli import judge_session
 from karat.reading.doors import load
 from tests.cli.conftest import Karat
 from tests.judging.models import Model
@@ -85,7 +85,7 @@ def test_judge_writes_a_page_with_the_reason_of_every_grade(
     karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Model(lambda _: json.dumps({"grade": 2, "reason": "because <b>"}))
-    monkeypatch.setattr(judge_options, "OpenAIClient", lambda *_, **__: model)
+    monkeypatch.setattr(judge_session, "OpenAIClient", lambda *_, **__: model)
     args = ("judge", "dense.run", *TEXTS, "--model", "m", "-k", "2")
     done = karat(*args, "-o", "j.html", "-o", "j.qrels")
     assert done.code == 0, done.err

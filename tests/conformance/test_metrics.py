@@ -90,6 +90,9 @@ BLIND_TO_AN_UNJUDGED_TAIL = {
     "set_recall",
 }
 
+LESS_IS_BETTER = {"contradiction", "num_nonrel_judged_ret", "rbp_resid", "unjudged"}
+NEITHER_IS_BETTER = {"ideal_dcg", "num_q", "num_rel", "num_ret"}
+
 TOPS_OUT_ELSEWHERE = {
     *DIVERSITY,
     *USER_MODELS,
@@ -157,6 +160,13 @@ REACHES_ONE = {
 NOT_ZERO_FOR_NOTHING = {
     *("accuracy", "ideal_dcg", "judged", "num_q", "num_rel", "unjudged", "yaap"),
 }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_metric_says_which_of_two_scores_is_better(name: str) -> None:
+    other = False if name in LESS_IS_BETTER else None
+    is_usual = name not in LESS_IS_BETTER | NEITHER_IS_BETTER
+    assert METRICS[name].higher_is_better is (True if is_usual else other)
 
 
 def plain_metric(name: str) -> Metric:

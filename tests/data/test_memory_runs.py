@@ -1,6 +1,7 @@
 """Runs as Python objects: whatever hides in them is found, or said."""
 
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, get_args
 
 import numpy as np
@@ -241,3 +242,11 @@ def test_scores_are_floats_in_runs_of_any_length(
     run = {"q": {"a": huge + 2, "b": huge + 1, "c": huge}}
     result = karat.evaluate(run, gold={"q": ["a"]}, metrics="rr")
     assert result.means == {"rr": 1 / 3}
+
+
+def test_scores_may_be_any_mapping() -> None:
+    gold = {"q": {"a": 1, "c": 2}}
+    run = {"q": {"b": 2.0, "a": 1.0}}
+    other = {"q": MappingProxyType(run["q"])}
+    assert karat.evaluate(other, gold=gold)["rr"].mean == 0.5
+    assert karat.evaluate(other, gold=gold) == karat.evaluate(run, gold=gold)

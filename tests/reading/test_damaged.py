@@ -159,3 +159,12 @@ def test_an_array_in_place_of_an_id_is_a_sentence() -> None:
     table = pa.table({"id": ["q1"], "retrieved": [["a"]], "relevant": [[["a"]]]})
     with pytest.raises(FormatError, match="relevant id"):
         karat.evaluate(table.to_pandas())
+
+
+def test_rows_without_columns_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "none.arrow"
+    table = pa.table(ROWS).select([])
+    assert table.num_rows == 2
+    path.write_bytes(ipc(table))
+    with pytest.raises(FormatError, match="has rows, but no columns"):
+        karat.read_samples(path)

@@ -3,6 +3,7 @@
 
 import asyncio
 import pickle  # noqa: TID251
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from karat.errors import (
     UsageError,
 )
 from karat.extend import Settings
+from karat.retrieving.retrieve import ATTEMPTS
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
 CORPUS = ["d1", "d2", "d3", "d4"]
@@ -221,6 +223,20 @@ def test_transient_faults_lose_nothing() -> None:
     )
     assert len(ids(run)) == 300
     assert run.failures == {}
+
+
+def test_faults_of_three_calls_in_ten_lose_nothing() -> None:
+    luck = random.Random(5)
+
+    def shaky(query: str) -> list[str]:
+        if luck.random() < 0.3:
+            raise ConnectionResetError("try later")
+        return CORPUS
+
+    many = {str(n): f"question {n}" for n in range(1000)}
+    quick = Settings(max_attempts=ATTEMPTS, first_wait=0.001, longest_wait=0.01)
+    run = karat.retrieve(shaky, many, cache=None, settings=quick)
+    assert len(ids(run)) == 1000
 
 
 def test_a_failed_query_is_a_failure_and_in_no_mean() -> None:

@@ -253,7 +253,7 @@ def _judge(options: Mapping[str, Any]) -> Any:
     if options["model"] is None and not options["dry_run"]:
         return None
     # Only who asks a model pays for importing what asks it.
-    from karat.cli.judge_options import claims_judge  # noqa: PLC0415
+    from karat.cli.judge_session import claims_judge  # noqa: PLC0415
 
     return claims_judge(options)
 

@@ -15,7 +15,7 @@ from karat.cli.judge_claims import (
     show_all,
     write_dataset,
 )
-from karat.cli.judge_options import open_session, read_votes
+from karat.cli.judge_session import open_session, read_votes
 from karat.cli.options import (
     existing,
     judge_options,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karat.cli.judge_options import read_votes
+from karat.cli.judge_session import read_votes
 from karat.cli.saying import say
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies

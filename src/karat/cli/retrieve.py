@@ -20,7 +20,7 @@ from karat.reading.decoding import decode_json
 from karat.reading.format import name_format
 from karat.reading.queries import read_queries
 from karat.reports.progress import Bar, can_show_bar
-from karat.retrieving.retrieve import CACHE, retrieve
+from karat.retrieving.retrieve import ATTEMPTS, CACHE, retrieve
 
 __all__ = ["command"]
 
@@ -49,7 +49,7 @@ _SHOWN = 3
 @click.option("--index-version", "version", help="Another one is asked anew.")
 @click.option("--concurrency", type=int, default=8, help="Calls under way at once.")
 @click.option("--timeout", type=float, default=60, help="Seconds for a call.")
-@click.option("--max-attempts", type=int, default=6, help="Calls for one query.")
+@click.option("--max-attempts", type=int, default=ATTEMPTS, help="Calls for one query.")
 @click.option("--max-failures", type=int, default=0, help="Failed queries allowed.")
 @click.option("--cache", metavar="FILE", default=str(CACHE), help="Where answers are.")
 @click.option("--offline", is_flag=True, help="Take every answer from the cache.")

@@ -142,6 +142,10 @@ def _count_by_name(query: Ints | None, labels: Labels) -> dict[str, int]:
     return {name: n for name, n in zip(labels, counts, strict=True) if n}
 
 
+def _get(scores: Scores, document: str) -> float | None:
+    return scores.get(document)
+
+
 class ScoredRun(_MemoryRun[Scores]):
     """A run given as `{query: {document: score}}`; the scores decide the order."""
 
@@ -160,7 +164,8 @@ class ScoredRun(_MemoryRun[Scores]):
                 chosen = wanted.tolist()
                 each, names = compress(each, chosen), compress(names, chosen)
             names = [*names]
-            found_or_none = [*map(dict.get, each, names)]
+            plain = all(isinstance(ranking, dict) for ranking in rankings)
+            found_or_none = [*map(dict.get if plain else _get, each, names)]
             there = [*map(is_not, found_or_none, repeat(None))]
             names = [*compress(names, there)]
             scores = [*compress(found_or_none, there)]

@@ -7,7 +7,7 @@ from karat.llm.journal import Journal
 from karat.llm.progress import Progress, Stage
 from karat.llm.protocol import Client
 from karat.llm.run_jobs import Job, Results, run_jobs, run_sync
-from karat.llm.settings import JOURNAL, Settings
+from karat.llm.run_options import JOURNAL, Settings
 
 __all__ = [
     "JOURNAL",

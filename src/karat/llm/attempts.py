@@ -13,7 +13,7 @@ from karat.llm.journal import Entry, storable
 from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter
 from karat.llm.protocol import Client
 from karat.llm.redaction import redact
-from karat.llm.settings import Settings
+from karat.llm.run_options import Settings
 
 __all__ = ["Attempts", "Stopped"]
 

@@ -8,7 +8,7 @@ from karat.llm.attempts import Attempts, Stopped
 from karat.llm.journal import Entry, Journal, JournalWriter, ProcessLock, PromptKeys
 from karat.llm.protocol import Client
 from karat.llm.redaction import redact
-from karat.llm.settings import Settings
+from karat.llm.run_options import Settings
 
 __all__ = ["CachedCalls", "StoredReplies"]
 

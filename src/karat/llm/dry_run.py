@@ -13,7 +13,7 @@ from karat.llm.journal import Journal, PromptKeys
 from karat.llm.progress import Stage
 from karat.llm.protocol import Client
 from karat.llm.run_jobs import Job
-from karat.llm.settings import Settings
+from karat.llm.run_options import Settings
 
 __all__ = ["Estimate", "estimate", "unanswered"]
 

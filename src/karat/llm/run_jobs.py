@@ -31,7 +31,7 @@ from karat.llm.endpoints import check_endpoint
 from karat.llm.journal import Journal, JournalWriter, ProcessLock, PromptKeys
 from karat.llm.progress import Progress
 from karat.llm.protocol import Client
-from karat.llm.settings import Settings
+from karat.llm.run_options import Settings
 
 __all__ = ["Job", "Results", "run_jobs", "run_sync"]
 

@@ -149,6 +149,7 @@ class Contradiction(BinaryMetric):
 
     name: ClassVar[str] = "contradiction"
     formula: ClassVar[str] = "claims contradicted by the top k / claims"
+    higher_is_better: ClassVar[bool | None] = False
     matcher: ClassVar[str | None] = "claims"
     reads_judged: ClassVar[bool] = True
 

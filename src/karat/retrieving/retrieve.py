@@ -25,13 +25,16 @@ from karat.retrieving.answers import check_mapping, documents_from
 from karat.retrieving.client import RetrieverClient, address_of, http_function
 from karat.retrieving.retrievers import Question, as_function
 
-__all__ = ["CACHE", "aretrieve", "retrieve"]
+__all__ = ["ATTEMPTS", "CACHE", "aretrieve", "retrieve"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 CACHE = Path(".karat") / "retrieved.sqlite"
 """The default file for answers."""
+
+ATTEMPTS = 10
+"""Calls for a query: where three of ten calls fail, none of 10,000 queries is lost."""
 
 _STAGE = Stage("retrieving", "query", tokens=False)
 _DEEPEST = 10**6
@@ -127,7 +130,7 @@ async def aretrieve(  # noqa: PLR0913
         persistent=name is not None,
     )
     limits = replace(
-        settings or Settings(),
+        settings or Settings(max_attempts=ATTEMPTS),
         concurrency=concurrency,
         timeout=timeout,
         journal=None if cache is None else Path(cache),

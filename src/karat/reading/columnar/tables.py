@@ -74,6 +74,8 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
     if not table.size:
         raise source.error("has columns, but no rows")
     names = table.schema.names
+    if not names:
+        raise source.error("has rows, but no columns")
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise source.error(f"two columns are called {twice!r}")
