@@ -15,6 +15,7 @@ from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, s
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Floats, Ints
 from karat.errors import UsageError
+from karat.evaluation import check_options
 from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
@@ -72,6 +73,7 @@ def compare(
     named = [*_named("baseline", [baseline]), *_named("candidate", candidates)]
     if len(named) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")
+    check_options("compare", options, refused=("judged",))
     scoring = dict(options)
     told = [name for name, value in options.items() if value is not None]
     if metrics is not None:

@@ -18,6 +18,7 @@ from karat.diagnosis.miss_evidence import Given, Missed, check_corpus, gold_of
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
+from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
 from karat.reading.doors import read_corpus
 from karat.results.evaluation import Evaluation
@@ -34,8 +35,8 @@ _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 def diagnose(
     run: Any,
-    *,
     gold: Any = None,
+    *,
     k: int = DEFAULT_K,
     corpus: Any = None,
     candidates: Any = None,
@@ -68,6 +69,9 @@ def diagnose(
     """
     if type(k) is not int or k < 1:
         raise ParameterError("diagnose", "k", "an integer >= 1", k)
+    if "metrics" in options:
+        raise UsageError("diagnose takes no metrics: it looks at recall@k, so say k=")
+    check_options("diagnose", options, refused=("judged",))
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
     scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}

@@ -16,7 +16,7 @@ from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
 from karat.diagnosis.miss_evidence import check_corpus, corpus_shares, item_texts
 from karat.diagnosis.near_duplicates import group_alike
 from karat.diagnosis.text_evidence import ENOUGH, compare_with
-from karat.errors import DataError, MissingExtraError
+from karat.errors import DataError, MissingExtraError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.near_misses import other_forms
 from karat.reading.doors import load, read_corpus, take_gold, take_run
@@ -54,6 +54,8 @@ def doctor(
         >>> [(one.kind, one.item) for one in found.findings]
         [('dangling id', 'd9')]
     """
+    if not isinstance(runs, list | tuple):
+        raise UsageError("doctor: runs must be a list of runs, as in runs=[run]")
     notes = Notes(keep=_MOST_PROBLEMS)
     if isinstance(gold, str | os.PathLike):
         told = mapping_of("gold", mapping or {})
