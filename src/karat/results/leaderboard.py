@@ -16,7 +16,7 @@ from karat.results.scores import MetricScores
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WIDTH", "Leaderboard"]
+__all__ = ["WIDTH", "Leaderboard", "notice_lines"]
 
 WIDTH = 100
 """How wide a table may be where there is no terminal to ask."""
@@ -161,21 +161,26 @@ def _title(ranked: Sequence[Evaluation]) -> str:
     return f"{len(ranked)} runs{against}: {queries} {many}, mean (95% interval)"
 
 
-def _notes(ranked: Sequence[Evaluation]) -> list[str]:
-    """Each note once, with the runs it is about unless it is about all of them."""
+def notice_lines(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Each notice once, with the runs that it is about and their counts."""
     warned: dict[tuple[str, str], list[str]] = {}
-    other: dict[str, list[str]] = {}
-    for evaluation in ranked:
+    for evaluation in evaluations:
         for notice in evaluation.warnings:
             counts = warned.setdefault((notice.kind, notice.text), [])
             counts.append(f"{evaluation.run} {notice.count}")
+    return [
+        f"{kind}: {text}: {', '.join(runs)}" for (kind, text), runs in warned.items()
+    ]
+
+
+def _notes(ranked: Sequence[Evaluation]) -> list[str]:
+    """Each note once, with the runs it is about unless it is about all of them."""
+    other: dict[str, list[str]] = {}
+    for evaluation in ranked:
         for note in evaluation.remarks():
             other.setdefault(note, []).append(evaluation.run)
     return [
-        *(
-            f"{kind}: {text}: {', '.join(counts)}"
-            for (kind, text), counts in warned.items()
-        ),
+        *notice_lines(ranked),
         *(
             note if len(runs) == len(ranked) else f"{', '.join(runs)}: {note}"
             for note, runs in other.items()
