@@ -138,7 +138,7 @@ def _texts(
     for item, rank in first.items():
         if said.get(item):
             where = "not found" if rank is None else f"found at rank {rank}"
-            yield MarkedText(f"gold {item}, {where}", said[item])
+            yield MarkedText(f"gold, {where}", said[item])
     credited = {*first.values(), *(found.rank for found in evidence)}
     for rank, document in enumerate(documents, 1):
         if not document.text or (rank > _READ and rank not in credited):

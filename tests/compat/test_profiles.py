@@ -111,7 +111,7 @@ def test_remem(
         profile="remem",
         force=True,
     )
-    scores = [list(row.values())[2:] for row in result.per_query]
+    scores = [[row[name] for name in result] for row in result.per_query]
     same = scores == [pytest.approx(row, abs=1e-12) for row in expected]
     assert same is not differs
 

@@ -97,8 +97,8 @@ def test_an_explanation_holds_texts_and_names_gold_by_its_words() -> None:
     found = karat.explain([sample], "q1", metrics=["recall@5"], match="span")
     told = {one.title: one for one in found.texts}
     assert [*told] == [
-        "gold passage-1, found at rank 2",
-        "gold passage-2, not found",
+        "gold, found at rank 2",
+        "gold, not found",
         "rank 1",
         "rank 2, counts",
     ]

@@ -130,7 +130,7 @@ class Prompts:
 
     Example:
         >>> Prompts.read({"grade": "Grade the passage, strictly."}).version("grade")
-        '3-ac6c65b7'
+        '3-a8db4b34'
     """
 
     split: str = _SPLIT

@@ -53,7 +53,7 @@ def plot(
         >>> from karat import evaluate
         >>> result = evaluate({"q": ["b", "a"]}, gold={"q": ["a"]}, metrics=["rr"])
         >>> result.plot("means").description
-        'run: 0.500 (0.013 to 0.987).'
+        'run: 0.500 (0.000 to 1.000).'
     """
     if isinstance(results, Sweep):
         return _by_cost(results, kind)

@@ -207,6 +207,8 @@ def _lay_out(qrels: Labels, run: Run, options: Options, *, judged: bool) -> _Res
     gold = Gold({topic: qrels[topic] for topic in topics})
     matched = read_matcher("id").match(run, gold, judged=judged, policies=policies)
     missing = matched.missing
+    if len(missing) and missing.all():
+        raise MismatchError("run and gold have no query in common", path=run.name)
     if not len(matched.hits.query):
         # trec_eval prints zeros and does not say why; we print them, and say so.
         kind = "judged" if matched.hits.judged else "relevant"

@@ -44,6 +44,10 @@ class _Distant(ColumnarRun):
         del documents
         return False
 
+    def kinds(self) -> frozenset[str]:
+        """Ids: only these are looked up where they are."""
+        return frozenset({"ids"})
+
     def ids_of(
         self, queries: Container[str], *, first: int | None = None
     ) -> dict[str, list[str]]:
