@@ -144,7 +144,7 @@ class Diagnosis(PlainResult):
             seen[miss.cause] += 1
             if seen[miss.cause] <= each:
                 asked = f"{miss.query}: {self.texts.get(miss.query, '')}".rstrip(": ")
-                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, _why(miss)])
+                rows.append([_short(asked), _short(miss.item), miss.cause, _why(miss)])
         rows.sort(key=lambda row: [*self.totals].index(row[2]))
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
@@ -247,6 +247,10 @@ class Diagnosis(PlainResult):
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
         write_text(path, self.to_html() if page else self.to_json() + "\n")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
 
 
 def _why(miss: Miss) -> str:

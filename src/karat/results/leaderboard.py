@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -194,8 +195,8 @@ def _with_interval(evaluation: Evaluation, name: str) -> str:
     shown = number(column.mean)
     if column.interval is not None:
         shown += f" ({DASH.join(map(_limit, column.interval))})"
-    uneven = len({other.n for other in _asked(evaluation)}) > 1
-    return f"{shown}, n {column.n}" if uneven else shown
+    usual = name.startswith("judged@") or column.n == _usual_n(evaluation)
+    return shown if usual else f"{shown}, n {column.n}"
 
 
 def _limit(value: float) -> str:
@@ -220,16 +221,21 @@ def _asked(evaluation: Evaluation) -> list[MetricScores]:
     return [evaluation[name] for name in names or evaluation]
 
 
+def _usual_n(evaluation: Evaluation) -> int:
+    """How many queries most of the means hold."""
+    counts = Counter(column.n for column in _asked(evaluation))
+    return max(counts, key=lambda n: counts[n], default=0)
+
+
 def _counts(evaluation: Evaluation) -> list[str]:
     """How many queries the means hold, the most undefined, and the missing.
 
-    Where means hold different queries, each says how many beside itself.
+    A mean that holds another number of queries than most says so beside itself.
     """
     columns = _asked(evaluation)
-    ns = sorted({column.n for column in columns}) or [0]
     undefined = max((column.undefined for column in columns), default=0)
     return [
-        f"{'-'.join(map(str, ns[:1] + ns[1:][-1:]))}/{len(evaluation.queries)}",
+        f"{_usual_n(evaluation)}/{len(evaluation.queries)}",
         str(undefined),
         str(int(evaluation.missing.sum())),
     ]
