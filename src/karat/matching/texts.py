@@ -34,7 +34,7 @@ def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[W
         [Wanted(name='days', ... texts=('five', '5')), Wanted(name='c', grade=2.0, ...)]
     """
     items = [*items]
-    grouped = alternatives or any([item.group for item in items])
+    grouped = alternatives or any(item.group for item in items)
     if not grouped and len({item.text for item in items}) == len(items):
         return [Wanted(item.id, item.grade, (item.text,)) for item in items]
     found: dict[tuple[str, str], list[Item]] = {}
