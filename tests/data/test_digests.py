@@ -1,7 +1,6 @@
 """Digests of gold: plain labels are written by hand, all others by the encoder."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from karat.data.gold import Gold
 
