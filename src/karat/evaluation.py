@@ -33,7 +33,7 @@ from karat.results.measures import read_measure
 from karat.results.scores import score_measures
 from karat.version import __version__
 
-__all__ = ["Evaluator", "aevaluate", "evaluate"]
+__all__ = ["Evaluator", "aevaluate", "check_options", "evaluate"]
 
 _KEPT = 5
 
@@ -46,9 +46,9 @@ _DEPTH = 20
 
 def evaluate(  # noqa: PLR0913
     run: Any = None,
+    gold: Any = None,
     *,
     retriever: Any = None,
-    gold: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     match: str | Matcher = AUTO,
     judge: Any = None,
@@ -79,10 +79,10 @@ def evaluate(  # noqa: PLR0913
     Args:
         run: `{query: {document: score}}`, `{query: [document, ...]}`, a list of lists,
             a list of samples, a path, a DataFrame or a `Run`.
-        retriever: in place of a run, what `retrieve` takes: it is asked the `queries`
-            for as many documents as the deepest metric reads, and for 20 at least.
         gold: `{query: {document: grade}}`, `{query: [document, ...]}`, a list of lists,
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
+        retriever: in place of a run, what `retrieve` takes: it is asked the `queries`
+            for as many documents as the deepest metric reads, and for 20 at least.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
         judge: who says which document supports which claim, for `context_recall` and
@@ -194,9 +194,7 @@ class Evaluator:
         engine: str | Engine = "local",
         **options: Any,
     ) -> None:
-        for name in options:
-            if name not in _OPTIONS:
-                raise UnknownNameError("option of Evaluator", name, _OPTIONS)
+        check_options("Evaluator", options, refused=("keep", "workers"))
         self._engine = _engine(engine)
         self._asked = {**options, **prepare_gold(gold, metrics, **options)}
 
@@ -214,8 +212,14 @@ class Evaluator:
         return _carry_out(prepared, self._engine, name=name, keep=keep)
 
 
-_NOT_OPTIONS = {"gold", "metrics", "engine", "name", "keep", "retriever", "workers"}
-_OPTIONS = {*(evaluate.__kwdefaults__ or ())} - _NOT_OPTIONS
+def check_options(
+    owner: str, options: Iterable[str], refused: Iterable[str] = ()
+) -> None:
+    """Refuse what is no option of `evaluate`, under the name of who was called."""
+    known = {*(evaluate.__kwdefaults__ or ())} - {"name", "retriever", *refused}
+    for name in options:
+        if name not in known:
+            raise UnknownNameError(f"option of {owner}", name, known)
 
 
 def _engine(engine: str | Engine) -> Engine:

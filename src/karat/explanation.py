@@ -58,6 +58,7 @@ class Explanation:
 def explain(
     run: Any,
     query: str,
+    gold: Any = None,
     *,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     **options: Any,
@@ -70,7 +71,9 @@ def explain(
     Takes the arguments of `evaluate`; the query comes second, by its id or by what it
     asks if no other asks the same.
     """
-    plan, whole, gold, facts, own_k, *_ = prepare(run, metrics=metrics, **options)
+    plan, whole, gold, facts, own_k, *_ = prepare(
+        run, gold=gold, metrics=metrics, **options
+    )
     query = _known(query, gold, facts)
     documents = _ranking(whole, query, plan.policies)
     one_gold = _only(gold, query)

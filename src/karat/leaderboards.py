@@ -14,7 +14,7 @@ from karat.data.runs import Document, Run
 from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
 from karat.errors import DataError, ParameterError, UsageError
-from karat.evaluation import evaluate
+from karat.evaluation import check_options, evaluate
 from karat.reading.doors import read_corpus, read_run, take_gold
 from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
@@ -34,6 +34,11 @@ __all__ = [
 ]
 
 _Kept: TypeAlias = Mapping[str, Sequence[Document]]
+
+_RUNS = (
+    "runs must be a mapping from names to runs, as in {'bm25': run}, or a table and "
+    "by='COLUMN'"
+)
 
 TAUS = (0.7, 0.8, 0.9, 1.0)
 """The shares of a passage at which systems are put in order again."""
@@ -83,8 +88,8 @@ def _flips(differences: Sequence[float]) -> bool:
 
 def leaderboard(
     runs: Any,
-    *,
     gold: Any = None,
+    *,
     by: str | None = None,
     mapping: Mapping[str, str] | None = None,
     judged: bool = True,
@@ -108,6 +113,7 @@ def leaderboard(
         >>> [result.run for result in board.ranked("rr")]
         ['dense', 'bm25']
     """
+    check_options("leaderboard", options)
     if gold is not None:
         gold = take_gold(gold, mapping or {})
     for name, read in (("queries", read_queries), ("corpus", read_corpus)):
@@ -139,8 +145,7 @@ def evaluation_of(
     """The evaluation of a run, as it was given or saved, or scored now."""
     if (scored := _as_scored(given)) is not None:
         return scored
-    board = leaderboard({name: given}, gold=gold, judged=False, **options)
-    return board[name]
+    return leaderboard({name: given}, gold=gold, **{"judged": False, **options})[name]
 
 
 def evaluations_of(
@@ -209,13 +214,12 @@ def _named(
         for one in runs:
             if isinstance(one, str | Path):
                 yield Path(one).name, one
-            else:
+            elif isinstance(one, tuple):
                 yield one
+            else:
+                raise UsageError(_RUNS)
     else:
-        raise UsageError(
-            "runs must be a mapping from names to runs, as in {'bm25': run}, or a "
-            "table and by='COLUMN'"
-        )
+        raise UsageError(_RUNS)
 
 
 @dataclass(frozen=True)
@@ -265,7 +269,7 @@ class AnnLoss:
 
 
 def ann_loss(
-    run: Any, exact: Any, *, gold: Any, k: int = 10, queries: Any = None
+    run: Any, exact: Any, gold: Any, *, k: int = 10, queries: Any = None
 ) -> AnnLoss:
     """The part of recall that an index loses by being approximate.
 

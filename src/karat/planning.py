@@ -141,6 +141,10 @@ def prepare(  # noqa: PLR0913
         spellings += _judged(truth.gold, spellings)
     facts = truth.queries or retrieved.queries
     facts = {**facts, **asked} if asked else facts
+    if asked and asked.keys().isdisjoint(truth.gold.queries):
+        text = "queries with texts or tags, and none of them is a query of the gold"
+        one = "query with a text or tags, which is no query of the gold"
+        notices = (*notices, Notice("queries", len(asked), text, (*asked,)[:3], one))
     if judge is not None:
         judge = _judge(judge).informed(facts)
     if isinstance(match, Matcher):

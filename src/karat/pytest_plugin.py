@@ -66,6 +66,7 @@ def assert_retrieval(
         UsageError: an expectation that cannot be read.
     """
     # A session without retrieval tests does not pay for loading these.
+    from karat.evaluation import check_options  # noqa: PLC0415
     from karat.gates import check_gates  # noqa: PLC0415
     from karat.leaderboards import evaluation_of  # noqa: PLC0415
     from karat.metrics import split_metrics  # noqa: PLC0415
@@ -75,6 +76,7 @@ def assert_retrieval(
     asked = list(dict.fromkeys(gate.metric for gate in gates))
     own = [str(metric) for metric in split_metrics(options.pop("metrics", ()))]
     name = options.pop("name", None) or "run"
+    check_options("assert_retrieval", options, refused=("judged",))
     scoring = {**options, "metrics": [*own, *asked]}
     result = evaluation_of(name, run, gold, scoring)
     scored(result)

@@ -75,3 +75,42 @@ def test_options_beside_saved_evaluations_are_refused_but_settings_are_not(
     assert done.err.startswith("karat: threshold would change nothing")
     (folder / "karat.yaml").write_text("compare: {threshold: 2}\n")
     assert karat("compare", "dense.json", "keyword.json").code == 0
+
+
+def test_what_evaluate_says_of_a_run_is_said_when_it_is_compared(
+    karat: Karat, folder: Path
+) -> None:
+    lines = (folder / "dense.run").read_text().splitlines()
+    rows = [line.split() for line in lines]
+    for row in rows[::2]:
+        row[2] = row[2].upper()
+    (folder / "half.run").write_text("\n".join(map(" ".join, rows)))
+    (folder / "cut.run").write_text("\n".join(lines[:40]))
+    done = karat(
+        *("compare", "dense.run", "half.run", "cut.run", "-g", "gold.qrels"),
+        *("-m", "rr", "-o", "out.md"),
+    )
+    for shown in (done.out, (folder / "out.md").read_text()):
+        assert "near misses: gold ids are not in the run" in shown
+        assert "in the run and score 0: cut.run 38" in " ".join(shown.split())
+    assert "near misses: " in karat("diagnose", "half.run", "-g", "gold.qrels").out
+
+
+def test_equal_runs_are_called_equal(karat: Karat, folder: Path) -> None:
+    (folder / "same.run").write_text((folder / "dense.run").read_text())
+    done = karat("compare", "dense.run", "same.run", "-g", "gold.qrels", "-m", "rr")
+    assert "rr is the same on all 39 queries" in done.out
+    assert "not enough data" not in done.out
+
+
+def test_the_page_of_a_comparison_has_one_cutoff_and_says_what_is_judged(
+    karat: Karat, folder: Path
+) -> None:
+    done = karat(
+        *("compare", "keyword.run", "dense.run", "-g", "gold.qrels", "-o", "out.html")
+    )
+    assert done.code == 0
+    page = (folder / "out.html").read_text()
+    assert "judged@10 0." in page
+    assert "nDCG@5" in page
+    assert "nDCG@10" not in page

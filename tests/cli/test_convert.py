@@ -72,7 +72,7 @@ def test_a_field_may_be_named(karat: Karat, folder: Path) -> None:
     [
         (["samples.jsonl", "g.qrels", "--role", "gold"], "holds relevant ids only"),
         (["samples.jsonl", "x.run"], "cannot hold run and gold in one file"),
-        (["dense.run", "x.foo"], "cannot tell the format to write from 'x.foo'"),
+        (["dense.run", "x.foo"], "from 'x.foo'; end it in one of .parquet,"),
         (["dense.run", "-"], "--to names the format of -"),
         (["dense.run", "x.json", "--to", "jsn"], "unknown format 'jsn'; did you mean"),
         (["dense.run", "no/x.json"], "there is no folder 'no'"),

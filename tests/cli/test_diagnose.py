@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import karat
 from karat.cli import karat as command
+from karat.errors import MismatchError
 
 SAMPLES = [
     {"id": "q1", "query": "rye?", "retrieved": ["x", "y", "d1"], "relevant": ["d1"]},
@@ -90,3 +91,25 @@ def test_doctor_finds_and_corrects(folder: Path) -> None:
     }
     shown = run("doctor", "gold.jsonl", "--corpus", "corpus.jsonl", "--json")
     assert json.loads(shown)["kind"] == "findings"
+
+
+@pytest.mark.parametrize("name", ["diagnose", "doctor"])
+def test_a_corpus_of_something_else_is_refused(folder: Path, name: str) -> None:
+    (folder / "other.jsonl").write_text('{"id": "page-77", "text": "Wool."}\n')
+    with pytest.raises(MismatchError, match=r"no document of the gold .* 'page-77'"):
+        run(name, "samples.jsonl", "--corpus", "other.jsonl")
+
+
+def test_queries_of_something_else_are_noticed(folder: Path) -> None:
+    (folder / "queries.jsonl").write_text('{"id": "q77", "query": "wool?"}\n')
+    options = ("samples.jsonl", "--queries", "queries.jsonl")
+    shown = run("diagnose", *options)
+    assert "queries: 1 query with a text or tags, which is no query of" in shown
+
+
+def test_gold_without_anything_relevant_is_said_to_be(folder: Path) -> None:
+    (folder / "zero.qrels").write_text("q1 0 d1 0\n")
+    (folder / "a.run").write_text("q1 Q0 d1 1 0.5 a\n")
+    shown = run("diagnose", "a.run", "--gold", "zero.qrels")
+    assert "no gold item is relevant, so that none can be missed" in shown
+    assert "curves" not in shown

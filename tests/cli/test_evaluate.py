@@ -443,9 +443,11 @@ def test_a_mistake_is_one_clear_sentence(
         (["x*.run", "-g", "gold.qrels"], "no file matches 'x*.run'"),
         (["dense.run"], "dense.run holds a run but no gold: add --gold"),
         (["gold.qrels", "-g", "dense.run"], "swapped"),
+        (["gold.qrels", "dense.run"], "try karat evaluate RUN --gold gold.qrels"),
         (["empty.run", "-g", "gold.qrels"], "empty.run: is empty"),
         (["dense.run", "-g", "alien.qrels"], "no gold id occurs anywhere in the run"),
         (["dense.run", "-g", "other.qrels"], "run and gold have no query in common"),
+        (["dense.run", "-g", "upper.qrels"], "'Q01' is there as 'q01', in another"),
     ],
 )
 def test_files_that_do_not_go_are_named(
@@ -454,6 +456,7 @@ def test_files_that_do_not_go_are_named(
     gold = (folder / "gold.qrels").read_text()
     (folder / "empty.run").touch()
     (folder / "alien.qrels").write_text(gold.replace(" 0 ", " 0 chunk-"))
+    (folder / "upper.qrels").write_text(gold.replace("q", "Q"))
     (folder / "other.qrels").write_text(gold.replace("q", "topic"))
     done = karat("evaluate", *runs)
     assert (done.code, done.out) == (2, "")

@@ -1,6 +1,7 @@
 """What the command says when a file is not quite what it needs."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,10 @@ def test_one_text_where_contexts_should_be_a_list_is_noticed(
     (folder / "log.jsonl").write_text(json.dumps(sample))
     done = karat("evaluate", "log.jsonl", "-m", "recall@5")
     assert "one text: 1 sample has one text where a list is expected" in done.out
+
+
+def test_every_command_takes_gold_by_the_same_names() -> None:
+    for name in ("evaluate", "compare", "diagnose", "plot", "fuse", "judge", "label"):
+        module = import_module(f"karat.cli.{name}")
+        (option,) = (one for one in module.command.params if one.name == "gold")
+        assert option.opts == ["-g", "--gold", "--qrels"]

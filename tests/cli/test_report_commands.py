@@ -114,6 +114,8 @@ def test_plot_draws_runs_and_saved_evaluations(karat: Karat, folder: Path) -> No
     done = karat("plot", *BOTH, "-m", "recall@10", "-o", "curve.svg")
     assert done.code == 0
     assert "recall over k" in (folder / "curve.svg").read_text("utf-8")
+    several = karat("plot", *BOTH, "-m", "recall@5,ndcg@10", "-o", "curve.svg")
+    assert "a chart shows one metric: recall@5" in several.err
     karat("evaluate", "dense.run", "--gold", "gold.qrels", "-o", "d.json")
     assert karat("plot", "d.json", "--kind", "headroom", "-o", "h.svg").code == 0
     assert "not retrieved" in (folder / "h.svg").read_text("utf-8")

@@ -12,6 +12,7 @@ import scipy.stats
 
 import karat
 from karat.comparison.comparison import Comparison
+from karat.comparison.differences import Pairs, measure
 from karat.data.queries import Query
 from karat.errors import FormatError, KaratError, MismatchError, UsageError
 from karat.results.evaluation import Evaluation
@@ -309,3 +310,37 @@ def test_options_that_would_change_nothing_are_refused(tmp_path: Path) -> None:
         karat.compare(*paths, threshold=2, match="id")
     assert karat.compare(*paths, queries=None).differences
     assert karat.compare(paths[0], NEW, gold=GOLD, match="id").differences
+
+
+def test_a_verdict_needs_an_interval_without_0() -> None:
+    """Few small losses among ties: p is small, and the interval allows for more."""
+    drops = np.zeros(40)
+    drops[:13] = -np.geomspace(0.01, 0.2, 13)
+    base = np.full(40, 0.5)
+    sparse = measure(("ndcg@10", "a", "b"), Pairs(base, base + drops))
+    assert sparse.interval is not None
+    assert sparse.p < 0.01
+    assert sparse.interval.low < 0 < sparse.interval.high
+    assert sparse.verdict == "not enough data"
+    assert "more queries would settle it" in sparse.sentence()
+    assert sparse.detectable >= sparse.interval.high - sparse.difference
+    dice = np.random.default_rng(5)
+    for _ in range(100):
+        n = int(dice.integers(15, 90))
+        change = np.clip(dice.normal(dice.uniform(-0.3, 0.3), 0.2, n), -0.5, 0.5)
+        change[dice.random(n) < dice.random()] = 0.0
+        found = measure(("ap", "a", "b"), Pairs(np.full(n, 0.5), 0.5 + change))
+        assert found.interval is not None
+        low, high, *_ = found.interval
+        if found.verdict in ("better", "worse"):
+            assert (low > 0, high < 0) == (
+                found.verdict == "better",
+                found.verdict == "worse",
+            )
+
+
+def test_no_p_is_shown_as_0() -> None:
+    base = np.linspace(0.0, 0.5, 60)
+    found = measure(("hit@1", "a", "b"), Pairs(base * 0, base * 0 + 1, binary=True))
+    table = Comparison("a", ("b",), (found,)).summary()
+    assert table.rows[0][5] == "below 0.0001"

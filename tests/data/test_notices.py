@@ -152,3 +152,14 @@ def test_a_row_of_one_cell(tmp_path: Path) -> None:
     path.write_text("qid,docid,score\nq,a,1\nq\n")
     with pytest.raises(FormatError, match="has 1 cell, but there are 3 columns"):
         load(path)
+
+
+def test_only_relevant_documents_count_as_retrieved_twice(tmp_path: Path) -> None:
+    rows = [(d, n) for n, d in enumerate("aabbaxxc", 1)]
+    path = tmp_path / "a.run"
+    path.write_text("".join(f"q Q0 {d} {n} {1 / n} t\n" for d, n in rows))
+    gold = {"q": {"a": 1, "b": 0, "c": 1}}
+    for run in (path, {"q": [d for d, _ in rows]}):
+        for duplicates in ("first", "collapse", "keep"):
+            found = evaluate(run, gold=gold, metrics="rr", duplicates=duplicates)
+            assert said(found.warnings)["duplicates"].startswith("1 relevant document")

@@ -172,3 +172,25 @@ def test_a_fragment_of_a_whole_document_is_a_split() -> None:
     found = karat.diagnose(run, gold={"q": ["doc"]}, k=2, corpus={"doc": whole})
     assert [miss.cause for miss in found.misses] == ["split over chunks"]
     assert found.misses[0].related[0].id == "c1"
+
+
+def test_a_document_without_a_text_is_named() -> None:
+    with pytest.raises(FormatError, match="document 2: a document has no text"):
+        karat.diagnose({"q": ["a"]}, gold={"q": ["y"]}, corpus={"a": "x", "y": None})
+    with pytest.raises(FormatError, match="document 1: a document has no text"):
+        karat.doctor({"q": ["a"]}, corpus={"a": None})
+
+
+def test_the_table_and_the_to_do_give_one_advice() -> None:
+    found = karat.diagnose({"q": ["a", "x"]}, gold={"q": ["a", "b"]}, k=2)
+    (todo,) = found.todos
+    assert (todo.cause, todo.advice) == ("partial multi-hop", "split questions")
+    assert todo.sentence.startswith("Split such questions")
+
+
+def test_bounds_say_that_documents_below_k_count() -> None:
+    found = karat.diagnose({"q": ["a", "x", "y"]}, gold={"q": {"a": 1, "z": 1}}, k=1)
+    table = found.bound_table()
+    assert table is not None
+    assert "unjudged ones below rank 1 are relevant" in table.notes[0]
+    assert found.bounds["recall@1"].worst == 0.25

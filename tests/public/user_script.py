@@ -316,9 +316,9 @@ def main() -> None:
     body = karat.rank_eval_requests(
         {"q": {"d1": 1}}, {"q": "Rye?"}, index="docs", request={"query": {}}
     )
-    print(body, karat.flat_metrics(karat.evaluate(RUN, gold=GOLD)), karat.log_mlflow)
+    print(body, karat.flat_metrics(karat.evaluate(RUN, GOLD)), karat.log_mlflow)
     print(live.latency, karat.aretrieve, karat.ann_loss(RUN, RUN, gold=GOLD, k=1))
-    found: karat.Diagnosis = karat.diagnose(RUN, gold=GOLD, k=1)
+    found: karat.Diagnosis = karat.diagnose(RUN, GOLD, k=1)
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
     print(table, comparison, fused, added, alike, weights, found.todos, wrong)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))

@@ -460,3 +460,17 @@ def test_words_are_grades_or_named(save: Save) -> None:
         gold = save("gold.csv", "qid,docno,vote" + rows.format(good, bad))
         result = karat.evaluate({"q": ["x", "a"]}, gold=gold, metrics=["rr"])
         assert "--map grade=vote reads them" in said(result, "unread")
+
+
+def test_grades_under_a_misspelt_name_are_refused_where_0_would_count(
+    save: Save,
+) -> None:
+    rows = "\nq,a,1\nq,x,0\n"
+    gold = save("gold.csv", "qid,docno,relevence" + rows)
+    for given in (gold, [{"qid": "q", "docno": "x", "relevence": 0}]):
+        with pytest.raises(FormatError, match="--map grade=relevence"):
+            karat.evaluate({"q": ["x", "a"]}, given)
+    mapped = karat.evaluate(
+        {"q": ["x", "a"]}, gold, metrics="rr", mapping={"grade": "relevence"}
+    )
+    assert mapped.means == {"rr": 0.5}

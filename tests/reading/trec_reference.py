@@ -55,8 +55,9 @@ def reference(
             continue
         pairs = lists[query]
         counts = Counter(document for _, document in pairs)
-        if len(counts) < len(pairs):
-            duplicates[query] = len(pairs) - len(counts)
+        twice = [d for d, n in counts.items() if n > 1 and wanted.get(d, 0) > 0]
+        if twice:
+            duplicates[query] = len(twice)
         if policies.duplicates == "collapse":
             firsts = dict.fromkeys(document for _, document in pairs)
             best = {document: score for score, document in reversed(pairs)}

@@ -8,7 +8,7 @@ import pytest
 
 import karat
 from karat import Gold
-from karat.errors import UsageError
+from karat.errors import DataError, UsageError
 from karat.extend import Document, Item, Semantic
 
 WORDS = [
@@ -136,6 +136,7 @@ def test_the_gold_is_out_of_reach() -> None:
     [
         ({"metrics": "ndgc@10"}, "did you mean 'ndcg'"),
         ({"treshold": 2}, "did you mean 'threshold'"),
+        ({"metric": "rr"}, "unknown option of Evaluator 'metric'; .* 'metrics'"),
         ({"ties": "coin"}, "ties must be one of"),
         ({"engine": "steam"}, "unknown engine 'steam'"),
     ],
@@ -143,6 +144,46 @@ def test_the_gold_is_out_of_reach() -> None:
 def test_what_is_wrong_is_said_at_once(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         karat.Evaluator({"q": ["a"]}, **options)
+
+
+RUN, GOLD = {"q": ["b", "a"]}, {"q": ["a"]}
+
+
+def test_gold_may_come_second() -> None:
+    assert karat.evaluate(RUN, GOLD) == karat.evaluate(RUN, gold=GOLD)
+    assert karat.leaderboard({"run": RUN}, GOLD)["run"].means["rr"] == 0.5
+    assert karat.diagnose(RUN, GOLD, k=1).misses == (
+        karat.diagnose(RUN, gold=GOLD, k=1).misses
+    )
+    assert karat.explain(RUN, "q", GOLD) == karat.explain(RUN, "q", gold=GOLD)
+    with pytest.raises(DataError, match="give the gold apart: gold="):
+        karat.compare(RUN, RUN, GOLD)
+
+
+@pytest.mark.parametrize(
+    ("called", "options", "said"),
+    [
+        (karat.compare, {"metric": "rr"}, "option of compare 'metric'; .* 'metrics'"),
+        (karat.leaderboard, {"metric": "rr"}, "option of leaderboard 'metric'; "),
+        (karat.diagnose, {"fource": True}, "option of diagnose 'fource'; .* 'force'"),
+        (karat.diagnose, {"metrics": "rr"}, "diagnose takes no metrics"),
+    ],
+)
+def test_options_are_refused_by_who_was_called(
+    called: Callable[..., Any], options: dict[str, Any], said: str
+) -> None:
+    runs = (RUN, RUN) if called is karat.compare else ({"run": RUN},)
+    with pytest.raises(UsageError, match=said):
+        called(*runs, gold=GOLD, **options)
+
+
+def test_one_run_where_several_are_expected_is_told() -> None:
+    with pytest.raises(UsageError, match=r"as in {'bm25': run}"):
+        karat.leaderboard([RUN], GOLD)
+    with pytest.raises(
+        UsageError, match=r"runs must be a list of runs, .* runs=\[run\]"
+    ):
+        karat.doctor(GOLD, runs=RUN)  # type: ignore[arg-type]
 
 
 def test_gold_that_samples_carry_is_not_for_it() -> None:

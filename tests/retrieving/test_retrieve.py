@@ -434,6 +434,12 @@ def test_what_cannot_be_asked_is_refused_before_anything_is() -> None:
         karat.retrieve(lambda query, tenant: [], QUERIES, cache=None)
     with pytest.raises(DataError, match="query 'q1': has no text to ask"):
         karat.retrieve(search, {"q1": " "}, cache=None)
+    with pytest.raises(DataError, match="query 'q1': has no text to ask"):
+        karat.retrieve(search, {"q1": None, "q2": "rye"}, cache=None)
+    with pytest.raises(DataError, match="no queries to ask"):
+        karat.retrieve(search, {}, cache=None)
+    with pytest.raises(DataError, match="no queries to ask"):
+        karat.evaluate(retriever=search, queries=[], gold={"q": ["d1"]})
     with pytest.raises(UsageError, match="unknown field 'documnt'"):
         karat.retrieve(search, QUERIES, mapping={"documnt": "x"}, cache=None)
     with pytest.raises((FormatError, DataError), match="cannot read queries"):
@@ -445,6 +451,10 @@ def test_nothing_found_is_an_empty_ranking_and_scores_0() -> None:
         lambda query: [] if query.endswith("3") else CORPUS, QUERIES, k=4, cache=None
     )
     assert run.failures == {}
+    assert [str(notice) for notice in run.retrieval.notices] == [
+        "1 query got no documents (for example q3)"
+    ]
+    assert str(run.latency).endswith("n = 5, the first call left out")
     gold = {q: ["d1"] for q in QUERIES}
     result = karat.evaluate(run, gold=gold, metrics="recall@3")
     assert result["recall@3"]["q3"] == 0

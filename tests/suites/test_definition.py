@@ -34,6 +34,7 @@ suites:
 # What is changed in it, and what is said of that.
 WRONG = [
     ("gold: gold.qrels", "glod: gold.qrels", "suites.yaml:3: unknown setting of suite"),
+    ("retrievers: ", "runs: ", ":5: .*'runs'; did you mean 'retrievers'"),
     ("metrics: [", "metrcs: [", "suites.yaml:6: .*did you mean 'metrics'"),
     ("k: 3", "k: three", "suites.yaml:8: k must be a whole number, got 'three'"),
     ("k: 3", "k: 0", "suites.yaml:8: k must be 1 or more, got 0"),

@@ -96,7 +96,7 @@ def command(**options: Any) -> None:
     if asked:
         scoring["metrics"] = asked
     if any(path.suffix == PAGE for path in outputs):
-        scoring["keep"] = KEPT
+        scoring |= {"keep": KEPT, "judged": True}
     named = [*zip(_names(paths), paths, strict=True)]
     # What settings say for all commands need not count here.
     origin = click.get_current_context().get_parameter_source

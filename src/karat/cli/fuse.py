@@ -57,7 +57,13 @@ def _read_weights(
 )
 @click.option("-k", type=float, default=60, help="The constant of rrf; 60 unless told.")
 @click.option("--depth", type=int, help="Documents to keep for a query; all of them.")
-@click.option("--gold", metavar="FILE", help="Show what each run adds, by recall@10.")
+@click.option(
+    "-g",
+    "--gold",
+    "--qrels",
+    metavar="FILE",
+    help="Show what each run adds, by recall@10.",
+)
 @click.option("--at", type=int, default=10, help="Another cutoff for that table.")
 @mapping_option
 def command(**options: Any) -> None:

@@ -82,6 +82,7 @@ _FILES = ("gold", "queries", "corpus")
 @click.option(
     "-g",
     "--gold",
+    "--qrels",
     metavar="FILE",
     help="Labels that stay as they are: only documents without one are judged.",
 )

@@ -23,7 +23,9 @@ _SHOWN = 10
 @click.command("label", cls=Command)
 @click.argument("action", type=click.Choice(["apply"]))
 @click.argument("patches", nargs=-1, required=True, metavar="PATCH...")
-@click.option("-g", "--gold", required=True, metavar="FILE", help="The gold so far.")
+@click.option(
+    "-g", "--gold", "--qrels", required=True, metavar="FILE", help="The gold so far."
+)
 @click.option(
     "-o", "--output", required=True, metavar="FILE", help="Where the new gold goes."
 )

@@ -5,11 +5,18 @@ from typing import Any
 
 import click
 
-from karat.cli.options import existing, mapping_option, policy_options, writable
+from karat.cli.options import (
+    existing,
+    mapping_option,
+    metric_option,
+    policy_options,
+    writable,
+)
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.errors import UsageError
 from karat.leaderboards import evaluation_of
+from karat.metrics import split_metrics
 from karat.reports.figures import KINDS, plot
 from karat.results.leaderboard import Leaderboard
 
@@ -24,7 +31,7 @@ _SCORING = (
 @click.command("plot", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("-g", "--gold", "--qrels", metavar="FILE", help="What should be found.")
-@click.option("-m", "--metric", metavar="METRIC", help="By which metric; the first.")
+@metric_option
 @click.option(
     "--kind",
     type=click.Choice([*KINDS]),
@@ -58,12 +65,16 @@ def command(**options: Any) -> None:
         raise UsageError(f"-o {target}: a chart is written as .svg or .png")
     scoring: dict[str, Any] = {name: options[name] for name in _SCORING}
     scoring["mapping"] = options["map"]
-    if options["metric"] is not None:
-        scoring["metrics"] = [options["metric"]]
+    asked = split_metrics(options["metrics"])
+    first = str(asked[0]) if asked else None
+    if asked:
+        scoring["metrics"] = asked
     results = {}
     for path in paths:
         name = Path(path).name
         one = evaluation_of(name, path, options["gold"], scoring)
         results[one.run if one.run not in results else path] = one
-    plot(Leaderboard(results), options["kind"], options["metric"]).save(target)
+    plot(Leaderboard(results), options["kind"], first).save(target)
+    if len(asked) > 1:
+        say(f"karat: a chart shows one metric: {first}", err=True)
     say(f"karat: wrote {target}", err=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from karat.cli.convert import format_name, write_target
-from karat.cli.options import header_option, mapping_option
+from karat.cli.convert import STDOUT, format_name, write_target
+from karat.cli.options import header_option, mapping_option, writable
 from karat.cli.saying import say
 from karat.cli.settings import Command
 from karat.data.queries import Dataset
@@ -17,6 +17,7 @@ from karat.data.tables import counted
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.llm import Progress, Settings
 from karat.reading.decoding import decode_json
+from karat.reading.format import name_format
 from karat.reading.queries import read_queries
 from karat.reports.progress import Bar, can_show_bar
 from karat.retrieving.retrieve import ATTEMPTS, CACHE, retrieve
@@ -66,6 +67,9 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     target = options["output"]
     to = format_name(target, options["to"])
+    if target != STDOUT and to is None:
+        # Before anything is asked: what cannot be written would be lost.
+        to = name_format(str(writable(target, [options["queries"]]))).name
     if (options["retriever"] is None) == (options["http"] is None):
         raise UsageError("name one retriever: MODULE:NAME, or --http URL")
     queries = read_queries(options["queries"])
@@ -138,6 +142,11 @@ def _find(spelling: str) -> Any:
     try:
         found: Any = import_module(module)
     except ImportError as error:
+        if module.endswith(".py"):
+            dotted = module.removesuffix(".py").replace("/", ".")
+            raise UsageError(
+                f"a module is named without .py: did you mean {dotted}:{name}?"
+            ) from None
         raise UsageError(f"cannot import {module!r}: {error}") from None
     for part in name.split("."):
         if not hasattr(found, part):

@@ -15,9 +15,11 @@ from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, s
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Floats, Ints
 from karat.errors import UsageError
+from karat.evaluation import check_options
 from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import notice_lines
 from karat.stats.multiple import holm, max_t
 from karat.stats.sign_flip import sign_flip
 from karat.version import __version__
@@ -71,6 +73,7 @@ def compare(
     named = [*_named("baseline", [baseline]), *_named("candidate", candidates)]
     if len(named) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")
+    check_options("compare", options, refused=("judged",))
     scoring = dict(options)
     told = [name for name, value in options.items() if value is not None]
     if metrics is not None:
@@ -157,11 +160,14 @@ def compare_evaluations(
         added=_united(pairing.added for pairing in own),
         removed=_united(pairing.removed for pairing in own),
         relabelled=_united(pairing.relabelled for pairing in own),
-        notes=_notes(
-            differences,
-            changes,
-            correction="Holm" if all_pairs or not _alike(pairings) else "MaxT",
-            cluster=cluster,
+        notes=(
+            *_notes(
+                differences,
+                changes,
+                correction="Holm" if all_pairs or not _alike(pairings) else "MaxT",
+                cluster=cluster,
+            ),
+            *notice_lines([baseline, *others]),
         ),
         provenance={"karat": __version__, "gold": baseline.gold},
     )

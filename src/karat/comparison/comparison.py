@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from karat.comparison.changes import Change
-from karat.comparison.differences import FEWEST, Difference
+from karat.comparison.differences import FEWEST, Difference, show_p
 from karat.comparison.movers_and_slices import Mover
 from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, clean, counted, number
@@ -280,10 +280,10 @@ def _row(one: Difference, *, several: bool) -> list[str]:
         number(one.candidate_mean),
         DASH if math.isnan(one.difference) else f"{one.difference:+.4f}",
         interval,
-        number(one.adjusted_p),
+        show_p(one.adjusted_p),
         f"{one.wins}/{one.ties}/{one.losses}",
         str(one.n),
-        one.verdict,
+        one.outcome,
     ]
 
 

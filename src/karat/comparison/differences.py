@@ -20,7 +20,15 @@ from karat.stats.paired import (
 from karat.stats.power import minimum_detectable_effect, queries_needed
 from karat.stats.sign_flip import sign_flip, smallest_p
 
-__all__ = ["FEWEST", "Difference", "Pairs", "Verdict", "measure", "with_adjusted"]
+__all__ = [
+    "FEWEST",
+    "Difference",
+    "Pairs",
+    "Verdict",
+    "measure",
+    "show_p",
+    "with_adjusted",
+]
 
 Verdict = Literal["better", "worse", "different", "equivalent", "not enough data"]
 
@@ -77,7 +85,8 @@ class Difference:
         ties: queries on which both are the same.
         losses: queries on which the candidate is worse.
         verdict: better, worse, equivalent within the margin, or not enough data;
-            different by a metric of which more is neither better nor worse.
+            different by a metric of which more is neither better nor worse. Only where
+            p is at most 0.05 and the interval excludes 0 is one better or worse.
         margin: the largest difference that does not matter, if one was given.
         smallest_margin: the smallest margin within which both could be called
             equivalent.
@@ -113,6 +122,12 @@ class Difference:
     smallest_p: float = 1.0
     higher_is_better: bool | None = True
 
+    @property
+    def outcome(self) -> str:
+        """The verdict as tables show it: of equal scores, that they are equal."""
+        same = self.n and not self.wins and not self.losses
+        return "no query differs" if same else self.verdict
+
     def sentence(self) -> str:
         """The verdict in words, with what it rests on."""
         change = f"{self.difference:+.4f}"
@@ -127,8 +142,8 @@ class Difference:
         if self.verdict == "equivalent":
             return f"{what} by {self.metric}, within {self.margin:g}: {change}"
         if self.verdict != "not enough data":
-            return f"{what} by {self.metric}: {change}, p = {_p(self.adjusted_p)}"
-        why = f"p = {_p(self.adjusted_p)}"
+            return f"{what} by {self.metric}: {change}, p = {show_p(self.adjusted_p)}"
+        why = f"p = {show_p(self.adjusted_p)}"
         if self.n < FEWEST:
             least = f"p cannot be below {self.smallest_p:.2g}"
             why = f"{self.n} queries are too few: {least}"
@@ -146,7 +161,8 @@ _VERBS: dict[str, str] = {
 }
 
 
-def _p(value: float) -> str:
+def show_p(value: float) -> str:
+    """A p value for people: none is 0."""
     if math.isnan(value):
         return DASH
     return f"{value:.4f}" if value >= _TINY else f"below {_TINY}"
@@ -186,7 +202,16 @@ def measure(
     sd = 0.0 if sample is None else sample.sd
     units = n if sample is None else sample.units
     difference = float(differences.mean()) if n else math.nan
+    interval = difference_interval(differences, **options) if n else None
+    # How far the interval reaches towards 0: no smaller difference can be shown.
+    reach = 0.0
+    if interval is not None:
+        low, high, *_ = interval
+        reach = difference - low if difference > 0 else high - difference
     needed = queries_needed(difference, sd) if n > 1 and sd else math.inf
+    if difference:
+        # An interval shrinks no faster than the number of queries grows.
+        needed = max(needed, units * reach / abs(difference))
     extra = math.inf
     if math.isfinite(needed):
         # Of clusters, as many queries as the clusters that it takes would have.
@@ -202,7 +227,7 @@ def measure(
         baseline_mean=float(pairs.baseline.mean()) if n else math.nan,
         candidate_mean=float(pairs.candidate.mean()) if n else math.nan,
         difference=difference,
-        interval=difference_interval(differences, **options) if n else None,
+        interval=interval,
         test=test,
         p=p,
         adjusted_p=p,
@@ -213,7 +238,7 @@ def measure(
         verdict="not enough data",
         margin=margin,
         smallest_margin=math.inf if found is None else found.smallest_margin,
-        detectable=minimum_detectable_effect(units, sd) if sd else math.inf,
+        detectable=max(minimum_detectable_effect(units, sd), reach) if sd else math.inf,
         more_queries=extra,
         smallest_p=smallest_p(units) if units else 1.0,
         higher_is_better=pairs.higher_is_better,
@@ -237,6 +262,9 @@ def _verdict(found: Difference) -> Verdict:
     if found.margin is not None and found.smallest_margin < found.margin:
         return "equivalent"
     if not found.adjusted_p <= _ALPHA:
+        return "not enough data"
+    if found.interval is not None and found.interval.low <= 0 <= found.interval.high:
+        # Some intervals allow for more than the test does: a verdict needs both.
         return "not enough data"
     if found.higher_is_better is None:
         return "different"

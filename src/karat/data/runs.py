@@ -182,7 +182,10 @@ class Latency:
         shown = (f"{name} {time}" for name, time in self.in_words().items())
         old = len(self.earlier)
         earlier = f", {old} timed in an earlier run" if old else ""
-        return f"{', '.join(shown)}, n = {self.n}{earlier}"
+        first = len(self.milliseconds) - self.n
+        calls = "call" if first == 1 else f"{first} calls"
+        left = f", the first {calls} left out" if first else ""
+        return f"{', '.join(shown)}, n = {self.n}{left}{earlier}"
 
 
 @dataclass(frozen=True)

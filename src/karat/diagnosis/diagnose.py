@@ -14,10 +14,11 @@ from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import Diagnosis
 from karat.diagnosis.headroom import gains_of, headroom, ideal
-from karat.diagnosis.miss_evidence import Given, Missed, gold_of
+from karat.diagnosis.miss_evidence import Given, Missed, check_corpus, gold_of
 from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
+from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
 from karat.reading.doors import read_corpus
 from karat.results.evaluation import Evaluation
@@ -34,8 +35,8 @@ _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 def diagnose(
     run: Any,
-    *,
     gold: Any = None,
+    *,
     k: int = DEFAULT_K,
     corpus: Any = None,
     candidates: Any = None,
@@ -68,7 +69,10 @@ def diagnose(
     """
     if type(k) is not int or k < 1:
         raise ParameterError("diagnose", "k", "an integer >= 1", k)
-    if corpus is not None and not isinstance(corpus, Mapping):
+    if "metrics" in options:
+        raise UsageError("diagnose takes no metrics: it looks at recall@k, so say k=")
+    check_options("diagnose", options, refused=("judged",))
+    if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
     scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
     scoring["corpus"] = corpus
@@ -92,6 +96,11 @@ def diagnose(
             "the evaluation kept no documents, so that nothing is known of what they "
             "say: diagnose the run itself, or evaluate it with keep=100"
         )
+    names = {d.id for row in result.kept.values() for d in row if d.id is not None}
+    names |= {n for row in gold_of(result).documents.values() for n in row}
+    if corpus and matcher.startswith("id"):
+        check_corpus(names, corpus)
+    notes += (f"{notice.kind}: {notice}" for notice in result.warnings)
     pool = None
     if candidates is not None:
         pool = evaluation_of(
@@ -130,6 +139,8 @@ class _Case:
         misses = self.examiner.examine(self._missed())
         asked = dict.fromkeys(miss.query for miss in misses)
         texts = {q: fact.text for q, fact in result.facts.items() if fact.text}
+        if not len(self.gains.query):
+            notes = ["no gold item is relevant, so that none can be missed", *notes]
         parts = self._headroom(misses)
         unjudged = self._unjudged()
         return Diagnosis(
@@ -141,7 +152,7 @@ class _Case:
             relevant=len(self.gains.query),
             recall=self._recall(self.found),
             misses=tuple(misses),
-            not_examined=self.examiner.not_examined(),
+            not_examined=self.examiner.not_examined() if self.gains.query.size else {},
             todos=tuple(self._todos(misses)),
             recall_by_k=tuple(self._curve()),
             coverage_by_tokens=tuple(self._coverage()),

@@ -144,14 +144,14 @@ class Diagnosis(PlainResult):
             seen[miss.cause] += 1
             if seen[miss.cause] <= each:
                 asked = f"{miss.query}: {self.texts.get(miss.query, '')}".rstrip(": ")
-                rows.append([asked[:_LONG], miss.item[:_LONG], miss.cause, _why(miss)])
+                rows.append([_short(asked), _short(miss.item), miss.cause, _why(miss)])
         rows.sort(key=lambda row: [*self.totals].index(row[2]))
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
         return Table(columns, rows, title=title, texts=range(4))
 
-    def curve_table(self) -> Table:
-        """Recall at growing k, and the parts of a perfect nDCG."""
+    def curve_table(self) -> Table | None:
+        """Recall at growing k, and the parts of a perfect nDCG; None without any."""
         rows = [[f"recall@{k}", number(recall)] for k, recall in self.recall_by_k]
         rows += [
             [f"coverage in {tokens} tokens", number(share)]
@@ -170,7 +170,7 @@ class Diagnosis(PlainResult):
             [f"{name}@{self.k} by perfect reranking", number(value)]
             for name, value in self.oracle.items()
         ]
-        return Table(["curves and headroom", "mean"], rows)
+        return Table(["curves and headroom", "mean"], rows) if rows else None
 
     def bound_table(self) -> Table | None:
         """What each metric may be, whatever the unjudged documents are worth."""
@@ -183,7 +183,11 @@ class Diagnosis(PlainResult):
             ]
             for name, one in self.bounds.items()
         ]
-        notes = [f"judged@{self.k}: {number(self.judged)}"]
+        k, judged = self.k, number(self.judged)
+        notes = [
+            f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant",
+            "exact: some judgements of the unjudged documents lead to these values",
+        ]
         if self.label_next:
             some = ", ".join(f"{u.document} ({u.query})" for u in self.label_next[:5])
             notes.append(f"label these next: {some}")
@@ -243,6 +247,10 @@ class Diagnosis(PlainResult):
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
         write_text(path, self.to_html() if page else self.to_json() + "\n")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
 
 
 def _why(miss: Miss) -> str:

@@ -13,10 +13,10 @@ from karat.data.runs import Document, Run
 from karat.data.tables import counted
 from karat.diagnosis.corpus_search import LexicalRanks
 from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
-from karat.diagnosis.miss_evidence import corpus_shares, item_texts
+from karat.diagnosis.miss_evidence import check_corpus, corpus_shares, item_texts
 from karat.diagnosis.near_duplicates import group_alike
 from karat.diagnosis.text_evidence import ENOUGH, compare_with
-from karat.errors import DataError, MissingExtraError
+from karat.errors import DataError, MissingExtraError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.near_misses import other_forms
 from karat.reading.doors import load, read_corpus, take_gold, take_run
@@ -54,6 +54,8 @@ def doctor(
         >>> [(one.kind, one.item) for one in found.findings]
         [('dangling id', 'd9')]
     """
+    if not isinstance(runs, list | tuple):
+        raise UsageError("doctor: runs must be a list of runs, as in runs=[run]")
     notes = Notes(keep=_MOST_PROBLEMS)
     if isinstance(gold, str | os.PathLike):
         told = mapping_of("gold", mapping or {})
@@ -61,12 +63,17 @@ def doctor(
     else:
         data = take_gold(gold, mapping or {})
     own = data.gold or Gold()
-    if corpus is not None and not isinstance(corpus, Mapping):
+    if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
     facts = {**data.queries, **(read_queries(queries) if queries is not None else {})}
-    asked = {query: fact.text for query, fact in facts.items() if fact.text is not None}
+    asked = {
+        q: f.text for q in own.queries if (f := facts.get(q)) and f.text is not None
+    }
     loaded = [take_run(run, mapping=mapping or {}).run for run in runs]
     ranked = [run for run in loaded if run is not None]
+    names = {name for row in own.documents.values() for name in row}
+    if corpus and not any(run.holds_any({*corpus}) for run in ranked):
+        check_corpus(names, corpus)
     check = _Check(own, corpus, asked, ranked, k)
     given = {"--corpus": corpus is not None, "texts of queries": bool(asked)}
     given["two runs or more"] = len(ranked) > 1

@@ -10,13 +10,21 @@ from karat.data.runs import Document
 from karat.diagnosis.corpus_search import LexicalRanks, closest
 from karat.diagnosis.near_duplicates import group_alike
 from karat.diagnosis.text_evidence import Shares, compare_with
-from karat.errors import MissingExtraError
+from karat.errors import MismatchError, MissingExtraError
 from karat.matching.coverage.targets import read_targets
 from karat.matching.near_misses import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
 
-__all__ = ["Given", "Known", "Missed", "corpus_shares", "gold_of", "item_texts"]
+__all__ = [
+    "Given",
+    "Known",
+    "Missed",
+    "check_corpus",
+    "corpus_shares",
+    "gold_of",
+    "item_texts",
+]
 
 # So many documents of a ranking are read.
 _READ = 100
@@ -164,6 +172,20 @@ class Given:
             )
             for one, members in zip(missed, ids, strict=True)
         ]
+
+
+def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:
+    """Refuse a corpus that has none of the documents, in whatever form of their ids.
+
+    Raises:
+        MismatchError: the corpus is of something else.
+    """
+    if names and names.isdisjoint(corpus) and not any(other_forms(names, corpus)):
+        raise MismatchError(
+            f"the corpus has no document of the gold or the run: its ids are such as "
+            f"{next(iter(corpus))!r:.60}, theirs {min(names)!r:.60}",
+            hint="a corpus has the texts of documents by id; is this another file?",
+        )
 
 
 def gold_of(result: Evaluation) -> Gold:

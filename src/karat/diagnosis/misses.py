@@ -13,8 +13,8 @@ class Cause(NamedTuple):
     """A reason why a gold item is not in the top k.
 
     Attributes:
-        advice: which of five pieces of advice helps: higher k, chunking, embedding or
-            hybrid, labels, ingestion.
+        advice: which piece of advice helps: higher k, chunking, embedding or hybrid,
+            split questions, labels, ingestion.
         action: what to do, as the beginning of a sentence.
         needs: what must be given to examine it; empty when nothing more.
     """
@@ -51,7 +51,7 @@ CAUSES: dict[str, Cause] = {
         "labels", "Compare gold with the text retrieved, and correct either", _TEXTS
     ),
     "partial multi-hop": Cause(
-        "embedding or hybrid",
+        "split questions",
         "Split such questions, or search again with what was found first",
     ),
     "embedding miss": Cause(
@@ -130,7 +130,7 @@ class ToDo:
 
     Attributes:
         cause: of the misses that it would find.
-        advice: which of the five pieces of advice it is.
+        advice: which piece of advice it is, as of its cause.
         sentence: what to do, with the numbers.
         misses: how many misses it is about.
         queries: how many queries.

@@ -53,6 +53,9 @@ class OtherForm(NamedTuple):
     found: str
     how: str
 
+    def __str__(self) -> str:
+        return f"{self.wanted!r:.60} is there as {self.found!r:.60}, {self.how}"
+
 
 def near_miss_notices(
     run: Run, queries: Sequence[str], names: Sequence[str], count: Ints, missed: Bools
@@ -115,9 +118,7 @@ def near_miss_hint(run: Run, labels: Labels) -> str | None:
     """How run and gold name documents differently, if that can be seen."""
     wanted = {query: {*row} for query, row in labels.items()}
     miss = next(_misses(run, wanted, _MOST), None)
-    if miss is None:
-        return None
-    return f"{miss.wanted!r:.60} is there as {miss.found!r:.60}, {miss.how}"
+    return None if miss is None else str(miss)
 
 
 def _misses(

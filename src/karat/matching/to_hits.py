@@ -12,7 +12,11 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
 from karat.errors import MismatchError
-from karat.matching.near_misses import near_miss_hint, near_miss_notices
+from karat.matching.near_misses import (
+    near_miss_hint,
+    near_miss_notices,
+    other_forms,
+)
 
 __all__ = [
     "STRANGE_IDS",
@@ -94,11 +98,12 @@ def lay_out(
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
     if absent and absent == len(missing) and not policies.force:
+        near = next(other_forms({*queries}, run.queries()), None)
         raise MismatchError(
             "run and gold have no query in common: the run has "
             f"{examples(run.queries())}, the gold {examples(queries)}",
             path=run.name,
-            hint="check that both use the same query ids",
+            hint="check that both use the same query ids" + f": {near}" * bool(near),
         )
     if policies.depth is not None or policies.judged_only:
         located = narrow(located, policies)
@@ -291,5 +296,5 @@ def _refuse_no_common_id(run: Run, labels: ColumnLabels, hint: str) -> None:
         "no gold id occurs anywhere in the run: "
         f"the run has {examples(sample)}, the gold {examples(wanted)}",
         path=run.name,
-        hint=f"{hint}, or use force=True (--force) to score it all the same",
+        hint=f"{hint}; force=True (--force) scores it all the same",
     )

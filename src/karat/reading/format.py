@@ -316,7 +316,8 @@ def name_format(path: str | None) -> Format:
     for known in map(get_format, FORMATS):
         if known.extensions and _owns(known, name):
             return known
+    endings = ", ".join(e for one in FORMATS for e in get_format(one).extensions)
     raise UsageError(
-        f"cannot tell the format to write from {path!r}; "
-        f"name one of {', '.join(FORMATS)}"
+        f"cannot tell the format to write from {path!r}; end it in one of {endings}, "
+        f"or name the format (--to): one of {', '.join(FORMATS)}"
     )

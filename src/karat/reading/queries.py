@@ -26,7 +26,9 @@ def read_queries(source: Any) -> Mapping[str, Query]:
     """
     if isinstance(source, Mapping):
         return {
-            str(name): fact if isinstance(fact, Query) else Query(str(name), str(fact))
+            str(name): fact
+            if isinstance(fact, Query)
+            else Query(str(name), None if fact is None else str(fact))
             for name, fact in source.items()
         }
     if isinstance(source, str | os.PathLike):

@@ -97,10 +97,17 @@ class Source:
         """A problem of this input, with its place."""
         return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
 
-    def mistaken(self, what: str) -> FormatError:
-        """An input that is something else than what was asked for."""
+    def mistaken(self, what: str, usage: str) -> FormatError:
+        """An input that is something else than what was asked for.
+
+        Args:
+            what: says what it is.
+            usage: how it is used with another file, where it was given alone.
+        """
         asked = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
         wanted = asked.get(self.role or "", "something else was")
+        if self.role == "samples":
+            return self.error(f"{what}, but {wanted} asked for", hint=f"try {usage}")
         return self.error(f"{what}, but {wanted} asked for: swapped files?")
 
     def lacks(self, field: str, problem: str) -> MissingFieldError:

@@ -160,10 +160,11 @@ def _distribution(board: Leaderboard, metric: str) -> Chart | None:
     return draw_histogram(scores, title=title, bounds=(low, max(high, low + 1e-9)))
 
 
-def _headroom(board: Leaderboard, metric: str) -> Chart | None:
+def _headroom(board: Leaderboard, metric: str, k: int | None = None) -> Chart | None:
     """What each run lacks to a perfect nDCG, by its causes."""
-    k = parse(metric).k
-    k = k if isinstance(k, int) else _HEADROOM
+    if k is None:
+        own = parse(metric).k
+        k = own if isinstance(own, int) else _HEADROOM
     names = {
         "score": f"nDCG@{k}",
         "ordering": "order of the top",
@@ -273,8 +274,13 @@ _NOTHING: Mapping[str, str] = {
 }
 
 
-def all_charts(board: Leaderboard) -> Sequence[Chart]:
-    """The pictures of a report, those with nothing to show left out."""
+def all_charts(board: Leaderboard, k: int | None = None) -> Sequence[Chart]:
+    """The pictures of a report, those with nothing to show left out.
+
+    Args:
+        board: what is drawn.
+        k: the cutoff of the headroom; None: that of its metric.
+    """
     metrics = [m for m in board.metrics if not m.startswith("judged@")]
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:
@@ -284,5 +290,5 @@ def all_charts(board: Leaderboard) -> Sequence[Chart]:
     if metrics:
         drawn.append(_distribution(board, metrics[0]))
         cut = [m for m in _with_cutoff(board) if m.startswith("ndcg")]
-        drawn.append(_headroom(board, (cut or metrics)[0]))
+        drawn.append(_headroom(board, (cut or metrics)[0], k))
     return [chart for chart in drawn if chart is not None]

@@ -87,7 +87,7 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
         said.append(
             tag(
                 "p",
-                tag("strong", first.verdict, _class=_GOOD.get(first.verdict, "open")),
+                tag("strong", first.outcome, _class=_GOOD.get(first.verdict, "open")),
                 f" {first.sentence()}",
                 _class="lead",
             )
@@ -150,7 +150,8 @@ def _mean(evaluation: Evaluation, metric: str) -> str:
 
 
 def _charts(board: Leaderboard, comparison: Comparison | None) -> list[Chart]:
-    drawn = [*all_charts(board)]
+    found = [*comparison.changes.values()] if comparison else []
+    drawn = [*all_charts(board, found[0].k if found else None)]
     if comparison is None:
         return drawn
     rows = [

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from karat.results.scores import MetricScores
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WIDTH", "Leaderboard"]
+__all__ = ["WIDTH", "Leaderboard", "notice_lines"]
 
 WIDTH = 100
 """How wide a table may be where there is no terminal to ask."""
@@ -160,21 +161,26 @@ def _title(ranked: Sequence[Evaluation]) -> str:
     return f"{len(ranked)} runs{against}: {queries} {many}, mean (95% interval)"
 
 
-def _notes(ranked: Sequence[Evaluation]) -> list[str]:
-    """Each note once, with the runs it is about unless it is about all of them."""
+def notice_lines(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Each notice once, with the runs that it is about and their counts."""
     warned: dict[tuple[str, str], list[str]] = {}
-    other: dict[str, list[str]] = {}
-    for evaluation in ranked:
+    for evaluation in evaluations:
         for notice in evaluation.warnings:
             counts = warned.setdefault((notice.kind, notice.text), [])
             counts.append(f"{evaluation.run} {notice.count}")
+    return [
+        f"{kind}: {text}: {', '.join(runs)}" for (kind, text), runs in warned.items()
+    ]
+
+
+def _notes(ranked: Sequence[Evaluation]) -> list[str]:
+    """Each note once, with the runs it is about unless it is about all of them."""
+    other: dict[str, list[str]] = {}
+    for evaluation in ranked:
         for note in evaluation.remarks():
             other.setdefault(note, []).append(evaluation.run)
     return [
-        *(
-            f"{kind}: {text}: {', '.join(counts)}"
-            for (kind, text), counts in warned.items()
-        ),
+        *notice_lines(ranked),
         *(
             note if len(runs) == len(ranked) else f"{', '.join(runs)}: {note}"
             for note, runs in other.items()
@@ -189,8 +195,8 @@ def _with_interval(evaluation: Evaluation, name: str) -> str:
     shown = number(column.mean)
     if column.interval is not None:
         shown += f" ({DASH.join(map(_limit, column.interval))})"
-    uneven = len({other.n for other in _asked(evaluation)}) > 1
-    return f"{shown}, n {column.n}" if uneven else shown
+    usual = name.startswith("judged@") or column.n == _usual_n(evaluation)
+    return shown if usual else f"{shown}, n {column.n}"
 
 
 def _limit(value: float) -> str:
@@ -215,16 +221,21 @@ def _asked(evaluation: Evaluation) -> list[MetricScores]:
     return [evaluation[name] for name in names or evaluation]
 
 
+def _usual_n(evaluation: Evaluation) -> int:
+    """How many queries most of the means hold."""
+    counts = Counter(column.n for column in _asked(evaluation))
+    return max(counts, key=lambda n: counts[n], default=0)
+
+
 def _counts(evaluation: Evaluation) -> list[str]:
     """How many queries the means hold, the most undefined, and the missing.
 
-    Where means hold different queries, each says how many beside itself.
+    A mean that holds another number of queries than most says so beside itself.
     """
     columns = _asked(evaluation)
-    ns = sorted({column.n for column in columns}) or [0]
     undefined = max((column.undefined for column in columns), default=0)
     return [
-        f"{'-'.join(map(str, ns[:1] + ns[1:][-1:]))}/{len(evaluation.queries)}",
+        f"{_usual_n(evaluation)}/{len(evaluation.queries)}",
         str(undefined),
         str(int(evaluation.missing.sum())),
     ]

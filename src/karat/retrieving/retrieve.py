@@ -153,6 +153,8 @@ retrieve = _sync(aretrieve)
 
 
 def _texts(queries: Mapping[str, Query]) -> dict[str, str]:
+    if not queries:
+        raise DataError("no queries to ask", hint="pass texts by id, a list, or a file")
     for name, query in queries.items():
         if not (query.text or "").strip():
             raise DataError("has no text to ask", query=name)
@@ -269,6 +271,9 @@ def _note(
     if returned != len(documents):
         said = f"more than k = {k} documents, and the rest was cut off"
         notes.notice("cut", f"answers held {said}", query, one=f"answer held {said}")
+    elif not returned:
+        said = "got no documents"
+        notes.notice("none", f"queries {said}", query, one=f"query {said}")
     elif returned < k:
         said = f"fewer than k = {k} documents"
         notes.notice("fewer", f"answers held {said}", query, one=f"answer held {said}")

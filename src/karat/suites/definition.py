@@ -170,6 +170,8 @@ SCHEMA: dict[str, Any] = {
 }
 """What a file of suites may say; published under docs/schema."""
 
+# What others call it.
+_MEANT = dict.fromkeys(("run", "runs", "system", "systems"), "retrievers")
 _TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "string": ("a text", str),
     "boolean": ("true or false", bool),
@@ -351,7 +353,11 @@ def _check_mapping(
             raise suite.error(f"{of}: a name must be a text, got {key!r}", *inner)
         inside = known.get(key, schema.get("additionalProperties"))
         if inside is False:
-            unknown = UnknownNameError(f"setting of {of}", key, known)
+            meant = _MEANT.get(key)
+            names, see = known, None
+            if meant in known:
+                names, see = (), f"did you mean {meant!r}?"
+            unknown = UnknownNameError(f"setting of {of}", key, names, see)
             raise suite.error(str(unknown), *inner)
         if inside is not None:
             _check(suite, inside, entry, inner, key)

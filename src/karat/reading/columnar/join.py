@@ -40,7 +40,7 @@ class Matches:
         query: number of each ranking's query.
         retrieved: its documents.
         ties: relevant ones whose score another document has, too.
-        repeats: those of them that occurred before.
+        repeats: relevant ones that occur more than once.
         label: number of the label of each row found.
         rank: that row's rank, from 1.
     """
@@ -93,7 +93,9 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
         first = np.sort(again)[:1]
         query = int(block.query[block.group(first)[0]])
         raise RepeatedDocument(query, block.documents.view(first).names()[0])
-    repeats = count_by(block.group(again), count)
+    twice = np.isin(rows, again) & (index.grade[label] > 0)
+    each = np.unique(label[twice], return_index=True)[1]
+    repeats = count_by(block.group(rows[twice][each]), count)
     once = np.ones(len(keys), np.bool_)
     once[again] = False
     collapsed = find_matches(block.only(once), index, policies)

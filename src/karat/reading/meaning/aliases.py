@@ -37,6 +37,7 @@ __all__ = [
     "closest",
     "generated",
     "infer",
+    "is_misspelt",
     "is_row",
     "known_as",
     "names_fields",
@@ -321,6 +322,17 @@ def closest(missing: Iterable[str], names: Iterable[str]) -> str:
         for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
             return f"is it {name!r}? then {_told(aliases[alias], name)}"
     return f"name it with {_told(ours[0], 'THEIRS')}"
+
+
+@lru_cache(64)
+def is_misspelt(ours: str, name: str) -> bool:
+    """Whether a name may be a misspelt one of a field of ours.
+
+    Example:
+        >>> is_misspelt("grade", "relevence"), is_misspelt("grade", "year")
+        (True, False)
+    """
+    return repr(name) in closest([ours], [name])
 
 
 def generated(theirs: str) -> str:

@@ -33,13 +33,13 @@ __all__ = ["Gathered"]
 _NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}
 _ORDER = (
     "lists are ranked in the order given; their scores say otherwise "
-    "(--order descending goes by them)"
+    "(karat evaluate --order descending goes by them)"
 )
 _ALONE = "samples have one text where a list is expected: ranks mean little"
 _ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
 _ORDER_ONE = (
     "list is ranked in the order given; its scores say otherwise "
-    "(--order descending goes by them)"
+    "(karat evaluate --order descending goes by them)"
 )
 
 

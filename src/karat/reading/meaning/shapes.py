@@ -332,7 +332,7 @@ def _is_gold(values: Sequence[Any], source: Source) -> bool:
     if source.role == "samples":
         raise source.error(
             "holds documents by query, not samples with run and gold",
-            hint="give the run and the gold apart",
+            hint="give the gold apart: gold=... (--gold FILE)",
         )
     if source.role is not None:
         return source.role == "gold"

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 from karat.data.tables import counted
 from karat.errors import FormatError
 from karat.reading.decoding import decode_json
+from karat.reading.meaning.aliases import is_misspelt
 from karat.reading.problems import Notes
 
 __all__ = [
@@ -172,9 +173,16 @@ def read_grade(value: object, what: str = "grade") -> float:
 def note_unread(name: str, value: object, notes: Notes, field: str = "grade") -> None:
     """Say so if a value beside an id may be its grade or score, but is not read so."""
     try:
-        read_number(value, name) if field == "score" else read_grade(value)
+        number = read_number(value, name) if field == "score" else read_grade(value)
     except FormatError:
         return
+    if number == 0 and field == "grade" and is_misspelt(field, name):
+        raise FormatError(
+            f"{name!r} holds 0 and is not read as a grade: what is not relevant would "
+            "count as relevant",
+            hint=f"--map grade={name} (mapping={{'grade': {name!r}}} in Python) reads "
+            "it; if it holds no grades, rename it",
+        )
     what = f"not read as a grade, every gold id counts as relevant; --map {field}="
     if field == "score":
         what = "not read, the order of the rows counts; --map score= or distance="

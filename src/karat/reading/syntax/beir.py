@@ -46,7 +46,10 @@ class Beir(Format):
     def read(self, source: Source) -> Dataset:
         """The gold, with the texts of its queries."""
         if source.role in {"run", "samples"}:
-            raise source.mistaken("is a BEIR data set, which holds gold")
+            raise source.mistaken(
+                "is a BEIR data set, which holds gold",
+                f"karat evaluate RUN --gold {source.path}",
+            )
         folder = Path(source.path)
         splits = _splits(folder)
         path = splits.get("test") or (*splits.values(), None)[0]

@@ -43,7 +43,9 @@ class TrecRuns(Format):
     def read(self, source: Source) -> Dataset:
         """A run that is read when it is scored."""
         if source.role in {"gold", "samples"}:
-            raise source.mistaken("is a TREC run")
+            raise source.mistaken(
+                "is a TREC run", f"karat evaluate {source.path} --gold GOLD"
+            )
         data = source.path if source.replay is None else source.read()
         run = TrecRun(data, source.name, path=source.path)
         with open_binary(data) as stream:
@@ -71,7 +73,9 @@ class TrecQrels(Format):
     def read(self, source: Source) -> Dataset:
         """The grades."""
         if source.role in {"run", "samples"}:
-            raise source.mistaken("holds TREC qrels")
+            raise source.mistaken(
+                "holds TREC qrels", f"karat evaluate RUN --gold {source.path}"
+            )
         with source.open() as stream:
             data = stream.read()
         if topics := read_subtopics(data, source.path):
