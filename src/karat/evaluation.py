@@ -361,7 +361,10 @@ def _top_documents(
 ) -> dict[str, tuple[Document, ...]]:
     wanted = {*queries}
     return {
-        query: tuple(replace(document, metadata={}) for document in documents[:keep])
+        query: tuple(
+            replace(document, metadata={}) if document.metadata else document
+            for document in documents[:keep]
+        )
         for query, documents in run.rankings(policies)
         if query in wanted
     }

@@ -104,9 +104,10 @@ def expected(
             if query in labels
         ),
         "duplicates": sum(
-            len(ranking) - len({row[1] for row in ranking})
+            count > 1 and labels[query].get(document, 0) > 0
             for query, ranking in rankings.items()
             if query in labels
+            for document, count in Counter(row[1] for row in ranking).items()
         ),
     }
 

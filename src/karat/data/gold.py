@@ -179,16 +179,22 @@ class Gold:
         """
         # Loading these takes longer than scoring a small run, which needs neither.
         from hashlib import sha256  # noqa: PLC0415
-        from json import JSONEncoder  # noqa: PLC0415
+        from json.encoder import JSONEncoder, encode_basestring  # noqa: PLC0415
 
         encode = JSONEncoder(ensure_ascii=False, sort_keys=True).encode
-        digests = []
+        plain, texts = self.is_plain, []
+        nothing = '"passages": [], "reference": null, "spans": []'
         for query in queries:
+            labels = self.documents.get(query, {}).items()
+            documents = sorted([(str(name), float(grade)) for name, grade in labels])
+            if plain:
+                # What the encoder writes of plain labels, at a third of its time.
+                rows = [f"[{encode_basestring(d)}, {g!r}]" for d, g in documents]
+                found = f'"documents": [{", ".join(rows)}]'
+                texts.append(f'{{"answers": [], "claims": [], {found}, {nothing}}}')
+                continue
             facts: dict[str, object] = {
-                "documents": sorted(
-                    (str(name), float(grade))
-                    for name, grade in self.documents.get(query, {}).items()
-                ),
+                "documents": documents,
                 "reference": self.references.get(query),
                 "spans": sorted(
                     (s.document, s.start, s.end, s.grade, s.group or "")
@@ -202,9 +208,9 @@ class Gold:
                 facts["groups"] = sorted(groups.items())
             if topics := self.subtopics.get(query):
                 facts["subtopics"] = topics
-            text = encode(facts).encode("utf-8", "surrogatepass")
-            digests.append(sha256(text).hexdigest()[:16])
-        return digests
+            texts.append(encode(facts))
+        codes = (text.encode("utf-8", "surrogatepass") for text in texts)
+        return [sha256(code).hexdigest()[:16] for code in codes]
 
 
 def labeller_notices(labelled_by: Mapping[str, int]) -> tuple[Notice, ...]:

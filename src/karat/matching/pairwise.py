@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -140,8 +141,7 @@ class _Pairs:
         if self._golds:
             rows = self._matcher.satisfied(self._golds, self._documents)
             query, item, size = np.array(self._strips, np.int64).T
-            rank = np.array(self._ranks, np.int64)
-            self._found.append(
-                (np.repeat(query, size)[rows], rank[rows], np.repeat(item, size)[rows])
-            )
+            rank = np.array([*compress(self._ranks, rows.tolist())], np.int64)
+            strip = np.arange(len(size)).repeat(size)[rows]
+            self._found.append((query[strip], rank, item[strip]))
         self._golds, self._documents, self._ranks, self._strips = [], [], [], []

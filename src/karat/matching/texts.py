@@ -33,6 +33,10 @@ def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[W
         >>> wanted_items([*items, Item("c", "Paris", 2.0)])  # doctest: +ELLIPSIS
         [Wanted(name='days', ... texts=('five', '5')), Wanted(name='c', grade=2.0, ...)]
     """
+    items = [*items]
+    grouped = alternatives or any(item.group for item in items)
+    if not grouped and len({item.text for item in items}) == len(items):
+        return [Wanted(item.id, item.grade, (item.text,)) for item in items]
     found: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         group = item.group or ("answers" if alternatives else None)
@@ -126,14 +130,17 @@ class Rankings:
             self.bare |= bool(kept)
             kept = [(rank, Document(text=document.id)) for rank, document in kept]
         depth = self.policies.depth
-        return [pair for pair in kept if depth is None or pair[0] <= depth], retrieved
+        if depth is not None:
+            kept = [pair for pair in kept if pair[0] <= depth]
+        return kept, retrieved
 
     def _distinct(
         self, query: str, documents: list[Document]
     ) -> list[tuple[int, Document]]:
         """Documents with their ranks, those that are there a second time left out."""
         ranked = list(enumerate(documents, 1))
-        if self.policies.duplicates == "keep":
+        distinct = len({*map(_identity, documents)}) == len(documents)
+        if distinct or self.policies.duplicates == "keep":
             return ranked
         first: dict[object, Document] = {}
         kept = []

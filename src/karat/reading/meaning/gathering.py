@@ -129,6 +129,9 @@ class Gathered:
                 self._kinds.add("ids")
             else:
                 self._bare.append(query)
+        elif kinds == {str}:
+            self._rankings[query] = [Document(None, text) for text in value]
+            self._kinds.add("texts")
         else:
             self._put(query, self._listed(ours, value))
 

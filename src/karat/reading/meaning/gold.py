@@ -226,6 +226,8 @@ def read_items(
 def _read_item(
     entry: object, name: str, kind: str, notes: Notes, group: str | None
 ) -> Item:
+    if isinstance(entry, str):
+        return Item(name, _said(entry, kind), group=group)
     if isinstance(entry, int | float | Real) and not isinstance(entry, bool):
         entry = str(entry)
     if not isinstance(entry, Mapping):
