@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from karat.cli.gates import conclude, gate_results, read_gates
 from karat.cli.options import (
+    SCORING,
     existing,
     gate_options,
     mapping_option,
@@ -33,10 +34,6 @@ from karat.results.saved_form import LONE_SURROGATES, write_text
 __all__ = ["command"]
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
-_SCORING = (
-    *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "order", "threshold", "queries", "corpus"),
-)
 
 
 @click.command("compare", cls=Command)
@@ -91,7 +88,7 @@ def command(**options: Any) -> None:
     gates = read_gates(options)
     metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     asked = [*metrics, *(gate.metric for gate in gates)]
-    scoring: dict[str, Any] = {name: options[name] for name in _SCORING}
+    scoring: dict[str, Any] = {name: options[name] for name in SCORING}
     scoring |= {"mapping": options["map"], "force": options["force"] or None}
     if asked:
         scoring["metrics"] = asked
@@ -100,7 +97,7 @@ def command(**options: Any) -> None:
     named = [*zip(_names(paths), paths, strict=True)]
     # What settings say for all commands need not count here.
     origin = click.get_current_context().get_parameter_source
-    told = [n for n in _SCORING if origin(n) is ParameterSource.COMMANDLINE]
+    told = [n for n in SCORING if origin(n) is ParameterSource.COMMANDLINE]
     scored = evaluations_of(named, options["gold"], scoring, told)
     evaluations = _systems(scored, options["replicates"])
     if len(evaluations) < 2:  # noqa: PLR2004

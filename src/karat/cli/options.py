@@ -16,6 +16,7 @@ from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.order import ORDERS
 
 __all__ = [
+    "SCORING",
     "existing",
     "gate_options",
     "header_option",
@@ -25,6 +26,12 @@ __all__ = [
     "policy_options",
     "writable",
 ]
+
+SCORING = (
+    *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
+    *("ties", "order", "threshold", "queries", "corpus"),
+)
+"""The options that change scores, by the names that Python has for them."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from karat.cli.options import (
+    SCORING,
     existing,
     mapping_option,
     metric_option,
@@ -21,11 +22,6 @@ from karat.reports.figures import KINDS, plot
 from karat.results.leaderboard import Leaderboard
 
 __all__ = ["command"]
-
-_SCORING = (
-    *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "order", "threshold", "queries", "corpus"),
-)
 
 
 @click.command("plot", cls=Command)
@@ -63,7 +59,7 @@ def command(**options: Any) -> None:
     target = writable(options["output"], [*paths, options["gold"]])
     if target.suffix.lower() not in {".svg", ".png"}:
         raise UsageError(f"-o {target}: a chart is written as .svg or .png")
-    scoring: dict[str, Any] = {name: options[name] for name in _SCORING}
+    scoring: dict[str, Any] = {name: options[name] for name in SCORING}
     scoring["mapping"] = options["map"]
     asked = split_metrics(options["metrics"])
     first = str(asked[0]) if asked else None

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
@@ -86,7 +87,7 @@ def _needed(field: Any) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-class PlainResult:
+class PlainResult(ABC):
     """A frozen value that is shown as tables, and saves and loads.
 
     Attributes:
@@ -97,9 +98,9 @@ class PlainResult:
     saved_as: ClassVar[str]
     schema_version: ClassVar[int] = 1
 
+    @abstractmethod
     def tables(self) -> list[Table]:
         """All that a person is shown."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, in plain values."""
