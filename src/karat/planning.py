@@ -1,9 +1,9 @@
-"""Planning: from what a caller asks for to what an engine carries out."""
+"""Planning: from what a caller asks for to what is carried out."""
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import fields, replace
-from functools import lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ from karat.data.policies import Policies, policies_for
 from karat.data.queries import DEFAULT_K, Dataset, Query
 from karat.data.runs import Notice, Retrieval, Run
 from karat.data.spelling import LETTER
-from karat.engines import Plan
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
@@ -29,7 +28,7 @@ from karat.reading.objects import check_places
 from karat.reading.queries import read_queries
 from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "prepare_gold"]
+__all__ = ["DEFAULT_METRICS", "Plan", "Prepared", "prepare", "prepare_gold"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
@@ -39,6 +38,45 @@ _SWITCHES = {field.name for field in fields(Policies)} - {"profile"}
 
 # No ranking is so long, and what counts ranks holds no more.
 _TOO_DEEP = 10**9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute.
+
+    Attributes:
+        measures: the columns of the result, in order.
+        matchers: the matchers that they read, by spelling.
+        default_matcher: spelling of the matcher of metrics that bring none.
+        policies: the rules applied.
+    """
+
+    measures: tuple[Measure, ...]
+    matchers: Mapping[str, Matcher]
+    default_matcher: str
+    policies: Policies
+
+    @cached_property
+    def judged(self) -> dict[str, bool]:
+        """Whether any measure of a matcher reads judged non-relevant items."""
+        return {
+            name: any(m.metric.needs_judged for m in self.measures if m.matcher == name)
+            for name in self.matchers
+        }
+
+    def policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
+        """The rules for a matcher: a costly one reads no deeper than is asked for."""
+        if not self.matchers[matcher].costly:
+            return self.policies
+        own = 1 if own_k is None else int(own_k.max(initial=1))
+        metrics = (m.metric for m in self.measures if m.matcher == matcher)
+        cutoffs = [getattr(metric, LETTER, None) for metric in metrics]
+        if None in cutoffs:
+            return self.policies
+        deepest = max(own if k == LETTER else int(k or 1) for k in cutoffs)
+        return replace(
+            self.policies, depth=min(deepest, self.policies.depth or deepest)
+        )
 
 
 class Prepared(NamedTuple):
