@@ -325,7 +325,7 @@ def _own_k(
         integral = isinstance(k, Integral) and not isinstance(k, bool)
         if not integral or not 0 < k < _TOO_DEEP:
             raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
-    if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
+    if not any(measure.own_k for measure in plan.measures):
         if k is not None:
             raise UsageError(
                 f"k = {k} changes nothing: no metric is spelled with the letter, as in "
