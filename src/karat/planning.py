@@ -64,6 +64,11 @@ class Plan:
             for name in self.matchers
         }
 
+    @cached_property
+    def own_k(self) -> bool:
+        """Whether any measure is spelled with the letter k."""
+        return any(measure.own_k for measure in self.measures)
+
     def policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
         """The rules for a matcher: a costly one reads no deeper than is asked for."""
         if not self.matchers[matcher].costly:
@@ -202,6 +207,8 @@ def _named_by_text(
     retrieved: Dataset, truth: Dataset, asked: Mapping[str, Query]
 ) -> Dataset:
     """A run whose queries are their texts, as in traces, under the ids of gold."""
+    if not truth.queries and not asked:
+        return retrieved
     rankings = getattr(retrieved.run, "by_query", {})
     known = {fact.text: name for name, fact in {**truth.queries, **asked}.items()}
     wanted = () if truth.gold is None else truth.gold.queries
@@ -325,7 +332,7 @@ def _own_k(
         integral = isinstance(k, Integral) and not isinstance(k, bool)
         if not integral or not 0 < k < _TOO_DEEP:
             raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
-    if not any(measure.own_k for measure in plan.measures):
+    if not plan.own_k:
         if k is not None:
             raise UsageError(
                 f"k = {k} changes nothing: no metric is spelled with the letter, as in "
