@@ -82,15 +82,18 @@ class MetricScores:
 
         The geometric mean or the sum, where that is how the metric is reported.
         """
-        terms = self.defined
-        n = len(terms)
+        geometric = self.average == "geometric"
+        terms = self._logarithms if geometric else self.scores
+        # One after the other, as trec_eval adds up: the same last bit on any machine.
+        sums = np.add.accumulate(terms)
+        if not len(sums) or sums[-1] != sums[-1]:
+            # Some are not defined.
+            sums = np.add.accumulate(self.defined)
+        n = len(sums)
         if not n:
             return math.nan
-        if self.average == "geometric":
-            terms = self._logarithms
-        # One after the other, as trec_eval adds up: the same last bit on any machine.
-        total = float(np.add.accumulate(terms)[-1])
-        if self.average == "geometric":
+        total = float(sums[-1])
+        if geometric:
             return math.exp(total / n)
         return total if self.average == "sum" else total / n
 
