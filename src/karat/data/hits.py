@@ -81,6 +81,9 @@ class GoldGrades:
         return count, defined(count.astype(np.float64), count)
 
 
+_UNKNOWN = GoldGrades(np.zeros(0, np.int64), np.zeros(0))
+
+
 class Credits(NamedTuple):
     """Each relevant gold item once, at its first rank: the rows most formulas add up.
 
@@ -173,12 +176,12 @@ class Hits:
     coverage: Coverage | None = None
     subtopics: Subtopics | None = None
     joint: Bools | None = None
-    gold: GoldGrades = field(default=None, repr=False)  # type: ignore[assignment]
+    gold: GoldGrades = field(default=_UNKNOWN, repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         gold, count, grade = self.gold, self.gold_count, self.gold_grade
-        if gold is None or gold.grade is not grade or gold.count is not count:
+        if gold.grade is not grade or gold.count is not count:
             object.__setattr__(self, "gold", GoldGrades(count, grade))
 
     @property
@@ -254,8 +257,8 @@ class Hits:
     ) -> Ints:
         count: Ints | None = self._kept.get((k, key))
         if count is None:
-            if k is not None:
-                query = query[rank <= self.cutoff(k, query)]
+            if (cutoff := self.cutoff(k, query)) is not None:
+                query = query[rank <= cutoff]
             count = self._kept[k, key] = np.bincount(query, minlength=self.size)
         return count
 
