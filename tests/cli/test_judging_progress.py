@@ -15,7 +15,7 @@ from karat.cli.saying import say
 from karat.cli.settings import log
 from karat.data.judgements import Usage
 from karat.llm import Prices, Progress, Stage
-from karat.llm.budget import Budget
+from karat.llm.limits import Budget
 from karat.reports import progress as bars
 
 JOURNAL = Path("kept.sqlite")

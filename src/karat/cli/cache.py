@@ -8,7 +8,7 @@ from karat.cli.settings import Command
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
-from karat.llm.run_options import JOURNAL
+from karat.llm.settings import JOURNAL
 from karat.reports.terminal import show
 
 __all__ = ["command"]
