@@ -14,7 +14,7 @@ from karat.cli.command import log, say
 from karat.cli.judge_session import JudgingProgress
 from karat.data.judgements import Usage
 from karat.llm import Prices, Progress, Stage
-from karat.llm.budget import Budget
+from karat.llm.limits import Budget
 from karat.reports import progress as bars
 
 JOURNAL = Path("kept.sqlite")

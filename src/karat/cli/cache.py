@@ -9,7 +9,7 @@ from karat.cli.options import option
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
-from karat.llm.run_options import JOURNAL
+from karat.llm.settings import JOURNAL
 from karat.reports.terminal import show
 
 __all__ = ["command"]
