@@ -9,8 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
-from karat.data.gold import Gold
+from karat.data.arrays import Bools
 from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
 from karat.data.queries import Query
@@ -26,7 +25,7 @@ from karat.errors import (
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.metrics import Metric, split_metrics
-from karat.planning import DEFAULT_METRICS, Plan, Prepared, prepare, prepare_gold
+from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
 from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
@@ -273,7 +272,7 @@ aevaluate = _in_thread(evaluate)
 def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Evaluation:
     plan, run, gold, facts, own_k, read, fields, retrieval = prepared
     queries = gold.queries
-    found = _match(plan, run, gold, own_k)
+    found = plan.match(run, gold, own_k)
     if retrieval.failures:
         found = _with_failures(found, queries, retrieval.failures)
     _refuse(plan.policies, queries, found, run)
@@ -311,34 +310,6 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
         labels=None if gold.is_plain and "id" in found else gold.copy(),
         latency=None if retrieval.latency is None else retrieval.latency.of(queries),
     )
-
-
-def _match(plan: Plan, run: Run, gold: Gold, own_k: Ints | None) -> dict[str, Matches]:
-    """What each matcher of the plan found, by its spelling."""
-    found = {}
-    for name, matcher in plan.matchers.items():
-        matches = matcher.match(
-            run,
-            gold,
-            judged=plan.judged[name],
-            policies=plan.policies_of(name, own_k),
-        )
-        # A judge says itself what it could not judge.
-        if not matcher.costly and (lacking := _without_gold(matcher, matches)):
-            matches = replace(matches, notices=(*matches.notices, lacking))
-        found[name] = matches
-    return found
-
-
-def _without_gold(matcher: Matcher, matches: Matches) -> Notice | None:
-    """A notice where a matcher has nothing to match: why its metrics say nothing."""
-    count = matches.hits.size - int(np.count_nonzero(matches.hits.gold_count))
-    if not count:
-        return None
-    kinds = " or ".join(matcher.reads)
-    have = f"no {kinds} in gold; {matcher.name} needs {kinds}"
-    text, one = f"queries have {have}", f"query has {have}"
-    return Notice(f"no {kinds}", count, text, one=one)
 
 
 def _with_failures(

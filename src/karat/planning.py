@@ -11,6 +11,7 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
+from karat.data.matches import Matches
 from karat.data.policies import Policies, policies_for
 from karat.data.queries import DEFAULT_K, Dataset, Query
 from karat.data.runs import Notice, Retrieval, Run
@@ -69,7 +70,26 @@ class Plan:
         """Whether any measure is spelled with the letter k."""
         return any(measure.own_k for measure in self.measures)
 
-    def policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
+    def match(self, run: Run, gold: Gold, own_k: Ints | None) -> dict[str, Matches]:
+        """What each matcher found, by its spelling.
+
+        Args:
+            run: what was retrieved.
+            gold: what should have been.
+            own_k: each query's cutoff for metrics spelled with the letter k.
+        """
+        found = {}
+        for name, matcher in self.matchers.items():
+            policies = self._policies_of(name, own_k)
+            judged = self.judged[name]
+            matches = matcher.match(run, gold, judged=judged, policies=policies)
+            # A judge says itself what it could not judge.
+            if not matcher.costly and (lacking := _without_gold(matcher, matches)):
+                matches = replace(matches, notices=(*matches.notices, lacking))
+            found[name] = matches
+        return found
+
+    def _policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
         """The rules for a matcher: a costly one reads no deeper than is asked for."""
         if not self.matchers[matcher].costly:
             return self.policies
@@ -82,6 +102,17 @@ class Plan:
         return replace(
             self.policies, depth=min(deepest, self.policies.depth or deepest)
         )
+
+
+def _without_gold(matcher: Matcher, matches: Matches) -> Notice | None:
+    """A notice where a matcher has nothing to match: why its metrics say nothing."""
+    count = matches.hits.size - int(np.count_nonzero(matches.hits.gold_count))
+    if not count:
+        return None
+    kinds = " or ".join(matcher.reads)
+    have = f"no {kinds} in gold; {matcher.name} needs {kinds}"
+    text, one = f"queries have {have}", f"query has {have}"
+    return Notice(f"no {kinds}", count, text, one=one)
 
 
 class Prepared(NamedTuple):
