@@ -80,7 +80,7 @@ class Plan:
         """
         found = {}
         for name, matcher in self.matchers.items():
-            policies = self._policies_of(name, own_k)
+            policies = self.policies_of(name, own_k)
             judged = self.judged[name]
             matches = matcher.match(run, gold, judged=judged, policies=policies)
             # A judge says itself what it could not judge.
@@ -89,7 +89,7 @@ class Plan:
             found[name] = matches
         return found
 
-    def _policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
+    def policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
         """The rules for a matcher: a costly one reads no deeper than is asked for."""
         if not self.matchers[matcher].costly:
             return self.policies
