@@ -6,10 +6,9 @@ those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:
 the file they stand under the command, those about a model also under `judging:`.
 """
 
-import json
 import logging
+import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -176,17 +175,17 @@ class _Stderr(logging.Handler):
 
 def _read_file() -> Mapping[str, Mapping[str, Any]]:
     """The settings in the current folder, by command."""
-    path = Path(SETTINGS)
-    if not path.is_file():
+    if not os.path.isfile(SETTINGS):  # noqa: PTH113  pathlib takes long to import
         return {}
     # Only who has such a file pays for importing its reader.
     import yaml  # noqa: PLC0415
 
     try:
-        settings = yaml.safe_load(path.read_text("utf-8"))
+        with open(SETTINGS, encoding="utf-8") as file:  # noqa: PTH123
+            settings = yaml.safe_load(file)
     except (yaml.YAMLError, *_UNREADABLE) as error:
         problem = " ".join(str(error).split())
-        raise FormatError(f"not readable as YAML: {problem}", path=path) from None
+        raise FormatError(f"not readable as YAML: {problem}", path=SETTINGS) from None
     if settings is None:
         return {}
     if not isinstance(settings, dict) or not all(
@@ -194,7 +193,7 @@ def _read_file() -> Mapping[str, Mapping[str, Any]]:
     ):
         raise FormatError(
             "must hold a section per command, as in 'evaluate: {metrics: [recall@5]}'",
-            path=path,
+            path=SETTINGS,
         )
     return settings
 
@@ -215,6 +214,8 @@ def _written(value: Any) -> str:
     """A value as it stands after `=` on the command line."""
     if isinstance(value, str):
         return value
+    import json  # noqa: PLC0415  many a command needs none
+
     try:
         return json.dumps(value, default=str)
     except (ValueError, TypeError, RecursionError) as error:

@@ -1,7 +1,6 @@
 """Decimal numbers in bulk: millions of texts read as `float` reads each."""
 
 import re
-from fractions import Fraction
 from functools import cache
 from math import isfinite, nan
 
@@ -199,6 +198,8 @@ def _scaled(halves: list[Keys], exponent: Ints | int, odd: Bools) -> Floats:
 @cache
 def _powers() -> tuple[Floats, Floats]:
     """Powers of ten, each as two floats that add up to it within 2**-106."""
+    from fractions import Fraction  # noqa: PLC0415  few scores need it
+
     exact = [Fraction(10) ** power for power in _POWERS]
     rest = [float(power - Fraction(float(power))) for power in exact]
     return np.array([*map(float, exact)]), np.array(rest)
