@@ -14,8 +14,7 @@ from io import TextIOWrapper
 
 import click
 
-from karat.cli.saying import say
-from karat.cli.settings import log, speak
+from karat.cli.command import log, say, speak
 from karat.errors import IncompleteError, KaratError
 from karat.version import __version__
 
@@ -51,6 +50,8 @@ COMMANDS = {
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
+# Commands that stand beside another one, in its module.
+_BESIDE = {"init": "suite", "baseline": "compare", "fuse": "convert", "label": "doctor"}
 
 
 class _ReaderGoneError(Exception):
@@ -73,8 +74,9 @@ class Commands(click.Group):
                 # NumPy starts threads for products of matrices, of which there are none
                 # here: a sixth of all the time that a small file takes.
                 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            module = import_module(f"karat.cli.{name.replace('-', '_')}")
-            command: click.Command = module.command
+            home = _BESIDE.get(name, name.replace("-", "_"))
+            found = name if name in _BESIDE else "command"
+            command: click.Command = getattr(import_module(f"karat.cli.{home}"), found)
             return command
         from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
 
