@@ -9,16 +9,17 @@ the file they stand under the command, those about a model also under `judging:`
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from karat.errors import FormatError, UnknownNameError
 
-__all__ = ["Command", "harmless", "log", "say", "speak"]
+__all__ = ["COUNT", "Command", "harmless", "log", "option", "say", "speak"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
 SUITES = "suites"
@@ -31,18 +32,42 @@ ORIGINS = {
     ParameterSource.DEFAULT_MAP: SETTINGS,
     ParameterSource.DEFAULT: "default",
 }
+COUNT = click.IntRange(min=1)
+"""A whole number of one or more."""
 log = logging.getLogger("karat")
 # What PyYAML raises of a value that is not what its tag or its look promises.
 _UNREADABLE = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
     RecursionError,
 )
+_TYPES = {"INTEGER": int, "FLOAT": float}
 _UNSET: tuple[Any, ...] = (None, (), {}, False)
 
 
 def _speak_up(_context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001
     if value:
         speak(logging.INFO)
+
+
+def option(spelling: str, about: str | None = None, **more: Any) -> Callable[[F], F]:
+    """An option, spelled as its help shows it, as in `-o --output FILE`.
+
+    What it takes stands last, with a star if the option may be repeated; without that
+    and without a type it is a flag. A word in lower case is its name in Python, and a
+    list as type says all that it may be.
+    """
+    words = spelling.split()
+    names = [word for word in words if word[0] == "-" or word.islower()]
+    takes = "".join(word for word in words if word not in names)
+    if takes in _TYPES:
+        more["type"] = _TYPES[takes]
+    elif takes:
+        more |= {"metavar": takes.rstrip("*"), "multiple": takes[-1] == "*"}
+    elif "type" not in more:
+        more["is_flag"] = True
+    elif isinstance(more["type"], list):
+        more["type"] = click.Choice(more["type"])
+    return click.option(*names, help=about, **more)
 
 
 class Command(click.Command):

@@ -198,11 +198,14 @@ def _scaled(halves: list[Keys], exponent: Ints | int, odd: Bools) -> Floats:
 @cache
 def _powers() -> tuple[Floats, Floats]:
     """Powers of ten, each as two floats that add up to it within 2**-106."""
-    from fractions import Fraction  # noqa: PLC0415  few scores need it
-
-    exact = [Fraction(10) ** power for power in _POWERS]
-    rest = [float(power - Fraction(float(power))) for power in exact]
-    return np.array([*map(float, exact)]), np.array(rest)
+    powers = [float(f"1e{power}") for power in _POWERS]
+    rest = []
+    for power, near in zip(_POWERS, powers, strict=True):
+        above, below = 10 ** max(power, 0), 10 ** max(-power, 0)
+        numerator, denominator = near.as_integer_ratio()
+        exact = above * denominator - numerator * below
+        rest.append(exact / (below * denominator))
+    return np.array(powers), np.array(rest)
 
 
 def _take_out_point(parts: list[Keys], decimals: int) -> Bools:
