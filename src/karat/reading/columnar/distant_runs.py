@@ -71,18 +71,6 @@ class _Elsewhere(RunSource):
             "this needs all rows of the run, and only what its gold asks for is here"
         )
 
-    def repeated(self, query: str, document: str) -> DataError:
-        """That policies forbid it."""
-        return _twice(query, document)
-
-
-def _twice(query: str, document: str) -> DataError:
-    return DataError(
-        f"document {document!r} was retrieved more than once",
-        query=query,
-        hint="duplicates='first' scores its first rank only",
-    )
-
 
 class PartialRun(_Distant):
     """A run of which only partials are at hand.
@@ -242,11 +230,13 @@ def _scan_partition(
     index = _index(digest, labels, judged)
     names = [name for name in first.schema.names if name != _PART]
     stream = Stream(first, some).pieces(names)[0]
+    fields = columns.named("query", "document", "value")
     try:
-        piece = partial(read_rows, stream, columns)
+        piece = partial(read_rows, stream, fields, columns.score is None)
         data = _packed(scan_part(piece, index, policies, wanted))
     except RepeatedDocument as found:
-        problem = str(_twice([*labels][found.query], found.document))
+        source = _Elsewhere(ranked=False)
+        problem = str(source.repeated([*labels][found.query], found.document))
     except DataError as error:
         problem = str(error)
     pyarrow = load_pyarrow()
