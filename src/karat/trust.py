@@ -31,7 +31,7 @@ from karat.judging.grading import (
     is_graded,
     relevance,
 )
-from karat.judging.probe.report import ProbeReport
+from karat.judging.probe_report import ProbeReport
 from karat.judging.prompts import GRADES
 from karat.judging.rates import Order, order_agreement
 from karat.results.evaluation import Evaluation

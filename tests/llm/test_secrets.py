@@ -20,8 +20,7 @@ from karat.llm.callables import as_client
 from karat.llm.chat_client import ChatClient
 from karat.llm.completions import read_reply
 from karat.llm.credentials import read_key, request_headers
-from karat.llm.endpoints import check_endpoint
-from karat.llm.http import connection_error
+from karat.llm.http import check_endpoint, connection_error
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.redaction import mask, redact
 from tests.llm.fault_server import FaultServer, completion

@@ -4,22 +4,16 @@ import asyncio
 import inspect
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient, UsageError
 from karat.llm.callables import ThreadedFunction, to_call_error
-from karat.llm.completions import (
-    embedded_error,
-    read_reply,
-    text_or_none,
-    unusable_reply,
-)
+from karat.llm.completions import ChatModel, unusable_reply
 from karat.llm.credentials import check_secrets, replace_surrogates
-from karat.llm.endpoints import read_address
-from karat.llm.redaction import redact
-from karat.llm.server_errors import retry_after, status_error
+from karat.llm.http import read_address
+from karat.llm.server_errors import ServerError, retry_after
 
 __all__ = ["ChatClient"]
 
@@ -33,7 +27,7 @@ _ERRORS = 400
 _MOST_CONNECTIONS = 128
 
 
-class ChatClient:
+class ChatClient(ChatModel):
     """A model behind the `chat.completions.create` of a client that you bring.
 
     The client may be sync or async. It is sent the model's name, the messages and the
@@ -75,14 +69,25 @@ class ChatClient:
         *,
         name: str | None = None,
     ) -> None:
-        create = _create_method(client)
+        try:
+            create = client.chat.completions.create
+        except AttributeError:
+            raise UsageError(
+                "client must have chat.completions.create, as OpenAI's clients have, "
+                f"got {type(client).__name__}; a function from prompt to reply needs "
+                "no client"
+            ) from None
         if reserved := {"messages", "stream"}.intersection(parameters or {}):
             raise UsageError(f"{min(reserved)} is not a parameter of a model")
-        address = _address(client)
+        try:
+            address = read_address(str(getattr(client, "base_url", "")))[0]
+        except UsageError:
+            # No address, or one with a secret in it.
+            address = ""
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         self.endpoint = address or f"python:{name or kind}"
         self.persistent = bool(address or name)
-        self.label = self._model = model
+        self.label = model
         temporary = f"{model} of this process {uuid.uuid4().hex[:12]}"
         self.model = model if self.persistent else temporary
         self._sent = dict(parameters or {})
@@ -94,37 +99,35 @@ class ChatClient:
         self.is_async = wrapped or self._call.is_async
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
-        self._key = text_or_none(getattr(client, "api_key", None))
+        key = getattr(client, "api_key", None)
+        self._key = key if isinstance(key, str) else ""
         check_secrets(self.parameters, self._key)
-        self._has_answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
-        return f"ChatClient({self._model!r}, endpoint={self.endpoint!r})"
+        return f"ChatClient({self.label!r}, endpoint={self.endpoint!r})"
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The model's answer to a prompt."""
         self._check_loop()
+        texts = {"system": prompt.system, "user": prompt.user}
         messages = [
-            {"role": "system", "content": replace_surrogates(prompt.system)},
-            {"role": "user", "content": replace_surrogates(prompt.user)},
+            {"role": role, "content": replace_surrogates(text)}
+            for role, text in texts.items()
         ]
         for _ in range(_MOST_CONNECTIONS):
             completion, error = await self._call(
-                model=self._model, messages=messages, **self._sent
+                model=self.label, messages=messages, **self._sent
             )
-            if not _is_stale_connection(error):
+            # A connection of an event loop that is closed by now is not used again.
+            if not isinstance(error, RuntimeError) or "loop is closed" not in str(
+                error
+            ):
                 break
-        if error is not None:
-            raise self._to_call_error(error, f"{prompt.system}\n{prompt.user}")
-        if (failure := embedded_error(completion)) is not None:
-            raise self._status_error(*failure)
-        secrets = [self._key] if self._key else []
-        reply = read_reply(completion, self.endpoint, self._model, secrets)
-        if isinstance(reply, Reply):
-            self._has_answered = True
-            return reply
-        raise reply
+        sent = f"{prompt.system}\n{prompt.user}"
+        if error is None:
+            return self._finish(self._read(completion, sent))
+        return self._finish(self._explain(error, sent))
 
     def _check_loop(self) -> None:
         """Refuse a second event loop: connections of the first would hang there."""
@@ -142,14 +145,14 @@ class ChatClient:
                 always=True,
             )
 
-    def _to_call_error(self, error: Exception, sent: str) -> CallError:
-        """The call error for what the client raised, by its status or its name."""
+    def _explain(self, error: Exception, sent: str) -> ServerError | CallError:
+        """What the client raised, by its status or its name."""
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= _ERRORS:
             body = getattr(error, "body", None) or str(error)
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             wait = retry_after({name.lower(): headers[name] for name in headers})
-            return self._status_error(status, body, wait, sent)
+            return ServerError(status, body, sent, wait)
         names = {kind.__name__ for kind in type(error).__mro__}
         if names & _UNREACHABLE:
             return Transient(
@@ -162,41 +165,5 @@ class ChatClient:
             return unusable_reply(self.endpoint, "is not complete JSON")
         return to_call_error(self.endpoint, error, self._redact)
 
-    def _status_error(
-        self, status: int, body: object, wait: float | None = None, sent: str = ""
-    ) -> CallError:
-        names = (self.endpoint, self._model)
-        answered = self._has_answered
-        error = status_error(
-            status, body, *names, self._redact, sent=sent, answered=answered
-        )
-        if isinstance(error, Transient):
-            error.retry_after = wait
-        return error
-
-    def _redact(self, text: str) -> str:
-        return redact(text, [self._key])
-
-
-def _create_method(client: Any) -> Callable[..., Any]:
-    try:
-        create: Callable[..., Any] = client.chat.completions.create
-    except AttributeError:
-        raise UsageError(
-            "client must have chat.completions.create, as OpenAI's clients have, got "
-            f"{type(client).__name__}; a function from prompt to reply needs no client"
-        ) from None
-    return create
-
-
-def _address(client: Any) -> str | None:
-    try:
-        return read_address(str(getattr(client, "base_url", "")))[0]
-    except UsageError:
-        # No address, or one with a secret in it.
-        return None
-
-
-def _is_stale_connection(error: Exception | None) -> bool:
-    """Whether a call used a connection of an event loop that is closed by now."""
-    return isinstance(error, RuntimeError) and "loop is closed" in str(error)
+    def _secrets(self) -> list[str]:
+        return [self._key] if self._key else []

@@ -12,17 +12,10 @@ from karat.data.judgements import Reply, Usage
 from karat.errors import CallError, Refused, Transient
 from karat.llm.credentials import replace_surrogates
 from karat.llm.limits import tokens_of
-from karat.llm.redaction import mask
-from karat.llm.server_errors import MAX_DETAIL, cut_off
+from karat.llm.redaction import mask, redact
+from karat.llm.server_errors import ADDRESS, MAX_DETAIL, ServerError, cut_off
 
-__all__ = [
-    "embedded_error",
-    "read_reply",
-    "read_stream",
-    "shortened_prompt",
-    "text_or_none",
-    "unusable_reply",
-]
+__all__ = ["ChatModel", "read_reply", "read_stream", "shortened", "unusable_reply"]
 
 # Where servers put an answer if they take it for a thought.
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -30,6 +23,48 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 _CHARACTERS_PER_TOKEN = 7
 # A server that reports fewer tokens does not count the prompt.
 _SMALLEST_CONTEXT = 512
+
+
+class ChatModel:
+    """What clients of chat completions share: how replies and errors are read.
+
+    Attributes:
+        endpoint: where it is asked.
+        label: the model's name there.
+    """
+
+    endpoint: str
+    label: str
+    _source = ADDRESS
+    _has_answered = False
+
+    def _secrets(self) -> list[str]:
+        """What is sent with every prompt and must never be shown."""
+        raise NotImplementedError
+
+    def _redact(self, text: str) -> str:
+        return redact(text, self._secrets())
+
+    def _read(self, completion: object, sent: str) -> Reply | ServerError | CallError:
+        # Some servers send an error in place of a reply.
+        error = None if _field(completion, "choices") else _field(completion, "error")
+        if isinstance(status := _field(error, "code"), int):
+            said = {"message": _field(error, "message")}
+            return ServerError(
+                status, error if isinstance(error, Mapping) else said, sent
+            )
+        # Only secrets that were sent are masked: a reply must not depend on the rest
+        # of the environment.
+        return read_reply(completion, self.endpoint, self.label, self._secrets())
+
+    def _finish(self, result: Reply | ServerError | CallError) -> Reply:
+        if isinstance(result, ServerError):
+            names = (self.endpoint, self.label, self._redact, self._source)
+            result = result.explain(*names, answered=self._has_answered)
+        if isinstance(result, CallError):
+            raise result
+        self._has_answered = True
+        return result
 
 
 def read_reply(
@@ -54,35 +89,35 @@ def read_reply(
     """
     choice = _first(_field(completion, "choices"))
     message, end = _field(choice, "message"), _field(choice, "finish_reason")
-    usage = _read_usage(_field(completion, "usage"))
-    counts = (usage.prompt_tokens, usage.completion_tokens)
-    tokens = counts if any(counts) else None
+    cut = end == "length"
+    usage = _field(completion, "usage")
+    counts = (_field(usage, "prompt_tokens"), _field(usage, "completion_tokens"))
+    sent, received = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
+    tokens = (sent, received) if sent or received else None
     if message is None:
         return unusable_reply(endpoint, "holds no message", tokens)
-    refusal = text_or_none(_field(message, "refusal"))
+    refusal = _text(_field(message, "refusal"))
     if refusal or end == "content_filter":
         reason = f"model {model!r} declined to answer this prompt"
-        words = " ".join(mask(refusal or "", secrets).split())[:MAX_DETAIL]
+        words = " ".join(mask(refusal, secrets).split())[:MAX_DETAIL]
         return Refused(reason, detail=words or None, tokens=tokens)
-    text = _read_text(_field(message, "content"))
-    if end != "length" and not text.strip():
-        thoughts = (_read_text(_field(message, name)) for name in _THOUGHTS)
-        text = next((thought for thought in thoughts if thought.strip()), "")
-    if not text.strip():
-        if end == "length":
-            reason = cut_off(usage.completion_tokens, " before it said anything")
-            return Refused(reason, cut=True, tokens=tokens)
+    fields = ("content",) if cut else ("content", *_THOUGHTS)
+    texts = (_text(_field(message, field)) for field in fields)
+    text = next((text for text in texts if text.strip()), "")
+    if not text and cut:
+        reason = cut_off(received, " before it said anything")
+        return Refused(reason, cut=True, tokens=tokens)
+    if not text:
         return unusable_reply(endpoint, "is empty", tokens)
-    return Reply(
-        mask(text, secrets),
-        usage,
-        _masked_name(secrets, _field(completion, "id")),
-        _masked_name(secrets, _field(completion, "model")),
-        cut=end == "length",
+    names = (_field(completion, "id"), _field(completion, "model"))
+    id, model_name = (
+        mask(replace_surrogates(name), secrets) if isinstance(name, str) else None
+        for name in names
     )
+    return Reply(mask(text, secrets), Usage(sent, received), id, model_name, cut=cut)
 
 
-def shortened_prompt(reply: Reply, sent: str, endpoint: str) -> Refused | None:
+def shortened(reply: Reply, sent: str, endpoint: str) -> Refused | None:
     """The error for a reply to a prompt that the server has cut, as Ollama does.
 
     It is noticed where the server counts far fewer tokens than were sent.
@@ -113,7 +148,7 @@ def read_stream(content: bytes) -> dict[str, Any] | None:
         return None
     completion: dict[str, Any] = {}
     message: dict[str, str] = {}
-    choice = {"message": message, "finish_reason": None}
+    end = None
     for line in content.splitlines():
         name, _, data = line.partition(b":")
         if name != b"data" or data.strip() == b"[DONE]":
@@ -126,25 +161,12 @@ def read_stream(content: bytes) -> dict[str, Any] | None:
             if _field(chunk, field) is not None:
                 completion[field] = chunk[field]
         part = _first(_field(chunk, "choices"))
-        choice["finish_reason"] = (
-            _field(part, "finish_reason") or choice["finish_reason"]
-        )
+        end = _field(part, "finish_reason") or end
         for field in ("content", "refusal", *_THOUGHTS):
-            piece = text_or_none(_field(_field(part, "delta"), field))
-            if piece:
+            if isinstance(piece := _field(_field(part, "delta"), field), str) and piece:
                 message[field] = message.get(field, "") + piece
-    return {**completion, "choices": [choice] if message else []}
-
-
-def embedded_error(completion: object) -> tuple[int, Mapping[str, Any]] | None:
-    """The status and body of an error that some servers send in place of a reply."""
-    error = None if _field(completion, "choices") else _field(completion, "error")
-    status = _field(error, "code")
-    if not isinstance(status, int):
-        return None
-    if isinstance(error, Mapping):
-        return status, error
-    return status, {"message": _field(error, "message")}
+    choices = [{"message": message, "finish_reason": end}] if message else []
+    return {**completion, "choices": choices}
 
 
 def unusable_reply(
@@ -153,11 +175,6 @@ def unusable_reply(
     """The error for a reply that was billed but cannot be used; another may do."""
     reason = f"the reply of {endpoint} {how}"
     return Transient(reason, paid=True, alive=True, tokens=tokens)
-
-
-def text_or_none(value: object) -> str | None:
-    """The text of a field, if it holds one."""
-    return value if isinstance(value, str) else None
 
 
 def _field(value: object, name: str) -> Any:
@@ -173,19 +190,8 @@ def _first(choices: Any) -> object:
         return None
 
 
-def _read_text(content: object) -> str:
+def _text(content: object) -> str:
     """The text of a message, which some servers send in parts."""
     if isinstance(content, list):
-        return "".join(text_or_none(_field(part, "text")) or "" for part in content)
-    return text_or_none(content) or ""
-
-
-def _read_usage(counts: object) -> Usage:
-    """The tokens paid for, as far as the server counts them."""
-    numbers = (_field(counts, "prompt_tokens"), _field(counts, "completion_tokens"))
-    return Usage(*(n if isinstance(n, int) and n > 0 else 0 for n in numbers))
-
-
-def _masked_name(secrets: Sequence[str], value: object) -> str | None:
-    name = text_or_none(value)
-    return None if name is None else mask(replace_surrogates(name), secrets)
+        return "".join(_text(_field(part, "text")) for part in content)
+    return content if isinstance(content, str) else ""

@@ -39,7 +39,7 @@ def read_key(given: str | None) -> str:
     """The given API key, else that in `OPENAI_API_KEY`, else an empty text."""
     if given is not None and given.strip():
         return _header_value("the API key", given)
-    return _from_environment("OPENAI_API_KEY")
+    return _header_value("OPENAI_API_KEY")
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -67,8 +67,8 @@ def request_headers(
     given = dict(headers or {})
     defaults = {
         "User-Agent": f"karat/{__version__}",
-        "OpenAI-Organization": _from_environment("OPENAI_ORG_ID"),
-        "OpenAI-Project": _from_environment("OPENAI_PROJECT_ID"),
+        "OpenAI-Organization": _header_value("OPENAI_ORG_ID"),
+        "OpenAI-Project": _header_value("OPENAI_PROJECT_ID"),
     }
     if key:
         defaults["Authorization"] = f"Bearer {key}"
@@ -80,13 +80,9 @@ def request_headers(
     return defaults | given
 
 
-def _from_environment(variable: str) -> str:
-    return _header_value(variable, os.environ.get(variable, ""))
-
-
-def _header_value(source: str, value: str) -> str:
-    """The value without white space around it; it is never shown."""
-    value = value.strip()
+def _header_value(source: str, value: str | None = None) -> str:
+    """A value, or else that of a variable, stripped; it is never shown."""
+    value = (os.environ.get(source, "") if value is None else value).strip()
     if not _VISIBLE.fullmatch(value):
         raise UsageError(
             f"{source} holds a space, a line break or a letter beyond ASCII, which no "
@@ -103,11 +99,13 @@ def replace_surrogates(text: str) -> str:
 def check_parameters(parameters: Mapping[str, Any], key: str | None = None) -> None:
     """Refuse parameters that JSON cannot hold, or that hold a secret."""
     for name, value in parameters.items():
-        if not _is_json({name: value}):
+        try:
+            json.dumps({name: value}, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
             raise UsageError(
                 f"parameter {replace_surrogates(str(name))!r} must have a value that "
                 'JSON can hold, such as 0.5, "low" or {"a": true}'
-            )
+            ) from None
     check_secrets(parameters, key)
 
 
@@ -122,8 +120,9 @@ parameters are kept in the journal and shown; put the key into OPENAI_API_KEY
     """
     secrets = [key or ""]
     for path, value in _texts(parameters):
-        name = ".".join(path)
-        if _is_secret_name(path):
+        name, last = ".".join(path), path[-1]
+        is_named = _SECRET.search(last) is not None and last not in _NOT_SECRET
+        if is_named or any(map(_HEADERS.search, path)):
             raise UsageError(
                 f"{mask(name, secrets)} is not a parameter to set, since parameters "
                 "are kept in the journal and shown; put the key into OPENAI_API_KEY"
@@ -134,14 +133,6 @@ parameters are kept in the journal and shown; put the key into OPENAI_API_KEY
                 f"parameter {mask(redact(path[0]), secrets)!r} holds a secret, and "
                 "parameters are kept in the journal and shown; leave it out"
             )
-
-
-def _is_json(value: object) -> bool:
-    try:
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
 
 
 def _texts(
@@ -156,10 +147,3 @@ def _texts(
             yield from _texts(inner, path)
     elif isinstance(value, str):
         yield path, value
-
-
-def _is_secret_name(path: tuple[str, ...]) -> bool:
-    name = path[-1]
-    return any(map(_HEADERS.search, path)) or (
-        _SECRET.search(name) is not None and name not in _NOT_SECRET
-    )
