@@ -20,11 +20,10 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.judging.claim_agreement import calibration_of
 from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
 from karat.judging.prompts import Prompts
-from karat.judging.session import JudgeSession
+from karat.judging.session import JudgeSession, as_client
 from karat.judging.splitting import split_references
 from karat.judging.support import majority, support
 from karat.llm import Results, Settings, Stage
-from karat.llm.callables import as_client
 from karat.llm.limits import tokens_of
 from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher

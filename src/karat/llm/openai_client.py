@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, UsageError
-from karat.llm.completions import ChatModel, read_stream, shortened, unusable_reply
+from karat.llm.chat_client import ChatModel, read_stream, shortened, unusable_reply
 from karat.llm.credentials import (
     check_headers,
     check_parameters,
