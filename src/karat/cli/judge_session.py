@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from karat.cli.saying import say
-from karat.cli.settings import log
+from karat.cli.command import log, say
 from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession
