@@ -143,7 +143,7 @@ def _kind(reached: Floats, ranked: Floats) -> Kind:
     """
     if not reached.size:
         return "none"
-    p = sign_flip(np.stack([reached, ranked, reached + ranked])).p
+    p = sign_flip(np.stack([reached, ranked, reached + ranked]))
     if not (p <= _ALPHA).any():
         return "none"
     coverage, ranking = (

@@ -307,7 +307,7 @@ def _chances(
         old, new, known = paired_scores(metric, *runs, pairing)
         # A query that one does not have is a difference of 0, which changes nothing.
         rows.append(np.where(known, new - old, 0.0))
-    p = sign_flip(np.array(rows), clusters=clusters).p
+    p = sign_flip(np.array(rows), clusters=clusters)
     return dict(zip(metrics, p.tolist(), strict=True))
 
 
@@ -325,7 +325,7 @@ def _against_baseline(
         rows.append(np.where(known, new - old, 0.0))
     if not rows[0].size:
         return [float("nan")] * len(rows)
-    return [*map(float, max_t(np.array(rows), clusters=clusters).adjusted)]
+    return [*map(float, max_t(np.array(rows), clusters=clusters))]
 
 
 def _cutoff(metrics: Sequence[str]) -> int:
