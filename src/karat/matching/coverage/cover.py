@@ -6,7 +6,7 @@ when it lies beside a run of the same document that counts. Short gaps between s
 are typing or scanning errors, and are covered with them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -131,7 +131,7 @@ def cover(
     rule: Rule,
     documents: Sequence[str],
     begins: Sequence[dict[int, int]],
-    seeds: dict[int, Seeds],
+    seeds: Mapping[int, Seeds],
 ) -> Iterator[Part]:
     """What the documents of a query cover of a passage.
 
@@ -226,7 +226,7 @@ def _counted(
     """
     chains: list[list[Run]] = []
     for run in runs:
-        moved = chains and _beside(gold, document, run, chains[-1][-1], rule.near)
+        moved = _beside(gold, document, run, chains[-1][-1], rule) if chains else None
         if moved:
             chains[-1].append(moved)
         else:
@@ -234,23 +234,21 @@ def _counted(
     counted: list[Run] = []
     waiting: list[Run] = []
     for chain in chains:
-        if not _counts(gold, document, chain, rule, begin):
-            for run in chain:
-                moved = counted and _beside(gold, document, run, counted[-1], rule.near)
-                if moved:
-                    counted.append(moved)
-                    waiting = []
-                else:
-                    waiting.append(run)
+        if _counts(gold, document, chain, rule, begin):
+            before = [chain[0]]
+            for run in reversed(waiting):
+                if moved := _beside(gold, document, run, before[-1], rule):
+                    before.append(moved)
+            counted += before[:0:-1] + chain
+            waiting = []
             continue
-        before = [chain[0]]
-        for run in reversed(waiting):
-            moved = _beside(gold, document, run, before[-1], rule.near)
+        for run in chain:
+            moved = _beside(gold, document, run, counted[-1], rule) if counted else None
             if moved:
-                before.append(moved)
-        counted += before[:0:-1]
-        counted += chain
-        waiting = []
+                counted.append(moved)
+                waiting = []
+            else:
+                waiting.append(run)
     return counted
 
 
@@ -265,9 +263,9 @@ def _counts(gold: str, document: str, chain: list[Run], rule: Rule, begin: int) 
     return (opens and (closes or is_last)) or (closes and is_first)
 
 
-def _beside(gold: str, document: str, run: Run, other: Run, near: int) -> Run | None:
+def _beside(gold: str, document: str, run: Run, other: Run, rule: Rule) -> Run | None:
     """The copy of a run that lies just behind or before another one, if any."""
-    part, reach = gold[run.start : run.end], 2 * near + run.end - run.start
+    part, reach = gold[run.start : run.end], 2 * rule.near + run.end - run.start
     if run.start >= other.start:
         gap = run.start - other.end
         low = max(0, other.place_end + min(0, gap))
@@ -276,7 +274,7 @@ def _beside(gold: str, document: str, run: Run, other: Run, near: int) -> Run | 
         gap = other.start - run.end
         high = other.place - min(0, gap)
         place = document.rfind(part, max(0, high - reach), high)
-    return run._replace(place=place) if place >= 0 and gap <= near else None
+    return run._replace(place=place) if place >= 0 and gap <= rule.near else None
 
 
 def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:

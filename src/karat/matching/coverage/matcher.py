@@ -213,12 +213,20 @@ def _gather(queries: Iterable[tuple[int, QueryTexts]], first: list[int]) -> Cove
         rows = [(first[query] + i, ranks[n], *more) for i, n, *more in found.rises]
         rises.append(np.array(rows, np.float64).reshape(-1, 4).T)
     tables = [np.concatenate(blocks, axis=1) for blocks in (documents, rises)]
-    tables = [table[:, np.lexsort((table[1], table[0]))] for table in tables]
-    (query, rank, *counts), (item, item_rank, share, sound) = tables
-    place, rank, item, item_rank = (
-        column.astype(np.int64) for column in (query, rank, item, item_rank)
+    one, two = (table[:, np.lexsort((table[1], table[0]))] for table in tables)
+    return Coverage(
+        size=size,
+        query=one[0].astype(np.int64),
+        rank=one[1].astype(np.int64),
+        gold=one[2],
+        length=one[3],
+        fresh=one[4],
+        tokens=one[5],
+        item=two[0].astype(np.int64),
+        item_rank=two[1].astype(np.int64),
+        share=two[2],
+        sound=two[3] > 0,
     )
-    return Coverage(size, place, rank, *counts, item, item_rank, share, sound > 0)
 
 
 def _tokens(document: Document, length: int) -> float:
@@ -274,7 +282,7 @@ class _Reader:
         self._queries, self._targets, self._rankings = queries, targets, rankings
 
     def read(self, run: Run) -> Iterator[tuple[int, QueryTexts]]:
-        """Each query once, with its place; those that the run lacks come last, empty."""
+        """Each query once, with its place; those not in the run come last, empty."""
         places = {query: place for place, query in enumerate(self._queries)}
         for query, documents in run.rankings(self._rankings.policies):
             place = places.get(query)

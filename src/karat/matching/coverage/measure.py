@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import accumulate, islice, pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Ints
+from karat.data.arrays import Floats, Ints, sum_by
 from karat.data.gold import Gold
 from karat.data.runs import Document
 from karat.matching.coverage.alphabet import Source, seeds
@@ -34,6 +35,7 @@ __all__ = [
     "read_targets",
 ]
 
+_NOTHING: Final[Ints] = np.zeros(0, np.int64)
 # From this share on a passage is looked at for contradictions.
 _HALF = 0.5
 _LONGEST_HEADER = 200
@@ -165,9 +167,9 @@ class Measured(NamedTuple):
     """
 
     size: float
-    gold: Ints
-    length: Sequence[int]
-    fresh: Sequence[int]
+    gold: Floats
+    length: list[int]
+    fresh: list[int]
     rises: list[tuple[int, int, float, bool]]
     passages: list[Passage]
 
@@ -176,47 +178,47 @@ def measure(texts: QueryTexts) -> Measured:
     """Measure what the documents of one query cover of its gold."""
     count = len(texts.documents)
     passages: list[Passage] = []
-    length: Sequence[int]
     if texts.by_offsets:
-        golds = [place for target in texts.targets for place in target.places]
-        places = [place_of(document) for document in texts.documents]
-        length = [p.end - p.start if p else 0 for p in places]
-        since, weight, pieces, fresh = _cut(golds, places)
+        spans = [place for target in texts.targets for place in target.places]
+        documents = [place_of(document) for document in texts.documents]
+        since, weight, pieces = _cut(spans, documents)
+        length = [place.end - place.start if place else 0 for place in documents]
+        fresh = sum_by(since, weight, count + 1)[:count].astype(np.int64).tolist()
     else:
-        documents = [Source(document.text or "") for document in texts.documents]
-        passages, fresh = compare(
-            [text or "" for target in texts.targets for text in target.texts], documents
-        )
-        length = [len(document.letters) for document in documents]
-        since = np.concatenate([np.zeros(0, np.int64), *(p.since for p in passages)])
+        golds = [text or "" for target in texts.targets for text in target.texts]
+        sources = [Source(document.text or "") for document in texts.documents]
+        passages, fresh = compare(golds, sources)
+        length = [len(source.letters) for source in sources]
+        since = np.concatenate((_NOTHING, *(passage.since for passage in passages)))
         weight = np.ones(len(since), np.int64)
-        ends = np.cumsum([0, *(len(p.since) for p in passages)])
-        pieces = [np.arange(a, b) for a, b in zip(ends, ends[1:])]
-    gained = [np.bincount(since[p], weight[p], count + 1)[:count] for p in pieces]
-    sizes = [max(1, weight[p].sum()) for p in pieces]
-    shares = [own.cumsum() / size for own, size in zip(gained, sizes, strict=True)]
+        ends = accumulate((len(passage.since) for passage in passages), initial=0)
+        pieces = [slice(*edges) for edges in pairwise(ends)]
+    gained = [sum_by(since[p], weight[p], count + 1)[:count] for p in pieces]
+    shares = [
+        own.cumsum() / max(1, weight[piece].sum())
+        for own, piece in zip(gained, pieces, strict=True)
+    ]
     relevant = np.zeros(len(since), np.bool_)
     rises = []
-    member = 0
+    members = iter(range(len(pieces)))
     for item, target in enumerate(texts.targets):
-        members = range(member, member + len(target.texts))
-        member = members.stop
-        if target.grade > 0 and count:
-            best = max(members, key=lambda m: float(shares[m][-1]))
-        elif target.grade > 0:
-            best = members[0]
+        own = [*islice(members, len(target.texts))]
         if target.grade > 0:
+            # Of alternatives the one that is covered best.
+            best = max(own, key=lambda member: float(shares[member][-1:].sum()))
             relevant[pieces[best]] = True
-        for m in members:
-            own = passages[m] if passages else None
-            rises += [(item, *row) for row in _rises(own, gained[m], shares[m])]
-    total = np.bincount(since[relevant], weight[relevant], count + 1)[:count]
-    return Measured(
-        float(weight[relevant].sum()), total, length, fresh, rises, passages
-    )
+        for member in own:
+            passage = passages[member] if passages else None
+            rows = _rises(gained[member], shares[member], passage)
+            rises += [(item, *row) for row in rows]
+    gold = sum_by(since[relevant], weight[relevant], count + 1)[:count]
+    size = float(weight[relevant].sum())
+    return Measured(size, gold, length, fresh, rises, passages)
 
 
-def _rises(passage: Passage | None, gained, share) -> list[tuple[int, float, bool]]:
+def _rises(
+    gained: Floats, share: Floats, passage: Passage | None
+) -> list[tuple[int, float, bool]]:
     """Document by document: the share covered, and whether nothing differs."""
     rising = {*np.flatnonzero(gained).tolist()}
     rows: list[tuple[int, int, Difference]] = []
@@ -231,36 +233,28 @@ def _rises(passage: Passage | None, gained, share) -> list[tuple[int, float, boo
 
 def _cut(
     gold: Sequence[Place], documents: Sequence[Place | None]
-) -> tuple[Ints, Ints, list[Ints], Ints]:
+) -> tuple[Ints, Ints, list[slice]]:
     """Sources cut where gold or a document begins or ends.
 
     Returns:
-        Which document has each piece first; the characters of each piece; the pieces of
-        each gold stretch; and the characters that each document is the first to have.
+        Which document has each piece first; the characters of each piece; and the
+        pieces of each gold stretch.
     """
     known = [place for place in (*gold, *documents) if place]
-    points = sorted({(p.source, at) for p in known for at in p[1:]})
-    number = {point: at for at, point in enumerate(points)}
-
-    def pieces_of(place):
-        return np.arange(
-            number[place.source, place.start], number[place.source, place.end]
-        )
-
-    weight = np.array(
-        [
-            max(0, b[1] - a[1]) if a[0] == b[0] else 0
-            for a, b in zip(points, points[1:])
-        ],
-        np.int64,
-    )
-    since = np.full(len(weight), len(documents))
+    points = sorted({(place.source, at) for place in known for at in place[1:]})
+    number = {point: n for n, point in enumerate(points)}
+    pieces = {
+        place: slice(number[place.source, place.start], number[place.source, place.end])
+        for place in known
+    }
+    # What lies between two sources belongs to none.
+    weight = np.array([0, *(max(0, b[1] - a[1]) for a, b in pairwise(points))])[1:]
+    since: Ints = np.full(len(weight), len(documents))
     # The first document to cover a piece is written last, and stays.
-    for n, place in reversed([*enumerate(documents)]):
-        if place:
-            since[pieces_of(place)] = n
-    fresh = np.bincount(since, weight, len(documents) + 1)[: len(documents)]
-    return since, weight, [pieces_of(place) for place in gold], fresh
+    for n in range(len(documents) - 1, -1, -1):
+        if place := documents[n]:
+            since[pieces[place]] = n
+    return since, weight, [pieces[place] for place in gold]
 
 
 def compare(
