@@ -24,9 +24,8 @@ from karat.data.tables import counted
 from karat.errors import MismatchError
 from karat.reading.meaning.gold import note_repeated
 from karat.reading.meaning.order import note_ascending
-from karat.reading.meaning.shapes import note_numbered
+from karat.reading.meaning.shapes import holds_columns, holds_rows, note_numbered
 from karat.reading.meaning.strings import are_prose
-from karat.reading.meaning.table_columns import holds_columns, holds_rows
 from karat.reading.problems import Notes
 
 __all__ = [

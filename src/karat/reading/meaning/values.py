@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from numbers import Real
@@ -17,6 +17,7 @@ from karat.reading.problems import Notes
 __all__ = [
     "COERCED",
     "COERCED_ONE",
+    "are_ids",
     "as_records",
     "is_list",
     "is_scores",
@@ -119,6 +120,19 @@ def as_records(values: Any) -> Any:
         | ({"text": row.default_text()} if hasattr(row, "default_text") else {})
         for row in values
     ]
+
+
+def are_ids(*columns: Iterable[Any]) -> bool:
+    """Whether all of these are texts that can be ids, without looking at each.
+
+    Example:
+        >>> are_ids(["d1", "d2"]), are_ids(["d1", " "]), are_ids(["d1", 2])
+        (True, False, False)
+    """
+    for ids in columns:
+        if {*map(type, ids)} != {str} or not all(map(str.strip, ids)):
+            return False
+    return True
 
 
 def read_ids(values: Sequence[Any], what: str, notes: Notes) -> Sequence[str]:
