@@ -19,7 +19,7 @@ def test_grades_from_0_to_3_are_compared_as_they_are_and_relevant_from_2_on() ->
     judged = {query: {"a": 1, "b": 0} for query in PEOPLE}
     found = compare(RUNS, judged, PEOPLE, metric="rr")
     assert found.scale is None
-    assert found.equal == 0.5
+    assert found.figures.equal.value == 0.5
     rates = {rate.name: rate.rate for rate in found.rates}
     assert rates["people say 2 or more, judge too"] == 0.0
     # Grade 1 is not relevant: by the judge there is nothing to find, and no order.
@@ -43,7 +43,7 @@ def test_any_other_scale_is_compared_by_relevant_or_not(
     found = compare(RUNS, judged, people)
     assert found.scale is not None
     assert sentence in found.scale
-    assert found.equal == pytest.approx(5 / 6)
+    assert found.figures.equal.value == pytest.approx(5 / 6)
 
 
 def test_scales_are_told_by_the_labels() -> None:
@@ -77,7 +77,7 @@ def test_labels_that_stay_on_another_scale_are_compared_by_relevance_too() -> No
     known = {query: {"d": 1, "e": 0} for query in PEOPLE}
     judged = {query: {"a": 2, "b": 1, "c": 0} for query in PEOPLE}
     found = compare(RUNS, judged, people, known=known)
-    assert found.equal == 1.0
+    assert found.figures.equal.value == 1.0
     assert found.scale is not None
     assert "the labels that stay are not grades from 0 to 3" in found.scale
 

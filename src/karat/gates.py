@@ -16,6 +16,7 @@ from karat.results.evaluation import Evaluation
 from karat.stats.paired import difference_interval
 
 __all__ = [
+    "KINDS",
     "Gate",
     "GateResult",
     "Kind",
@@ -29,7 +30,14 @@ Kind = Literal["mean", "low", "drop"]
 Status = Literal["pass", "fail", "inconclusive"]
 
 _ALPHA = 0.05
-_OPTIONS = {"mean": "--fail-under", "low": "--fail-under-low", "drop": "--max-drop"}
+KINDS: dict[Kind, str] = {
+    "mean": "fail_under",
+    "low": "fail_under_low",
+    "drop": "max_drop",
+}
+"""What a gate may be about, and what commands and suites call it."""
+
+_OPTIONS = {kind: f"--{name.replace('_', '-')}" for kind, name in KINDS.items()}
 
 
 class Gate(NamedTuple):

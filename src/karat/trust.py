@@ -33,7 +33,7 @@ from karat.judging.grading import (
 )
 from karat.judging.probe.report import ProbeReport
 from karat.judging.prompts import GRADES
-from karat.judging.run_order import Order, order_agreement
+from karat.judging.rates import Order, order_agreement
 from karat.results.evaluation import Evaluation
 
 __all__ = [
@@ -78,7 +78,7 @@ def compare(
     Example:
         >>> people = {"q1": {"a": 1, "b": 0}, "q2": {"a": 0, "b": 1}}
         >>> judged = {"q1": {"a": 3, "b": 1}, "q2": {"a": 0, "b": 1}}
-        >>> compare({}, judged, people).equal
+        >>> compare({}, judged, people).figures.equal.value
         0.75
     """
     raters = [people] if isinstance(people, Mapping) else [*people]

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from karat.data.judgements import Prompt
-from karat.llm.journal import Entry, Journal, PromptKeys
-from karat.llm.run_options import JOURNAL
+from karat.llm.journal import Entry, Journal
+from karat.llm.settings import JOURNAL
+from karat.llm.stored_replies import PromptKeys
 from tests.cli.conftest import Karat
 from tests.llm.judges import Scripted
 
@@ -15,7 +16,8 @@ def fill() -> None:
         with Journal(JOURNAL) as journal:
             for number, status in enumerate(("ok", "ok", "refused")):
                 prompt = Prompt("", f"question {number}")
-                journal.write(keys, [(keys.of(prompt), prompt, Entry(status, "x"))])
+                entry = (keys.of(prompt), prompt, Entry(status, "x"))
+                journal.write(keys.asked, [entry])
 
 
 def test_an_empty_cache_says_so_and_makes_no_file(karat: Karat, folder: Path) -> None:

@@ -114,3 +114,26 @@ def test_the_page_of_a_comparison_has_one_cutoff_and_says_what_is_judged(
     assert "judged@10 0." in page
     assert "nDCG@5" in page
     assert "nDCG@10" not in page
+
+
+def test_tags_are_asked_for_as_everywhere_else(karat: Karat) -> None:
+    given = ("compare", "keyword.run", "dense.run", "-g", "gold.qrels", "-m", "rr")
+    plain = karat(*given, "--queries", "queries.jsonl")
+    sliced = karat(*given, "--queries", "queries.jsonl", "--slice", "tag")
+    before = karat(*given, "--queries", "queries.jsonl", "--by-tag")
+    assert sliced.out == before.out != plain.out
+
+
+@pytest.mark.parametrize("command", ["compare", "plot"])
+def test_every_switch_that_changes_scores_counts(
+    karat: Karat, folder: Path, command: str
+) -> None:
+    more = ("-o", "p.svg", "--kind", "means") if command == "plot" else ()
+    given = (command, "keyword.run", "dense.run", "-g", "gold.qrels", "-m", "rr", *more)
+
+    def seen(*switches: str) -> str:
+        done = karat(*given, *switches)
+        assert done.code == 0
+        return (folder / "p.svg").read_text() if more else done.out
+
+    assert len({seen(), seen("--depth", "1"), seen("--judged-only")}) == 3

@@ -11,7 +11,7 @@ import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
-from karat.cli.gates import conclude
+from karat.cli.outputs import conclude
 from karat.data.policies import Policies
 from karat.data.tables import DASH
 from karat.gates import Gate, GateResult

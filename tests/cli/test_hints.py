@@ -1,14 +1,15 @@
 """What the command says when a file is not quite what it needs."""
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from pyarrow import Table
 from pyarrow.parquet import write_table as write_parquet
 
+from karat.cli import karat as group
 from tests.cli.conftest import Karat
 
 OPTIONS = ("-g", "gold.qrels")
@@ -197,6 +198,7 @@ def test_one_text_where_contexts_should_be_a_list_is_noticed(
 
 def test_every_command_takes_gold_by_the_same_names() -> None:
     for name in ("evaluate", "compare", "diagnose", "plot", "fuse", "judge", "label"):
-        module = import_module(f"karat.cli.{name}")
-        (option,) = (one for one in module.command.params if one.name == "gold")
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        (option,) = (one for one in command.params if one.name == "gold")
         assert option.opts == ["-g", "--gold", "--qrels"]

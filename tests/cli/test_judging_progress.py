@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from karat.cli.command import log, say
 from karat.cli.judge_session import JudgingProgress
-from karat.cli.saying import say
-from karat.cli.settings import log
 from karat.data.judgements import Usage
 from karat.llm import Prices, Progress, Stage
-from karat.llm.budget import Budget
+from karat.llm.limits import Budget
 from karat.reports import progress as bars
 
 JOURNAL = Path("kept.sqlite")

@@ -24,7 +24,7 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.compat.ragas.metrics.llm import VERSION, judge_claims, judge_context
+from karat.compat.ragas.judging import VERSION, judge_claims, judge_context
 from karat.errors import (
     CallError,
     IncompleteError,
@@ -340,5 +340,5 @@ def test_a_changed_wording_needs_a_new_version(name: str) -> None:
     (prompt,) = (p for p in map(next, judges) if p.name == name)
     digest = sha256(repr(prompt).encode()).hexdigest()[:12]
     assert (prompt.version, digest) == (VERSION, PINNED[name]), (
-        "the wording changed: raise VERSION in verdicts.py, then pin it here"
+        "the wording changed: raise VERSION in judging.py, then pin it here"
     )

@@ -14,7 +14,7 @@ from karat.data.tables import number
 from karat.errors import DataError
 from karat.judging.agreement import agreement, flips
 from karat.judging.claim_agreement import claim_agreement
-from karat.judging.run_order import order_agreement
+from karat.judging.rates import order_agreement
 from karat.stats.agreement import Weights, cohen_kappa, krippendorff_alpha
 from karat.trust import compare
 
@@ -91,7 +91,7 @@ def test_several_people_have_an_alpha_of_their_own() -> None:
     assert together.name in [row[0] for row in found.table().rows]
     # The judge is compared with the label in the middle, the lower of two.
     assert found.n == 5
-    assert found.equal == 4 / 5
+    assert found.figures.equal.value == 4 / 5
     assert compare({}, judge, first).raters == ()
 
 
@@ -175,7 +175,7 @@ def test_what_both_labelled_is_compared_and_nothing_else() -> None:
     judge = {"q1": {"a": 2, "b": 0, "d": 3}, "q2": {"a": 1}}
     found = agreement(people, judge)
     assert found.n == 3
-    assert found.equal == pytest.approx(2 / 3)
+    assert found.figures.equal.value == pytest.approx(2 / 3)
     rates = {rate.name: (rate.rate, rate.n) for rate in found.rates}
     each = {
         "people say 0, judge too": (1.0, 1),
@@ -217,7 +217,12 @@ def test_the_figures_of_many_queries_are_those_of_all_their_documents(
         cohen_kappa(one, other, weights="quadratic"),
         krippendorff_alpha(one, other),
     )
-    told = (found.equal, found.kappa, found.weighted_kappa, found.alpha)
+    told = (
+        found.figures.equal.value,
+        found.figures.kappa.value,
+        found.figures.weighted_kappa.value,
+        found.figures.alpha.value,
+    )
     assert told == pytest.approx(wanted, nan_ok=True)
 
 
@@ -249,8 +254,17 @@ def test_documents_of_one_query_do_not_make_a_judge_surer() -> None:
 def test_one_grade_only_is_all_chance_and_no_number() -> None:
     people = {f"q{n}": {"d": 2} for n in range(3)}
     found = agreement(people, people)
-    assert found.equal == 1.0
-    assert all(map(math.isnan, (found.kappa, found.weighted_kappa, found.alpha)))
+    assert found.figures.equal.value == 1.0
+    assert all(
+        map(
+            math.isnan,
+            (
+                found.figures.kappa.value,
+                found.figures.weighted_kappa.value,
+                found.figures.alpha.value,
+            ),
+        )
+    )
     assert [figure.interval for figure in found.figures[1:]] == [None] * 5
     lines = found.table().as_text().splitlines()
     dash = "\N{EN DASH}"
@@ -264,7 +278,7 @@ def test_one_grade_only_is_all_chance_and_no_number() -> None:
 def test_perfect_agreement_is_never_said_to_be_certain() -> None:
     people = {f"q{n}": {"a": 0, "b": 3} for n in range(5)}
     found = agreement(people, people)
-    assert (found.kappa, found.alpha) == (1.0, 1.0)
+    assert (found.figures.kappa.value, found.figures.alpha.value) == (1.0, 1.0)
     assert found.figures.kappa.interval is None
     interval = found.figures.equal.interval
     assert interval is not None
@@ -273,7 +287,7 @@ def test_perfect_agreement_is_never_said_to_be_certain() -> None:
 
 def test_one_query_gives_figures_but_no_interval() -> None:
     found = agreement({"q": {"a": 0, "b": 3, "c": 1}}, {"q": {"a": 0, "b": 3, "c": 2}})
-    assert found.kappa == pytest.approx(4 / 7)
+    assert found.figures.kappa.value == pytest.approx(4 / 7)
     assert found.figures.kappa.interval is None
     # One query says nothing of others but what the bounds say.
     assert all(rate.interval and rate.interval[:2] == (0, 1) for rate in found.rates)
@@ -329,7 +343,7 @@ def test_the_interval_of_kappa_tells_how_much_it_moves_without_one_query() -> No
 def test_a_query_without_which_there_is_no_kappa_takes_its_interval_away() -> None:
     people = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"a": 1}}
     found = agreement(people, {**people, "q1": {"a": 1, "b": 1}})
-    assert not math.isnan(found.kappa)
+    assert not math.isnan(found.figures.kappa.value)
     assert found.figures.kappa.interval is None
 
 
@@ -340,7 +354,7 @@ def notes(people: dict[str, dict[str, int]], judge: dict[str, dict[str, int]]) -
 def test_kappa_of_people_who_gave_one_grade_is_explained() -> None:
     people = {f"q{n}": {"a": 1, "b": 1} for n in range(5)}
     judge = {f"q{n}": {"a": n % 2, "b": 1} for n in range(5)}
-    assert agreement(people, judge).kappa == 0
+    assert agreement(people, judge).figures.kappa.value == 0
     assert "people gave one grade only" in notes(people, judge)
     assert "the judge gave one grade only" in notes(judge, people)
     assert "hardly" not in notes(people, judge)

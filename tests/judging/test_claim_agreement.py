@@ -36,11 +36,11 @@ def test_verdicts_are_compared_claim_by_claim() -> None:
     people, judge = np.array([1.0, 1, 0, 1, 1]), np.array([1.0, 0, 1, 0, 1])
     assert (found.n, found.queries, found.failed) == (5, 3, 0)
     assert found.figures.equal.value == pytest.approx(2 / 5)
-    assert found.kappa == pytest.approx(cohen_kappa(people, judge))
+    assert found.figures.kappa.value == pytest.approx(cohen_kappa(people, judge))
     assert [(row.rate, row.n) for row in found.rates] == [(0.5, 4), (0.0, 1)]
     recall = [row.rate for row in found.recall]
     assert recall == pytest.approx([2.5 / 3, 2 / 3, -0.5 / 3, 0.5 / 3])
-    assert found.recall_error == pytest.approx(0.5 / 3)
+    assert found.recall[-1].rate == pytest.approx(0.5 / 3)
     bias = {row.name: (row.rate, row.n) for row in found.bias}
     assert bias["judge - people, claims up to 3 words"] == (1 / 3, 3)
     assert bias["judge - people, claims over 3 words"] == (-1.0, 2)

@@ -14,9 +14,10 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Prompt, Usage
 from karat.errors import FormatError, UsageError
 from karat.llm import Settings
-from karat.llm.budget import Budget, Prices
 from karat.llm.endpoints import ALLOWED, check_endpoint
-from karat.llm.journal import Entry, Journal, PromptKeys
+from karat.llm.journal import Entry, Journal
+from karat.llm.limits import Budget, Prices
+from karat.llm.stored_replies import PromptKeys
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 PROMPT = Prompt("Judge.", "Is bread good?", {"type": "object"}, "support", "2")
@@ -97,7 +98,7 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     entry = Entry("ok", "yes \N{SNOWMAN}", 2, Usage(5, 7), "reply-9", "m-2026")
     keys = PromptKeys(Scripted())
     with Journal(tmp_path / "journal.sqlite") as journal:
-        journal.write(keys, [(keys.of(PROMPT), PROMPT, entry)])
+        journal.write(keys.asked, [(keys.of(PROMPT), PROMPT, entry)])
         assert journal.get(keys.of(PROMPT)) == entry
         assert journal.get(b"another") is None
     with Journal(tmp_path / "journal.sqlite") as journal:
@@ -109,7 +110,7 @@ def test_nobody_else_may_read_it_and_git_does_not_see_it(tmp_path: Path) -> None
     path = tmp_path / ".karat" / "journal.sqlite"
     with Journal(path) as journal:
         keys = PromptKeys(Scripted())
-        journal.write(keys, [(b"key", PROMPT, Entry("ok", "yes"))])
+        journal.write(keys.asked, [(b"key", PROMPT, Entry("ok", "yes"))])
         files = {
             file.name: stat.S_IMODE(file.stat().st_mode)
             for file in path.parent.iterdir()
@@ -245,12 +246,12 @@ def test_a_journal_of_the_first_layout_is_read_and_added_to(tmp_path: Path) -> N
     path = tmp_path / "journal.sqlite"
     keys, prompt = PromptKeys(Scripted()), Prompt("", "old")
     with Journal(path) as journal:
-        journal.write(keys, [(keys.of(prompt), prompt, Entry("ok", "kept"))])
+        journal.write(keys.asked, [(keys.of(prompt), prompt, Entry("ok", "kept"))])
     with closing(sqlite3.connect(path)) as old:
         old.execute("ALTER TABLE replies DROP COLUMN cut")
         old.execute("PRAGMA user_version = 1")
     with Journal(path) as journal:
         assert journal.get(keys.of(prompt)) == Entry("ok", "kept")
         fresh = Entry("ok", "{", cut=True)
-        journal.write(keys, [(b"new", prompt, fresh)])
+        journal.write(keys.asked, [(b"new", prompt, fresh)])
         assert journal.get(b"new") == fresh

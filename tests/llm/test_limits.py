@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Prompt, Usage
 from karat.errors import ParameterError
 from karat.llm import Prices, Progress, Settings, Transient
-from karat.llm.budget import estimate_usage
-from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter
+from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter, estimate_usage
 from tests.llm.judges import SCHEMA, Scripted, jobs, run_jobs_sync
 
 

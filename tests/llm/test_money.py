@@ -12,7 +12,7 @@ import pytest
 from karat.data.judgements import Conversation, Failure, Prompt, Reply, Usage
 from karat.errors import CallError, IncompleteError
 from karat.llm import Journal, Prices, Progress, Settings, estimate
-from karat.llm.budget import Budget, estimate_usage
+from karat.llm.limits import Budget, estimate_usage
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer
 from tests.llm.judges import SCHEMA, Scripted, jobs, right, run_jobs_sync

@@ -22,9 +22,9 @@ from karat.llm import (
     Settings,
     Transient,
     estimate,
+    journal,
     run_jobs,
 )
-from karat.llm.journal import schema
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, grade, jobs, right, run_jobs_sync
 
@@ -50,7 +50,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         recorded.append(seconds)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("karat.llm.attempts.Attempts.wait", wait)
+    monkeypatch.setattr("karat.llm.calls.Calls.wait", wait)
     frozen = SimpleNamespace(monotonic=lambda: 1000.0)
     monkeypatch.setattr("karat.llm.limits.time", frozen)
     return recorded
@@ -413,9 +413,9 @@ def test_an_estimate_counts_what_is_not_kept_yet(
 def test_a_full_disk_stops_and_loses_only_what_was_under_way(
     how: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pragmas = schema._PRAGMAS
+    pragmas = journal._PRAGMAS
     with monkeypatch.context() as small:
-        small.setattr(schema, "_PRAGMAS", (*pragmas, "max_page_count=24"))
+        small.setattr(journal, "_PRAGMAS", (*pragmas, "max_page_count=24"))
         client = Scripted()
         lost = r"is the disk full\?\); \d+ repl(y|ies) paid for could not be kept"
         with pytest.raises(IncompleteError, match=lost):

@@ -15,8 +15,7 @@ from io import TextIOWrapper
 
 import click
 
-from karat.cli.saying import say
-from karat.cli.settings import log, speak
+from karat.cli.command import log, say, speak
 from karat.errors import IncompleteError, KaratError
 from karat.version import __version__
 
@@ -52,6 +51,8 @@ COMMANDS = {
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
+# Commands that stand beside another one, in its module.
+_BESIDE = {"init": "suite", "baseline": "compare", "fuse": "convert", "label": "doctor"}
 
 
 class _ReaderGoneError(Exception):
@@ -70,8 +71,9 @@ class Commands(click.Group):
         """The command of that name, or None, which click turns into a usage error."""
         name = ALIASES.get(cmd_name, cmd_name)
         if name in COMMANDS:
-            module = import_module(f"karat.cli.{name.replace('-', '_')}")
-            command: click.Command = module.command
+            home = _BESIDE.get(name, name.replace("-", "_"))
+            found = name if name in _BESIDE else "command"
+            command: click.Command = getattr(import_module(f"karat.cli.{home}"), found)
             return command
         known = [*COMMANDS, *ALIASES]
         if close := get_close_matches(cmd_name.lower().replace("_", "-"), known, n=1):

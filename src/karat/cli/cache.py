@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from karat.cli.settings import Command
+from karat.cli.command import Command
+from karat.cli.options import option
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
-from karat.llm.run_options import JOURNAL
+from karat.llm.settings import JOURNAL
 from karat.reports.terminal import show
 
 __all__ = ["command"]
@@ -17,16 +18,16 @@ _KILO = 1024
 
 
 @click.command("cache", cls=Command)
-@click.option(
+@option(
     "--journal",
+    "The journal to look at.",
     type=click.Path(path_type=Path),
     default=JOURNAL,
     show_default=True,
-    help="The journal to look at.",
 )
-@click.option("--clear", is_flag=True, help="Forget what it holds.")
-@click.option("--model", metavar="NAME", help="With --clear: only this model's.")
-@click.option("--errors", is_flag=True, help="With --clear: only what failed.")
+@option("--clear", "Forget what it holds.")
+@option("--model NAME", "With --clear: only this model's.")
+@option("--errors", "With --clear: only what failed.")
 def command(journal: Path, *, clear: bool, model: str | None, errors: bool) -> None:
     """Show which replies of which models are kept, or forget them.
 

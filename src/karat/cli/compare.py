@@ -1,27 +1,41 @@
-"""`karat compare`: whether a run is better than another, and in what way."""
+"""`karat compare`: whether a run is better than another; `karat baseline`: than which.
 
-from collections.abc import Mapping, Sequence
+A baseline is a saved evaluation that is pinned, and drops are measured from it.
+"""
+
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from karat.cli.gates import conclude, gate_results, read_gates
+from karat.cli.command import Command
 from karat.cli.options import (
     SCORING,
     existing,
     gate_options,
-    mapping_option,
+    gold_option,
+    json_option,
     metric_option,
-    policy_options,
-    writable,
+    option,
+    scoring_of,
+    scoring_options,
 )
-from karat.cli.outputs import KEPT, PAGE, with_command
-from karat.cli.saying import say
-from karat.cli.settings import Command
+from karat.cli.outputs import (
+    KEPT,
+    PAGE,
+    PINNED,
+    conclude,
+    gate_results,
+    outputs_of,
+    print_result,
+    read_gates,
+    with_command,
+    write_results,
+)
 from karat.comparison.compare import compare_evaluations
-from karat.comparison.comparison import Comparison
 from karat.comparison.pairing import average
 from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
@@ -29,49 +43,35 @@ from karat.metrics import split_metrics
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
-from karat.results.saved_form import LONE_SURROGATES, write_text
+from karat.results.loading import load
 
-__all__ = ["command"]
+__all__ = ["baseline", "command"]
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 
 
 @click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="BASELINE CANDIDATE...")
-@click.option("-g", "--gold", "--qrels", metavar="FILE", help="What should be found.")
+@gold_option
 @metric_option
-@click.option(
-    "--margin",
-    multiple=True,
-    metavar="METRIC=VALUE",
-    help="The largest difference that does not matter; repeatable.",
+@option(
+    "--margin METRIC=VALUE*",
+    "The largest difference that does not matter; repeatable.",
 )
-@click.option("--all-pairs", is_flag=True, help="Compare every run with every other.")
-@click.option("--by-tag", is_flag=True, help="Compare on the queries of each tag, too.")
-@click.option("--cluster", metavar="FIELD", help="Queries of one value are one unit.")
-@click.option(
-    "--replicates",
-    multiple=True,
-    metavar="PREFIX",
-    help="Runs whose names begin so are one system; repeatable.",
-)
-@click.option("-k", type=int, help="What the letter in recall@k means.")
-@click.option("--match", default="auto", show_default=True, metavar="MATCHER")
-@policy_options
-@mapping_option
-@click.option("--queries", metavar="FILE", help="Texts and tags of queries.")
-@click.option("--corpus", metavar="FILE", help="Texts of documents, by id.")
+@option("--all-pairs", "Compare every run with every other.")
+@option("--slice", "Compare on the queries of each tag, too.", type=["tag"])
+@option("--by-tag", hidden=True)
+@option("--cluster FIELD", "Queries of one value are one unit.")
+@option("--replicates PREFIX*", "Runs whose names begin so are one system; repeatable.")
+@scoring_options
 @gate_options
-@click.option(
-    "-o",
-    "--output",
-    multiple=True,
-    metavar="FILE",
-    help=f"Write the comparison, by extension: {', '.join(_FORMATS)}; repeatable.",
+@option(
+    "-o --output FILE*",
+    f"Write the comparison, by extension: {', '.join(_FORMATS)}; repeatable.",
 )
-@click.option("--json", is_flag=True, help="Print everything as JSON.")
-@click.option("--no-text", is_flag=True, help="Keep texts out of what is written.")
-@click.option("--force", is_flag=True, help="Compare what was not scored alike.")
+@json_option
+@option("--no-text", "Keep texts out of what is written.")
+@option("--force", "Compare what was not scored alike.")
 def command(**options: Any) -> None:
     """Compare each CANDIDATE with BASELINE on the queries that both have.
 
@@ -84,20 +84,23 @@ def command(**options: Any) -> None:
     karat compare main.json branch.json --max-drop ndcg@10=0.02
     """  # noqa: D301
     paths = existing(options["runs"])
-    outputs = _outputs(options, paths)
+    inputs = [*paths, options["gold"]]
+    outputs = outputs_of(options["output"], inputs, (*_FORMATS, "junit.xml"))
     gates = read_gates(options)
     metrics = [str(metric) for metric in split_metrics(options["metrics"])]
-    asked = [*metrics, *(gate.metric for gate in gates)]
-    scoring: dict[str, Any] = {name: options[name] for name in SCORING}
-    scoring |= {"mapping": options["map"], "force": options["force"] or None}
-    if asked:
+    scoring = scoring_of(options, force=options["force"] or None)
+    if asked := [*metrics, *(gate.metric for gate in gates)]:
         scoring["metrics"] = asked
     if any(path.suffix == PAGE for path in outputs):
         scoring |= {"keep": KEPT, "judged": True}
-    named = [*zip(_names(paths), paths, strict=True)]
+    names = [Path(path).name for path in paths]
+    if len({*names}) < len(names):
+        # Files of one name in several folders are told apart by their paths.
+        names = paths
     # What settings say for all commands need not count here.
     origin = click.get_current_context().get_parameter_source
     told = [n for n in SCORING if origin(n) is ParameterSource.COMMANDLINE]
+    named = [*zip(names, paths, strict=True)]
     scored = evaluations_of(named, options["gold"], scoring, told)
     evaluations = _systems(scored, options["replicates"])
     if len(evaluations) < 2:  # noqa: PLR2004
@@ -107,34 +110,26 @@ def command(**options: Any) -> None:
         metrics=metrics or None,
         margin=_margins(options["margin"]),
         all_pairs=options["all_pairs"],
-        by_tag=options["by_tag"],
+        by_tag=options["by_tag"] or options["slice"] is not None,
         cluster=options["cluster"],
         force=options["force"],
     )
-    _report(comparison, evaluations, outputs, options)
-    baseline, *candidates = evaluations
-    results = gate_results(gates, candidates, options, baseline)
+    shown = evaluations
+    if options["no_text"]:
+        comparison = comparison.without_texts()
+        shown = [one.without_texts() for one in evaluations]
+
+    def text(form: str) -> str:
+        if f".{form}" != PAGE:
+            return comparison.write(form)
+        board = with_command(Leaderboard({one.run: one for one in shown}))
+        return comparison.to_html(*board.values())
+
+    print_result(lambda: text("json"), comparison.tables(), options)
+    write_results(outputs, text)
+    first, *candidates = evaluations
+    results = gate_results(gates, candidates, options, first)
     conclude(candidates, results, options)
-
-
-def _names(paths: Sequence[str]) -> list[str]:
-    """The files' names, or their paths where two have one name."""
-    names = [Path(path).name for path in paths]
-    return names if len({*names}) == len(names) else list(paths)
-
-
-def _outputs(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
-    outputs = []
-    for target in options["output"]:
-        known = Path(target).suffix.removeprefix(".") in _FORMATS
-        if not known and not Path(target).name.endswith("junit.xml"):
-            raise UsageError(
-                f"-o {target}: the extension chooses the format, one of "
-                f"{', '.join('.' + name for name in _FORMATS)}, or NAME.junit.xml"
-            )
-        path = writable(target, [*paths, options["gold"]])
-        outputs += [path] if known else []
-    return outputs
 
 
 def _margins(pairs: Sequence[str]) -> dict[str, float]:
@@ -166,28 +161,32 @@ def _systems(
     ]
 
 
-def _report(
-    comparison: Comparison,
-    evaluations: Sequence[Evaluation],
-    outputs: Sequence[Path],
-    options: Mapping[str, Any],
-) -> None:
-    if options["no_text"]:
-        comparison = comparison.without_texts()
-        evaluations = [one.without_texts() for one in evaluations]
-    if options["json"]:
-        text = comparison.to_json() + "\n"
-        click.echo(text.encode("utf-8", LONE_SURROGATES), nl=False)
-    else:
-        for place, table in enumerate(comparison.tables()):
-            if place:
-                click.echo()
-            show(table)
-    for path in outputs:
-        if path.suffix == PAGE:
-            board = with_command(Leaderboard({one.run: one for one in evaluations}))
-            text = comparison.to_html(*board.values())
-        else:
-            text = comparison.write(path.suffix.removeprefix("."))
-        write_text(path, text)
-        say(f"karat: wrote {path}", err=True)
+@click.command("baseline", cls=Command)
+@click.argument("action", type=click.Choice(["set", "show"]))
+@click.argument("file", required=False)
+@option("--commit", f"Pin it as {PINNED[0]}, to be committed.")
+def baseline(action: str, file: str | None, commit: bool) -> None:  # noqa: FBT001
+    """Pin a saved evaluation as the baseline of --max-drop, or show the pinned one.
+
+    \b
+    karat evaluate run.trec --gold qrels.trec -o main.json
+    karat baseline set main.json
+    karat evaluate new.trec --gold qrels.trec --max-drop ndcg@10=0.02
+    """  # noqa: D301
+    if action == "show":
+        path = next(filter(Path.is_file, PINNED), None)
+        if path is None:
+            raise UsageError("no baseline is pinned here; karat baseline set FILE")
+        click.echo(f"{path}\n")
+        show(load(path).summary())
+        return
+    if file is None:
+        raise UsageError("karat baseline set FILE: which saved evaluation?")
+    result = load(file)
+    target = PINNED[0 if commit else 1]
+    if not commit:
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        # The folder ignores itself in git.
+        (target.parent / ".gitignore").write_text("*\n", "utf-8")
+    shutil.copyfile(file, target)
+    click.echo(f"pinned {result.run} ({len(result.queries)} queries) as {target}")

@@ -1,35 +1,33 @@
-"""`karat convert`: a run, gold or samples of any format in any other."""
+"""`karat convert`: data in another format; `karat fuse`: one run out of several."""
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from karat.cli.options import mapping_option, writable
-from karat.cli.saying import say
-from karat.cli.settings import Command
+from karat.cli.command import Command
+from karat.cli.options import existing, mapping_option, option
+from karat.cli.outputs import STDOUT, format_name, write_dataset
 from karat.data.queries import Dataset
-from karat.errors import FormatError, UsageError
-from karat.reading.doors import load
-from karat.reading.format import FORMATS
-from karat.reading.streams import Role
-from karat.reading.write import write
+from karat.data.runs import Run
+from karat.errors import UsageError
+from karat.fusion import METHODS, NORMS, complementarity, fuse as fuse_runs
+from karat.reading.doors import load, take_gold
+from karat.reading.meaning.mapping import mapping_of, shared_names
+from karat.reports.terminal import show
 
-__all__ = ["STDOUT", "command", "format_name", "write_target"]
-
-STDOUT = "-"
+__all__ = ["command", "fuse"]
 
 
 @click.command("convert", cls=Command)
 @click.argument("source")
 @click.argument("target")
-@click.option("--from", metavar="FORMAT", help="Format of SOURCE, if not by content.")
-@click.option("--to", metavar="FORMAT", help="Format of TARGET, if not by extension.")
-@click.option(
+@option("--from FORMAT", "Format of SOURCE, if not by content.")
+@option("--to FORMAT", "Format of TARGET, if not by extension.")
+@option(
     "--role",
-    type=click.Choice(["run", "gold", "samples"]),
-    help="Which part of SOURCE to write, or what it is if its content does not tell.",
+    "Which part of SOURCE to write, or what it is if its content does not tell.",
+    type=["run", "gold", "samples"],
 )
 @mapping_option
 def command(**options: Any) -> None:
@@ -44,41 +42,72 @@ def command(**options: Any) -> None:
     source, target, role = options["source"], options["target"], options["role"]
     to = format_name(target, options["to"])
     loaded = load(source, role=role, mapping=options["map"], format=options["from"])
-    write_target(loaded, target, to, role, [source])
+    write_dataset(loaded, target, to, role, [source])
 
 
-def format_name(target: str, to: str | None) -> str | None:
-    """The name of the format to write, if the path does not say it; else an error."""
-    if target == STDOUT and to is None:
-        raise UsageError(f"--to names the format of -: one of {', '.join(FORMATS)}")
-    return None if to is None else FORMATS[to].name
+def _read_weights(
+    _: click.Context, parameter: click.Parameter, text: str | None
+) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"expected numbers like 0.7,0.3, got {text!r}", param=parameter
+        ) from None
 
 
-def write_target(
-    loaded: Dataset,
-    target: str,
-    to: str | None,
-    role: Role | None,
-    inputs: Sequence[str | None],
-) -> None:
-    """Write to a file or standard output, and say what there was no room for.
+@click.command("fuse", cls=Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option("-o --output FILE", "The run to write; - is stdout.")
+@option("--to FORMAT", "Its format, if not by extension.")
+@option(
+    "--method",
+    "By ranks (rrf, borda) or by scores; rrf unless told.",
+    type=[*METHODS],
+    default="rrf",
+)
+@option(
+    "--norm",
+    "How scores are brought to one scale; min-max unless told.",
+    type=[*NORMS],
+)
+@option(
+    "--weights W,W...",
+    "One for each run, as in 0.7,0.3; all equal unless told.",
+    callback=_read_weights,
+)
+@option("-k FLOAT", "The constant of rrf; 60 unless told.", default=60)
+@option("--depth INTEGER", "Documents to keep for a query; all of them.")
+@option("-g --gold --qrels FILE", "Show what each run adds, by recall@10.")
+@option("--at INTEGER", "Another cutoff for that table.", default=10)
+@mapping_option
+def fuse(**options: Any) -> None:
+    """Make one run of several; with --gold, show what each adds to the others.
 
-    Args:
-        loaded: what to write.
-        target: a path, or `-`.
-        to: name of the format, if the extension does not say it.
-        role: the part to write.
-        inputs: files that must not be overwritten.
-    """
-    if target == STDOUT:
-        notices = write(loaded, sys.stdout.buffer, to, role)
-    else:
-        path = writable(target, inputs)
-        try:
-            notices = write(loaded, path, to, role)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise FormatError(f"cannot be written: {reason}", path=target) from None
-        say(f"karat: wrote {target}", err=True)
-    for notice in notices:
-        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
+    \b
+    karat fuse bm25.run dense.run -o hybrid.run
+    karat fuse bm25.run dense.run --method sum --weights 0.3,0.7 -o hybrid.run
+    karat fuse bm25.run dense.run --gold gold.qrels
+    """  # noqa: D301
+    paths, target = existing(options["runs"]), options["output"]
+    if target is None and options["gold"] is None:
+        raise UsageError("there is nothing to do: name a run to write, as in -o FILE")
+    to = None if target is None else format_name(target, options["to"])
+    mapping, optional = mapping_of("run", options["map"]), shared_names(options["map"])
+    runs: dict[str, Run] = {}
+    for path in paths:
+        run = load(path, role="run", mapping=mapping, optional=optional).run
+        if run is None:
+            raise UsageError(f"{path} holds no run")
+        # Files of one name are told apart by their paths.
+        runs[path if run.name in runs else run.name] = run
+    if target is not None:
+        how = {name: options[name] for name in ("weights", "k", "norm", "depth")}
+        fused = Dataset(run=fuse_runs(runs, options["method"], **how))
+        write_dataset(fused, target, to, "run", [*paths, options["gold"]])
+    if options["gold"] is not None:
+        gold = take_gold(options["gold"], options["map"])
+        table = complementarity(runs, gold, k=options["at"]).table()
+        show(table, sys.stderr if target == STDOUT else None)

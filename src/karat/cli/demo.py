@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from karat.cli.settings import Command
+from karat.cli.command import Command
+from karat.cli.options import option
 from karat.errors import FormatError, ParameterError
 from karat.leaderboards import leaderboard
 from karat.reports.terminal import show, width_of
@@ -29,7 +30,7 @@ What to type next:
 
 
 @click.command("demo", cls=Command)
-@click.option("--copy", metavar="FOLDER", help="Copy the example files, and no more.")
+@option("--copy FOLDER", "Copy the example files, and no more.")
 def command(copy: str | None) -> None:
     """Score two retrievers of a small help centre: 40 questions, 62 articles.
 

@@ -1,48 +1,46 @@
-"""`karat doctor`: whether gold is good, and a corrected copy of it."""
+"""`karat doctor`: whether gold is good; `karat label`: gold with more labels."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from karat.cli.convert import write_target
-from karat.cli.diagnose import outputs_of, print_result, write_results
-from karat.cli.options import existing, mapping_option
-from karat.cli.saying import say
-from karat.cli.settings import Command
-from karat.data.queries import DEFAULT_K
+from karat.cli.command import Command, say
+from karat.cli.options import (
+    COUNT,
+    existing,
+    mapping_option,
+    option,
+    writable,
+)
+from karat.cli.outputs import outputs_of, print_result, write_dataset, write_results
+from karat.data.gold import Gold
+from karat.data.queries import DEFAULT_K, Dataset
 from karat.data.tables import counted
 from karat.diagnosis.doctor import doctor, fix_gold
-from karat.errors import UsageError
-from karat.reading.doors import take_gold
+from karat.errors import DataError, UsageError
+from karat.reading.doors import load, take_gold
+from karat.reading.label_patch import apply_labels
 
-__all__ = ["command"]
+__all__ = ["command", "label"]
+
+_SHOWN = 10
 
 
 @click.command("doctor", cls=Command)
 @click.argument("gold")
-@click.option("--corpus", metavar="FILE", help="Texts of all documents, by id.")
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    metavar="FILE",
-    help="What a system retrieved; repeatable.",
-)
-@click.option("--queries", metavar="FILE", help="Texts of queries.")
-@click.option("-k", type=click.IntRange(min=1), default=DEFAULT_K, show_default=True)
+@option("--corpus FILE", "Texts of all documents, by id.")
+@option("--run runs FILE*", "What a system retrieved; repeatable.")
+@option("--queries FILE", "Texts of queries.")
+@option("-k", type=COUNT, default=DEFAULT_K, show_default=True)
 @mapping_option
-@click.option(
-    "--fix", metavar="FILE", help="Write the gold, with what can safely be corrected."
+@option("--fix FILE", "Write the gold, with what can safely be corrected.")
+@option(
+    "-o --output FILE*",
+    "Write the findings, by extension: json, md, txt; repeatable.",
 )
-@click.option(
-    "-o",
-    "--output",
-    multiple=True,
-    metavar="FILE",
-    help="Write the findings, by extension: json, md, txt; repeatable.",
-)
-@click.option("--json", is_flag=True, help="Print the findings as JSON.")
+@option("--json", "Print the findings as JSON.")
 def command(**options: Any) -> None:
     """Say what is wrong with GOLD: labels that dangle, contradict each other or lack.
 
@@ -59,19 +57,55 @@ def command(**options: Any) -> None:
     outputs = outputs_of(options["output"], inputs, ("json", "md", "txt"))
     found = doctor(
         path,
-        corpus=options["corpus"],
         runs=runs,
-        queries=options["queries"],
-        k=options["k"],
         mapping=options["map"],
+        **{name: options[name] for name in ("corpus", "queries", "k")},
     )
-    print_result(found, found.tables(), options)
-    write_results(found, outputs)
+    print_result(lambda: found.write("json"), found.tables(), options)
+    write_results(outputs, found.write)
     if options["fix"]:
         data = take_gold(path, options["map"])
         if data.gold is None:
             raise UsageError(f"{path} holds no gold")
-        better = fix_gold(data.gold, found.findings)
-        write_target(replace(data, gold=better), options["fix"], None, None, inputs)
+        better = replace(data, gold=fix_gold(data.gold, found.findings))
+        write_dataset(better, options["fix"], inputs=inputs)
         count = sum(bool(one.fix) for one in found.findings)
         say(f"karat: corrected {counted(count, 'finding')}", err=True)
+
+
+@click.command("label", cls=Command)
+@click.argument("action", type=click.Choice(["apply"]))
+@click.argument("patches", nargs=-1, required=True, metavar="PATCH...")
+@option("-g --gold --qrels FILE", "The gold so far.", required=True)
+@option("-o --output FILE", "Where the new gold goes.", required=True)
+def label(action: str, patches: tuple[str, ...], gold: str, output: str) -> None:
+    """Merge the labels of each PATCH into gold, with who gave them and when.
+
+    A report (karat evaluate ... -o report.html) lets people grade what was retrieved,
+    and saves what they did as a patch. Of several patches the last one counts.
+
+    \b
+    karat label apply labels.json --gold gold.qrels -o labelled.qrels
+    """  # noqa: D301
+    del action
+    paths = existing(patches)
+    target = writable(output, [*paths, gold])
+    before = _gold_or_samples(gold)
+    merged = before.gold or Gold()
+    for path in paths:
+        done = apply_labels(path, merged)
+        merged = done.gold
+        say(f"karat: {path}: {done}", err=True)
+        for query, item, old, new in done.changed[:_SHOWN]:
+            say(f"karat: {query} {item}: {old:g} -> {new:g}", err=True)
+    role: Any = "gold" if before.run is None else None
+    write_dataset(replace(before, gold=merged), target, role=role)
+
+
+def _gold_or_samples(path: str) -> Dataset:
+    """The gold, or samples, which keep what was retrieved for them."""
+    with suppress(DataError):
+        samples = load(path, role="samples")
+        if samples.run is not None and samples.gold is not None:
+            return samples
+    return load(path, role="gold")

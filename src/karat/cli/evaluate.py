@@ -1,5 +1,6 @@
 """`karat evaluate`: score one or more runs against gold."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -9,20 +10,36 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.gates import admit, conclude, gate_results, read_gates
+from karat.cli.command import Command, say
 from karat.cli.options import (
     existing,
     gate_options,
+    json_option,
     judge_options,
     mapping_option,
     metric_option,
+    option,
     policy_options,
+    queries_option,
+    scoring_of,
 )
-from karat.cli.outputs import KEPT, PAGE, outputs_of, rehearse, report
-from karat.cli.saying import say
-from karat.cli.settings import Command
+from karat.cli.outputs import (
+    KEPT,
+    PAGE,
+    admit,
+    conclude,
+    gate_results,
+    outputs_of,
+    print_result,
+    read_gates,
+    rehearse,
+    show_all,
+    with_command,
+    write_results,
+)
 from karat.data.policies import policies_for
 from karat.data.queries import Dataset
+from karat.data.tables import Table
 from karat.errors import DataError, ParameterError, UsageError
 from karat.explanation import explain
 from karat.leaderboards import leaderboard
@@ -36,15 +53,15 @@ from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.streams import STDIN
 from karat.reports import REPORTS
 from karat.reports.progress import track
-from karat.reports.terminal import show, show_text
-from karat.results.leaderboard import Leaderboard
+from karat.reports.terminal import show_text, width_of
+from karat.results.leaderboard import WIDTH, Leaderboard
 
-__all__ = ["check_references", "command", "read_gold", "read_runs"]
+__all__ = ["command"]
 
 _SHOWN = 12
 
 
-def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | None:
+def _read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | None:
     """The gold, if it has a file of its own."""
     if options["gold"] is None:
         return None
@@ -58,7 +75,7 @@ def read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | Non
     )
 
 
-def read_runs(
+def _read_runs(
     paths: Sequence[str], options: Mapping[str, Any], gold: Dataset | None
 ) -> Iterator[tuple[str, Dataset]]:
     """Each run with its name, read when it is its turn."""
@@ -83,7 +100,7 @@ def read_runs(
             yield (own if len(several) == len(paths) else path), loaded
 
 
-def check_references(truth: Dataset, metrics: Sequence[str]) -> None:
+def _check_references(truth: Dataset, metrics: Sequence[str]) -> None:
     """Refuse answers where a judge needs a reference, and say how to make them one."""
     gold = truth.gold
     if gold is None or gold.references or gold.claims or not gold.answers:
@@ -132,75 +149,53 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
     )
 
 
-_SCORING = (
-    *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("identical", "ties", "order", "threshold", "depth", "judged_only"),
-    *("force", "queries", "corpus"),
-)
-
-
 @click.command("evaluate", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "-g",
-    "--gold",
-    "--qrels",
-    metavar="FILE",
-    help="What should have been retrieved: a file of any format.",
+@option(
+    "-g --gold --qrels FILE", "What should have been retrieved: a file of any format."
 )
 @metric_option
-@click.option("-k", type=int, help="What the letter in recall@k means.")
-@click.option(
-    "--match",
+@option("-k INTEGER", "What the letter in recall@k means.")
+@option(
+    "--match MATCHER",
+    f"How a document satisfies a gold item: auto, {', '.join(MATCHERS.shipped)}.",
     default="auto",
     show_default=True,
-    metavar="MATCHER",
-    help=f"How a document satisfies a gold item: auto, {', '.join(MATCHERS.shipped)}.",
 )
 @policy_options
 @mapping_option
-@click.option(
-    "--format",
-    metavar="FORMAT",
-    help=f"Format of RUN, if not by content: {', '.join(FORMATS.shipped)}.",
+@option(
+    "--format FORMAT",
+    f"Format of RUN, if not by content: {', '.join(FORMATS.shipped)}.",
 )
-@click.option("--queries", metavar="FILE", help="Texts and tags of queries.")
-@click.option("--by", metavar="COLUMN", help="Split one table into systems.")
-@click.option("--slice", type=click.Choice(["tag"]), help="Also show means by tag.")
-@click.option("--explain", metavar="QUERY", help="Work one query out, rank by rank.")
+@queries_option
+@option("--by COLUMN", "Split one table into systems.")
+@option("--slice", "Also show means by tag.", type=["tag"])
+@option("--explain QUERY", "Work one query out, rank by rank.")
 @gate_options
-@click.option(
-    "--baseline",
-    metavar="FILE",
-    help="A saved evaluation that drops are measured from; default: the pinned one.",
+@option(
+    "--baseline FILE",
+    "A saved evaluation that drops are measured from; default: the pinned one.",
 )
-@click.option(
-    "-o",
-    "--output",
-    multiple=True,
-    metavar="FILE",
-    help=f"Write a report, by extension: {', '.join(REPORTS.shipped)}; "
-    "may be repeated.",
+@option(
+    "-o --output FILE*",
+    f"Write a report, by extension: {', '.join(REPORTS.shipped)}; may be repeated.",
 )
-@click.option(
-    "--keep",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help=f"Keep the top N documents of each query; default: {KEPT} for a page, and 5 "
+@option(
+    "--keep N",
+    f"Keep the top N documents of each query; default: {KEPT} for a page, and 5 "
     "where texts are matched.",
+    type=click.IntRange(min=0),
 )
-@click.option(
-    "--workers",
+@option(
+    "--workers N",
+    "Read Parquet files in N processes; default: threads of one.",
     type=click.IntRange(min=0),
     default=0,
-    metavar="N",
-    help="Read Parquet files in N processes; default: threads of one.",
 )
-@click.option(
-    "--parts", is_flag=True, help="RUN is one run: a glob of its Parquet files."
-)
-@click.option("--json", is_flag=True, help="Print everything as JSON.")
-@click.option("--force", is_flag=True, default=None, help="Score without common ids.")
+@option("--parts", "RUN is one run: a glob of its Parquet files.")
+@json_option
+@option("--force", "Score without common ids.", default=None)
 @judge_options
 def command(**options: Any) -> None:
     """Score RUN... against gold: means with intervals, and all that was left out.
@@ -217,24 +212,24 @@ def command(**options: Any) -> None:
     karat evaluate samples.jsonl -m context_recall@5 --model NAME
     """  # noqa: D301
     paths = existing(options["runs"], expand=not options["parts"])
-    outputs = outputs_of(options, paths)
+    outputs = _outputs(options, paths)
     gates = read_gates(options)
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
     judge = _judge(options)
-    gold = read_gold(options, paths)
-    inputs = _checked(read_runs(paths, options, gold), gold, metrics, judge)
-    scoring = {name: options[name] for name in _SCORING}
+    gold = _read_gold(options, paths)
+    inputs = _checked(_read_runs(paths, options, gold), gold, metrics, judge)
+    scoring = scoring_of(options, mapping=None, force=options["force"])
     scoring |= {"gold": gold, "metrics": metrics, "judge": judge}
     allowed = options["max_failures"] or 0
+    # A set that grows while questions are asked.
+    kinds = judge.session.failed if judge else ()
     if options["explain"] is not None:
-        hidden = options["no_text"]
-        failed = _explain(inputs, options["explain"], scoring, hidden=hidden)
-        admit(failed, allowed, judge.session.failed if judge else ())
+        admit(_explain(inputs, options, scoring), allowed, kinds)
         return
     if judge is None:
         inputs = track(inputs, len(paths), "scoring")
-    keep = options["keep"]
-    if keep is None and any(path.suffix == PAGE for path, _ in outputs):
+    keep, pages = options["keep"], [path for path in outputs if path.suffix == PAGE]
+    if keep is None and pages:
         keep = KEPT
     board = leaderboard(inputs, keep=keep, workers=options["workers"], **scoring)
     if judge is not None:
@@ -242,10 +237,33 @@ def command(**options: Any) -> None:
     if options["dry_run"]:
         rehearse(judge.session.total, options)
         return
-    report(board, outputs, options)
-    kinds = judge.session.failed if judge else ()
+    shown = board.without_texts() if options["no_text"] else board
+
+    def tables(width: int = WIDTH) -> list[Table]:
+        return [shown.summary(width), *(shown.by_tag() if options["slice"] else ())]
+
+    print_result(
+        lambda: REPORTS["json"](shown, ()), tables(width_of(sys.stdout)), options
+    )
+    signed = with_command(shown) if pages else shown
+    write_results(outputs, lambda form: REPORTS[form](signed, tables()))
     results = gate_results(gates, board.values(), options)
     conclude(board.values(), results, options, allowed, kinds)
+
+
+def _outputs(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
+    """Where to write what, found out before any work is done."""
+    if options["explain"] is not None and (options["output"] or options["json"]):
+        raise UsageError("--explain prints tables: it goes without -o and --json")
+    if options["explain"] is not None and options["dry_run"]:
+        raise UsageError("--dry-run asks nobody, so that there is nothing to --explain")
+    for target in options["output"]:
+        form = Path(target).suffix.removeprefix(".")
+        if form not in ("", "xml"):
+            # A plug-in is looked for by its name, and a typo told apart.
+            REPORTS[form]
+    known = (*REPORTS, "junit.xml")
+    return outputs_of(options["output"], [*paths, options["gold"]], known)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:
@@ -281,7 +299,7 @@ def _checked(
     """The runs; where a judge needs references, those without are told apart."""
     for name, loaded in inputs:
         if judge is not None:
-            check_references(gold or loaded, metrics)
+            _check_references(gold or loaded, metrics)
         yield name, loaded
 
 
@@ -301,25 +319,20 @@ def _asked(options: Mapping[str, Any]) -> list[str]:
 
 def _explain(
     inputs: Iterator[tuple[str, Dataset]],
-    query: str,
+    options: Mapping[str, Any],
     scoring: Mapping[str, Any],
-    *,
-    hidden: bool,
 ) -> list[tuple[str, str]]:
     """Print how one query is scored; why it could not be judged, where that is so."""
     failed = []
     for place, (name, loaded) in enumerate(inputs):
-        explanation = explain(loaded, query, **scoring)
+        explanation = explain(loaded, options["explain"], **scoring)
         if place:
             click.echo()
         ranking, *others = explanation.tables
-        show(replace(ranking, title=f"{name}, {ranking.title}"))
-        for table in others:
-            click.echo()
-            show(table)
-        for one in () if hidden else explanation.texts:
+        show_all([replace(ranking, title=f"{name}, {ranking.title}"), *others])
+        for one in () if options["no_text"] else explanation.texts:
             click.echo()
             show_text(one.title, one.text, one.marks)
         if explanation.failure is not None:
-            failed.append((query, explanation.failure))
+            failed.append((options["explain"], explanation.failure))
     return failed

@@ -9,22 +9,26 @@ from typing import Any
 
 import click
 
-from karat.cli.judge_claims import (
-    judge_claims,
-    questions_of,
-    show_all,
-    write_dataset,
-)
+from karat.cli.command import Command, say
+from karat.cli.judge_claims import judge_claims, questions_of
 from karat.cli.judge_session import open_session, read_votes
 from karat.cli.options import (
     existing,
+    json_option,
     judge_options,
     mapping_option,
+    option,
     writable,
 )
-from karat.cli.outputs import PAGE, rehearse, with_command
-from karat.cli.saying import say
-from karat.cli.settings import Command
+from karat.cli.outputs import (
+    INCOMPLETE,
+    PAGE,
+    rehearse,
+    show_all,
+    with_command,
+    write_dataset,
+    write_results,
+)
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Labels, Run
@@ -52,12 +56,10 @@ from karat.reading.problems import placed
 from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.page import as_html
-from karat.results.saved_form import write_text
 from karat.trust import JudgeReport, changes, check_people, compare
 
 __all__ = ["command"]
 
-_INCOMPLETE = 3
 _DEPTH = 10
 _METRIC = "ndcg@10"
 _FILES = ("gold", "queries", "corpus")
@@ -65,54 +67,36 @@ _FILES = ("gold", "queries", "corpus")
 
 @click.command("judge", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "-k",
-    type=int,
-    default=_DEPTH,
-    help=f"How deep each run is pooled; default: {_DEPTH}.",
+@option(
+    "-k INTEGER", f"How deep each run is pooled; default: {_DEPTH}.", default=_DEPTH
 )
-@click.option("--queries", metavar="FILE", help="Texts of queries.")
-@click.option(
-    "-o",
-    "--output",
-    multiple=True,
-    metavar="FILE",
-    help="Where the gold is written, or a page (.html); may be repeated.",
+@option("--queries FILE", "Texts of queries.")
+@option(
+    "-o --output FILE*",
+    "Where the gold is written, or a page (.html); may be repeated.",
 )
-@click.option(
-    "-g",
-    "--gold",
-    "--qrels",
-    metavar="FILE",
-    help="Labels that stay as they are: only documents without one are judged.",
+@option(
+    "-g --gold --qrels FILE",
+    "Labels that stay as they are: only documents without one are judged.",
 )
-@click.option("--claims", is_flag=True, help="Split reference answers into claims.")
-@click.option(
-    "--agreement",
-    multiple=True,
-    metavar="GOLD",
-    help="Compare with labels by people; once for each of several people.",
+@option("--claims", "Split reference answers into claims.")
+@option(
+    "--agreement GOLD*",
+    "Compare with labels by people; once for each of several people.",
 )
-@click.option(
-    "--metric",
+@option(
+    "--metric TEXT",
+    f"Orders the runs, for --agreement with several; default: {_METRIC}.",
     default=_METRIC,
-    help=f"Orders the runs, for --agreement with several; default: {_METRIC}.",
 )
-@click.option(
-    "--retest",
-    is_flag=True,
-    help="Ask all again in other words, and count what changes.",
-)
-@click.option(
-    "--probe", is_flag=True, help="Insert attack prompts, and count successes."
-)
-@click.option(
-    "--probe-passages",
+@option("--retest", "Ask all again in other words, and count what changes.")
+@option("--probe", "Insert attack prompts, and count successes.")
+@option(
+    "--probe-passages N",
+    f"Passages that --probe inserts attacks into; default: {PASSAGES}.",
     type=int,
-    metavar="N",
-    help=f"Passages that --probe inserts attacks into; default: {PASSAGES}.",
 )
-@click.option("--json", is_flag=True, help="Print everything as JSON.")
+@json_option
 @mapping_option
 @judge_options
 def command(**options: Any) -> None:
@@ -160,7 +144,7 @@ def command(**options: Any) -> None:
                 f"first for {where}: {reason}",
                 err=True,
             )
-            sys.exit(_INCOMPLETE)
+            sys.exit(INCOMPLETE)
 
 
 def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
@@ -249,7 +233,7 @@ def _grade(
     whole = complete_gold(known, graded.gold)
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
-        write_dataset(Dataset(gold=whole), target)
+        write_dataset(Dataset(gold=whole), target, role="gold")
     again = None
     if options["retest"]:
         again = retest(todo, questions, session, votes=votes)
@@ -281,10 +265,8 @@ def _grade(
         click.echo(json.dumps(facts, indent=2))
     else:
         show_all(report.tables())
-    for page in pages:
-        scored = {"gold": whole, "queries": questions or None, "corpus": corpus}
-        write_text(page, _page(runs, report, scored, options))
-        say(f"karat: wrote {page}", err=True)
+    scored = {"gold": whole, "queries": questions or None, "corpus": corpus}
+    write_results(pages, lambda _: _page(runs, report, scored, options))
     return [
         {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
         for part in (graded, again)

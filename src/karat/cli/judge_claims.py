@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from karat.cli.judge_session import read_votes
-from karat.cli.saying import say
+from karat.cli.outputs import show_all, write_dataset
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Run
-from karat.data.tables import Table
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.judging import (
@@ -32,11 +31,9 @@ from karat.judging.probe.report import ProbeReport
 from karat.judging.probe.run import PASSAGES
 from karat.reading.doors import load, with_texts
 from karat.reading.streams import Role
-from karat.reading.write import write
-from karat.reports.terminal import show
 from karat.trust import REPORT_VERSION, compare_claims
 
-__all__ = ["judge_claims", "questions_of", "show_all", "write_dataset"]
+__all__ = ["judge_claims", "questions_of"]
 
 
 def judge_claims(
@@ -69,9 +66,10 @@ def judge_claims(
             hint="--map reference=FIELD names the field that holds it",
         )
     split = split_references(samples.gold, session, questions_of(loaded, None))
+    role: Role | None = "gold" if samples.run is None else None
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
-        write_dataset(replace(samples, gold=split.gold), target)
+        write_dataset(replace(samples, gold=split.gold), target, role=role)
     probe = _probe_claims(samples.run, split.gold, session, options)
     if isinstance(session, DryRun):
         return {}
@@ -138,21 +136,6 @@ def _probe_claims(
     votes = read_votes(options)
     probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
     return probe.without_texts() if options["no_text"] else probe
-
-
-def show_all(tables: Sequence[Table]) -> None:
-    """Show the tables, one below the other."""
-    for table in tables:
-        show(table)
-        click.echo()
-
-
-def write_dataset(dataset: Dataset, target: Path) -> None:
-    """Write it, and say so and what was lost."""
-    role: Role | None = "gold" if dataset.run is None else None
-    for notice in write(dataset, target, role=role):
-        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
-    say(f"karat: wrote {target}", err=True)
 
 
 def questions_of(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:

@@ -10,15 +10,14 @@ from typing import Any
 
 import click
 
-from karat.cli.saying import say
-from karat.cli.settings import log
+from karat.cli.command import log, say
 from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession
 from karat.llm import Prices, Progress, Settings, Stage
-from karat.llm.budget import Budget
+from karat.llm.limits import Budget
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.run_options import JOURNAL
+from karat.llm.settings import JOURNAL
 from karat.reports.progress import Bar, can_show_bar
 
 __all__ = ["JudgingProgress", "claims_judge", "open_session", "read_votes"]

@@ -7,7 +7,7 @@ from math import isinf
 
 import click
 
-from karat.cli.settings import Command
+from karat.cli.command import Command
 from karat.data.spelling import LETTER, write_value
 from karat.data.tables import Table
 from karat.metrics import METRICS, Metric, read_metric

@@ -1,10 +1,11 @@
-"""Options and arguments that several commands share."""
+"""How a command says what it takes: options, those that several share, and files."""
 
 import glob
 import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,105 +17,58 @@ from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.order import ORDERS
 
 __all__ = [
+    "COUNT",
     "SCORING",
     "existing",
     "gate_options",
+    "gold_option",
     "header_option",
+    "json_option",
     "judge_options",
     "mapping_option",
     "metric_option",
+    "option",
     "policy_options",
+    "queries_option",
+    "scoring_of",
+    "scoring_options",
     "writable",
 ]
 
-SCORING = (
-    *("match", "k", "profile", "undefined", "missing", "extra", "duplicates"),
-    *("ties", "order", "threshold", "queries", "corpus"),
-)
-"""The options that change scores, by the names that Python has for them."""
-
 F = TypeVar("F", bound=Callable[..., Any])
-
-_PROFILES = [str(policies.profile) for policies in PROFILES.values()]
-
-_ABOUT = {
-    "undefined": "scores without a value",
-    "missing": "gold queries that the run lacks",
-    "extra": "run queries without gold",
-    "duplicates": "documents retrieved twice",
-    "identical": "documents named like their query",
-    "ties": "equal scores",
-}
+COUNT = click.IntRange(min=1)
+"""A whole number of one or more."""
+_TYPES = {"INTEGER": int, "FLOAT": float}
 
 
-def policy_options(command: F) -> F:
-    """Add a switch for every policy that can change a number."""
-    for name, about in reversed(_ABOUT.items()):
-        choice = click.Choice(CHOICES[name])
-        text = f"What to do about {about}; {CHOICES[name][0]} unless told."
-        command = click.option(f"--{name}", type=choice, help=text)(command)
-    text = "Rank small scores first, such as distances, or large ones, also in lists."
-    command = click.option("--order", type=click.Choice(ORDERS), help=text)(command)
-    command = click.option(
-        "--judged-only",
-        is_flag=True,
-        default=None,
-        help="Remove documents without any label from the rankings.",
-    )(command)
-    command = click.option(
-        "--depth",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Read only so many documents of each ranking.",
-    )(command)
-    command = click.option(
-        "--threshold", type=float, help="Smallest grade that counts as relevant."
-    )(command)
-    return click.option(
-        "--profile",
-        metavar="PROFILE",
-        help=f"Policies by name, {', '.join(_PROFILES)}; single switches beat it.",
-    )(command)
+def option(spelling: str, about: str | None = None, **more: Any) -> Callable[[F], F]:
+    """An option, spelled as its help shows it, as in `-o --output FILE`.
+
+    What it takes stands last, with a star if the option may be repeated; without that
+    and without a type it is a flag. A word in lower case is its name in Python, and a
+    list as type says all that it may be.
+    """
+    words = spelling.split()
+    names = [word for word in words if word[0] == "-" or word.islower()]
+    takes = "".join(word for word in words if word not in names)
+    if takes in _TYPES:
+        more["type"] = _TYPES[takes]
+    elif takes:
+        more |= {"metavar": takes.rstrip("*"), "multiple": takes[-1] == "*"}
+    elif "type" not in more:
+        more["is_flag"] = True
+    elif isinstance(more["type"], list):
+        more["type"] = click.Choice(more["type"])
+    return click.option(*names, help=about, **more)
 
 
-def metric_option(command: F) -> F:
-    """Add the option that names metrics."""
-    return click.option(
-        "-m",
-        "--metric",
-        "--metrics",
-        "metrics",
-        multiple=True,
-        metavar="METRIC",
-        help="A metric such as ndcg@10; repeat it, or join several with commas.",
-    )(command)
+def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(command: F) -> F:
+        for one in reversed(options):
+            command = one(command)
+        return command
 
-
-def gate_options(command: F) -> F:
-    """Add the options that decide whether a build fails."""
-    described = (
-        ("--fail-under", "Exit 1 when a mean is below the value"),
-        ("--fail-under-low", "Exit 1 when the lower limit of its interval is"),
-        ("--max-drop", "Exit 1 when a larger drop from the baseline is demonstrated"),
-    )
-    for name, text in reversed(described):
-        command = click.option(
-            name, multiple=True, metavar="METRIC=VALUE", help=f"{text}; repeatable."
-        )(command)
-    for name, text in (
-        ("--strict", "Exit 3 when a gate is inconclusive."),
-        ("--require-noninferior", "Fail --max-drop unless a smaller drop is shown."),
-        ("--gate-tags", "Check --max-drop on the queries of each tag, too."),
-    ):
-        command = click.option(name, is_flag=True, help=text)(command)
-    return command
-
-
-def _read_parameters(
-    context: click.Context, parameter: click.Parameter, pairs: Sequence[str]
-) -> Mapping[str, Any]:
-    del context
-    return {name: _value(text) for name, text in _pairs(parameter, pairs).items()}
+    return add
 
 
 class _Header(NamedTuple):
@@ -128,9 +82,8 @@ class _Header(NamedTuple):
 
 
 def _read_headers(
-    context: click.Context, parameter: click.Parameter, lines: Sequence[str]
+    _: click.Context, parameter: click.Parameter, lines: Sequence[str]
 ) -> tuple[_Header, ...]:
-    del context
     headers = []
     for line in lines:
         # A pair of karat.yaml arrives with = in place of the colon.
@@ -142,16 +95,10 @@ def _read_headers(
     return tuple(headers)
 
 
-def header_option(command: F) -> F:
-    """Add the option for headers of requests to a service."""
-    return click.option(
-        "--header",
-        "headers",
-        multiple=True,
-        metavar="NAME:VALUE",
-        callback=_read_headers,
-        help="Sent too; a value $NAME is read from the environment.",
-    )(command)
+def _read_parameters(
+    _: click.Context, parameter: click.Parameter, pairs: Sequence[str]
+) -> Mapping[str, Any]:
+    return {name: _value(text) for name, text in _pairs(parameter, pairs).items()}
 
 
 def _value(text: str) -> Any:
@@ -184,119 +131,167 @@ def _pairs(parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
     return read
 
 
+def _read_mapping(
+    _: click.Context, parameter: click.Parameter, pairs: Sequence[str]
+) -> Mapping[str, str]:
+    mapping = _pairs(parameter, pairs)
+    for ours in mapping:
+        if ours not in FIELDS:
+            raise UnknownNameError("field", ours, FIELDS)
+    return mapping
+
+
+gold_option = option("-g --gold --qrels FILE", "What should be found.")
+queries_option = option("--queries FILE", "Texts and tags of queries.")
+json_option = option("--json", "Print everything as JSON.")
+metric_option = option(
+    "-m --metric --metrics metrics METRIC*",
+    "A metric such as ndcg@10; repeat it, or join several with commas.",
+)
+mapping_option = option(
+    "--map OURS=THEIRS*",
+    "Which field of the input is which of ours, as in --map query=question.",
+    callback=_read_mapping,
+)
+header_option = option(
+    "--header headers NAME:VALUE*",
+    "Sent too; a value $NAME is read from the environment.",
+    callback=_read_headers,
+)
+
+_PROFILES = ", ".join(str(policies.profile) for policies in PROFILES.values())
+_ABOUT = {
+    "undefined": "scores without a value",
+    "missing": "gold queries that the run lacks",
+    "extra": "run queries without gold",
+    "duplicates": "documents retrieved twice",
+    "identical": "documents named like their query",
+    "ties": "equal scores",
+}
+
+policy_options = _several(
+    option(
+        "--profile PROFILE",
+        f"Policies by name, {_PROFILES}; single switches beat it.",
+    ),
+    option("--threshold FLOAT", "Smallest grade that counts as relevant."),
+    option("--depth N", "Read only so many documents of each ranking.", type=COUNT),
+    option(
+        "--judged-only",
+        "Remove documents without any label from the rankings.",
+        default=None,
+    ),
+    option(
+        "--order",
+        "Rank small scores first, such as distances, or large ones, also in lists.",
+        type=[*ORDERS],
+    ),
+    *(
+        option(
+            f"--{name}",
+            f"What to do about {about}; {CHOICES[name][0]} unless told.",
+            type=[*CHOICES[name]],
+        )
+        for name, about in _ABOUT.items()
+    ),
+)
+"""A switch for every policy that can change a number."""
+
+scoring_options = _several(
+    option("-k INTEGER", "What the letter in recall@k means."),
+    option("--match MATCHER", default="auto", show_default=True),
+    policy_options,
+    mapping_option,
+    queries_option,
+    option("--corpus FILE", "Texts of documents, by id."),
+)
+"""All that changes scores, besides the metrics."""
+
+SCORING = (
+    *("match", "k", "profile", *_ABOUT, "order", "threshold", "depth", "judged_only"),
+    *("queries", "corpus"),
+)
+"""The options that change scores, by the names that Python has for them."""
+
+
+def scoring_of(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """What `evaluate` is told by the options of a command."""
+    scoring = {name: options[name] for name in SCORING if name in options}
+    return {**scoring, "mapping": options["map"], **more}
+
+
+gate_options = _several(
+    option("--gate-tags", "Check --max-drop on the queries of each tag, too."),
+    option("--require-noninferior", "Fail --max-drop unless a smaller drop is shown."),
+    option("--strict", "Exit 3 when a gate is inconclusive."),
+    *(
+        option(f"{name} METRIC=VALUE*", f"{about}; repeatable.")
+        for name, about in (
+            ("--fail-under", "Exit 1 when a mean is below the value"),
+            ("--fail-under-low", "Exit 1 when the lower limit of its interval is"),
+            (
+                "--max-drop",
+                "Exit 1 when a larger drop from the baseline is demonstrated",
+            ),
+        )
+    ),
+)
+"""What decides whether a build fails."""
+
+
 class _OfJudging(click.Option):
     """An option about the model that is asked, shown under its own heading."""
 
     heading = "Judging"
 
 
-_JUDGE: Sequence[tuple[str, Mapping[str, Any]]] = (
-    ("--model", {"metavar": "NAME", "help": "The model that judges."}),
-    (
-        "--base-url",
-        {"metavar": "URL", "help": "Its OpenAI-compatible server, if not by env."},
+_judging = partial(option, cls=_OfJudging)
+
+judge_options = _several(
+    _judging("--model NAME", "The model that judges."),
+    _judging("--base-url URL", "Its OpenAI-compatible server, if not by env."),
+    _judging("--votes INTEGER", "Ask so often; most win, of grades the median."),
+    _judging("--max-tokens N", "The most tokens of a reply (default: 4096).", type=int),
+    _judging(
+        "--parameter parameters NAME=VALUE*",
+        "Sent too, as in reasoning_effort=low; may be repeated.",
+        callback=_read_parameters,
     ),
-    ("--votes", {"type": int, "help": "Ask so often; most win, of grades the median."}),
-    (
-        "--max-tokens",
-        {
-            "type": int,
-            "metavar": "N",
-            "help": "The most tokens of a reply (default: 4096).",
-        },
+    _judging(
+        "--header headers NAME:VALUE*",
+        "Sent too, as the key of a gateway; may be repeated.",
+        callback=_read_headers,
     ),
-    (
-        "--parameter parameters",
-        {
-            "multiple": True,
-            "metavar": "NAME=VALUE",
-            "callback": _read_parameters,
-            "help": "Sent too, as in reasoning_effort=low; may be repeated.",
-        },
+    _judging(
+        "--prompts FILE",
+        "Instructions of your own by name (split, support, grade), or umbrela.",
     ),
-    (
-        "--header headers",
-        {
-            "multiple": True,
-            "metavar": "NAME:VALUE",
-            "callback": _read_headers,
-            "help": "Sent too, as the key of a gateway; may be repeated.",
-        },
+    _judging("--concurrency INTEGER", "Calls at once (default: 8)."),
+    _judging("--rpm N", "Calls per minute at most.", type=float),
+    _judging(
+        "--timeout SECONDS", "The longest a call may take (default: 120).", type=float
     ),
-    (
-        "--prompts",
-        {
-            "metavar": "FILE",
-            "help": "Instructions of your own by name (split, support, grade), or "
-            "umbrela.",
-        },
+    _judging(
+        "--max-attempts N", "Calls for one question at most (default: 6).", type=int
     ),
-    ("--concurrency", {"type": int, "help": "Calls at once (default: 8)."}),
-    ("--rpm", {"type": float, "metavar": "N", "help": "Calls per minute at most."}),
-    (
-        "--timeout",
-        {
-            "type": float,
-            "metavar": "SECONDS",
-            "help": "The longest a call may take (default: 120).",
-        },
+    _judging("--corpus FILE", "Texts of documents, for runs of ids."),
+    _judging("--prices IN,OUT", "What a million tokens cost, as in 0.15,0.6."),
+    _judging("--max-calls INTEGER", "Stop before more calls; resumable."),
+    _judging("--max-cost FLOAT", "Stop before it costs more; resumable."),
+    _judging(
+        "--max-failures INTEGER",
+        "Failed judgements allowed before exit 3 (default: 0).",
     ),
-    (
-        "--max-attempts",
-        {
-            "type": int,
-            "metavar": "N",
-            "help": "Calls for one question at most (default: 6).",
-        },
-    ),
-    ("--corpus", {"metavar": "FILE", "help": "Texts of documents, for runs of ids."}),
-    (
-        "--prices",
-        {"metavar": "IN,OUT", "help": "What a million tokens cost, as in 0.15,0.6."},
-    ),
-    ("--max-calls", {"type": int, "help": "Stop before more calls; resumable."}),
-    ("--max-cost", {"type": float, "help": "Stop before it costs more; resumable."}),
-    (
-        "--max-failures",
-        {
-            "type": int,
-            "help": "Failed judgements allowed before exit 3 (default: 0).",
-        },
-    ),
-    ("--dry-run", {"is_flag": True, "help": "Only say what judging would take."}),
-    ("--offline", {"is_flag": True, "help": "Make no call: use kept replies only."}),
-    (
-        "--journal",
-        {"metavar": "FILE", "help": "Where replies are kept, if not under .karat."},
-    ),
-    ("--retry-errors", {"is_flag": True, "help": "Ask again what failed before."}),
-    (
+    _judging("--dry-run", "Only say what judging would take."),
+    _judging("--offline", "Make no call: use kept replies only."),
+    _judging("--journal FILE", "Where replies are kept, if not under .karat."),
+    _judging("--retry-errors", "Ask again what failed before."),
+    _judging(
         "--no-text",
-        {
-            "is_flag": True,
-            "help": "Keep prompts out of the journal and texts out of reports; replies "
-            "are kept.",
-        },
+        "Keep prompts out of the journal and texts out of reports; replies are kept.",
     ),
 )
-
-
-def judge_options(command: F) -> F:
-    """Add everything about the model that is asked, and what it may cost."""
-    for names, about in reversed(_JUDGE):
-        command = click.option(*names.split(), cls=_OfJudging, **about)(command)
-    return command
-
-
-def mapping_option(command: F) -> F:
-    """Add `--map ours=theirs`."""
-    return click.option(
-        "--map",
-        multiple=True,
-        metavar="OURS=THEIRS",
-        callback=_read_mapping,
-        help="Which field of the input is which of ours, as in --map query=question.",
-    )(command)
+"""Everything about the model that is asked, and what it may cost."""
 
 
 def existing(patterns: Sequence[str], *, expand: bool = True) -> list[str]:
@@ -352,14 +347,3 @@ def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
     if path.exists() and any(map(path.samefile, present)):
         raise UsageError(f"{target} is an input, and would be overwritten")
     return path
-
-
-def _read_mapping(
-    context: click.Context, parameter: click.Parameter, pairs: Sequence[str]
-) -> Mapping[str, str]:
-    del context
-    mapping = _pairs(parameter, pairs)
-    for ours in mapping:
-        if ours not in FIELDS:
-            raise UnknownNameError("field", ours, FIELDS)
-    return mapping

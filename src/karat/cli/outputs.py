@@ -1,25 +1,51 @@
-"""Where the results of an evaluation go: the terminal, and files."""
+"""Where results go: the terminal, files, and the exit code of the command."""
 
 import json
+import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from karat.cli.command import say
 from karat.cli.options import writable
-from karat.cli.saying import say
-from karat.data.tables import Table
-from karat.errors import UsageError
-from karat.reports import REPORTS, Report
-from karat.reports.terminal import show, width_of
-from karat.results.leaderboard import WIDTH, Leaderboard
+from karat.data.queries import Dataset
+from karat.data.tables import Table, counted
+from karat.errors import FormatError, UsageError
+from karat.gates import KINDS, Gate, GateResult, check_gates, outcome_of, read_gate
+from karat.reading.format import FORMATS
+from karat.reading.streams import Role
+from karat.reading.write import write
+from karat.reports.gates import annotations, as_junit, as_step_summary
+from karat.reports.terminal import show
+from karat.results.evaluation import Evaluation
+from karat.results.leaderboard import Leaderboard
+from karat.results.loading import load
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
-__all__ = ["KEPT", "PAGE", "outputs_of", "rehearse", "report", "with_command"]
+__all__ = [
+    "INCOMPLETE",
+    "KEPT",
+    "PAGE",
+    "PINNED",
+    "STDOUT",
+    "admit",
+    "conclude",
+    "format_name",
+    "gate_results",
+    "outputs_of",
+    "print_result",
+    "read_gates",
+    "rehearse",
+    "show_all",
+    "with_command",
+    "write_dataset",
+    "write_results",
+]
 
 PAGE = ".html"
 """The ending of a report that browsers show."""
@@ -27,54 +53,104 @@ PAGE = ".html"
 KEPT = 20
 """How many of each query's documents such a report shows, unless told."""
 
+STDOUT = "-"
+INCOMPLETE = 3
+"""The exit code where something could not be had."""
+
+PINNED = (Path("karat-baseline.json"), Path(".karat/baseline.json"))
+"""Where a baseline is pinned: in the repository, else in a private folder."""
+
+_GATE_FAILED = 1
+_JUNIT = "junit.xml"
+_LONGER = "--max-tokens"
+_PASSING = "transient"
+
 
 def outputs_of(
-    options: Mapping[str, Any], paths: Sequence[str]
-) -> list[tuple[Path, Report]]:
-    """Where to write what, found out before any work is done."""
-    if options["explain"] is not None and (options["output"] or options["json"]):
-        raise UsageError("--explain prints tables: it goes without -o and --json")
-    if options["explain"] is not None and options["dry_run"]:
-        raise UsageError("--dry-run asks nobody, so that there is nothing to --explain")
-    outputs = []
-    for target in options["output"]:
-        if Path(target).name.endswith("junit.xml"):
-            writable(target, [*paths, options["gold"]])
-            continue
-        extension = Path(target).suffix.removeprefix(".")
-        if not extension:
+    targets: Sequence[str], inputs: Sequence[str | None], formats: Iterable[str]
+) -> list[Path]:
+    """Where to write, found out before any work is done; what holds gates left out.
+
+    Args:
+        targets: as the user wrote them.
+        inputs: files that must not be overwritten.
+        formats: those there are, as extensions; `junit.xml` is one where gates are.
+    """
+    known = [f".{name}" for name in formats if name != _JUNIT]
+    more = f", or NAME.{_JUNIT}" if _JUNIT in formats else ""
+    for target in targets:
+        if Path(target).suffix.lower() not in known and not (
+            more and _is_junit(target)
+        ):
             raise UsageError(
                 f"-o {target}: the extension chooses the format, one of "
-                f"{', '.join('.' + known for known in REPORTS)}"
+                f"{', '.join(known)}{more}"
             )
-        path = writable(target, [*paths, options["gold"]])
-        outputs.append((path, REPORTS[extension]))
-    return outputs
+    paths = [writable(target, inputs) for target in targets]
+    return [path for path in paths if not (more and _is_junit(path))]
 
 
-def report(
-    board: Leaderboard,
-    outputs: Sequence[tuple[Path, Report]],
-    options: Mapping[str, Any],
+def print_result(
+    text: Callable[[], str], tables: Iterable[Table], options: Mapping[str, Any]
 ) -> None:
-    """Show the results, and write the reports."""
-    if options["no_text"]:
-        board = board.without_texts()
+    """Show the tables of a result, or its JSON if asked to."""
     if options["json"]:
         # Bytes, because JSON is UTF-8 whatever the terminal is.
-        text = REPORTS["json"](board, ())
-        click.echo(text.encode("utf-8", LONE_SURROGATES), nl=False)
+        click.echo(text().encode("utf-8", LONE_SURROGATES), nl=False)
     else:
-        width = width_of(sys.stdout)
-        for place, table in enumerate(_tables(board, options, width)):
-            if place:
-                click.echo()
-            show(table)
-    if any(path.suffix == PAGE for path, _ in outputs):
-        board = with_command(board)
-    for path, form in outputs:
-        write_text(path, form(board, _tables(board, options)))
+        show_all(tables)
+
+
+def show_all(tables: Iterable[Table]) -> None:
+    """Show tables, one below the other."""
+    for place, table in enumerate(tables):
+        if place:
+            click.echo()
+        show(table)
+
+
+def write_results(outputs: Iterable[Path], text: Callable[[str], str]) -> None:
+    """Write a result to files, in the format that each extension names."""
+    for path in outputs:
+        write_text(path, text(path.suffix.removeprefix(".").lower()))
         say(f"karat: wrote {path}", err=True)
+
+
+def format_name(target: str, to: str | None) -> str | None:
+    """The name of the format to write, if the path does not say it; else an error."""
+    if target == STDOUT and to is None:
+        raise UsageError(f"--to names the format of -: one of {', '.join(FORMATS)}")
+    return None if to is None else FORMATS[to].name
+
+
+def write_dataset(
+    dataset: Dataset,
+    target: str | Path,
+    to: str | None = None,
+    role: Role | None = None,
+    inputs: Sequence[str | None] = (),
+) -> None:
+    """Write to a file or standard output, and say what there was no room for.
+
+    Args:
+        dataset: what to write.
+        target: a path, or `-`.
+        to: name of the format, if the extension does not say it.
+        role: the part to write.
+        inputs: files that must not be overwritten.
+    """
+    if target == STDOUT:
+        notices = write(dataset, sys.stdout.buffer, to, role)
+    else:
+        path = writable(str(target), inputs)
+        try:
+            notices = write(dataset, path, to, role)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise FormatError(f"cannot be written: {reason}", path=target) from None
+        say(f"karat: wrote {target}", err=True)
+    for notice in notices:
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
 
 
 def with_command(board: Leaderboard) -> Leaderboard:
@@ -104,8 +180,124 @@ def rehearse(taken: Any, options: Mapping[str, Any]) -> None:
         click.echo(f"judging would take: {taken}")
 
 
-def _tables(
-    board: Leaderboard, options: Mapping[str, Any], width: int = WIDTH
-) -> list[Table]:
-    """What a person is shown."""
-    return [board.summary(width), *(board.by_tag() if options["slice"] else ())]
+def read_gates(options: Mapping[str, Any]) -> list[Gate]:
+    """The gates that the options name."""
+    return [read_gate(text, kind) for kind, o in KINDS.items() for text in options[o]]
+
+
+def gate_results(
+    gates: Sequence[Gate],
+    evaluations: Iterable[Evaluation],
+    options: Mapping[str, Any],
+    baseline: Evaluation | None = None,
+) -> list[GateResult]:
+    """What came of the gates; a baseline is read where one of them needs it."""
+    if baseline is None and any(gate.kind == "drop" for gate in gates):
+        path = options["baseline"] or next(filter(Path.is_file, PINNED), None)
+        baseline = None if path is None else load(path)
+    return check_gates(
+        gates,
+        evaluations,
+        baseline=baseline,
+        require_noninferior=options["require_noninferior"],
+        by_tag=options["gate_tags"],
+        force=bool(options["force"]),
+        cluster=options.get("cluster"),
+    )
+
+
+def conclude(
+    evaluations: Iterable[Evaluation],
+    results: Sequence[GateResult],
+    options: Mapping[str, Any],
+    allowed: int = 0,
+    kinds: Collection[str] = (),
+) -> None:
+    """Say what came of the gates and what could not be judged, and exit accordingly.
+
+    Args:
+        evaluations: what was scored.
+        results: what came of each gate.
+        options: whether what is inconclusive fails.
+        allowed: how many queries may lack a judgement.
+        kinds: in which ways judgements failed.
+    """
+    for result in results:
+        if result.status != "pass":
+            word = {"fail": "failed"}.get(result.status, result.status)
+            advice = " (advice only: judged by a model)" if result.advice else ""
+            sentence = f"gate {word}{advice}: {result.run}: {result.sentence}"
+            say(f"karat: {sentence}", err=True, alarm=result.status == "fail")
+    outcome = outcome_of(results)
+    if not results and any(map(_is_junit, options["output"])):
+        raise UsageError("-o NAME.junit.xml holds gates, and none was given")
+    if results:
+        passed = sum(result.status == "pass" for result in results)
+        _write_summaries(results, options)
+        say(f"RESULT: {outcome} ({passed} of {len(results)} gates passed)", err=True)
+    if outcome == "fail":
+        sys.exit(_GATE_FAILED)
+    failed = []
+    for evaluation in evaluations:
+        whys = (evaluation[name].failures for name in evaluation)
+        most = max(whys, key=len, default={})
+        failed += [(evaluation.queries[place], why) for place, why in most.items()]
+        failed += [
+            (evaluation.queries[place], f"in part: {next(filter(None, reasons))}")
+            for matches in evaluation.matches.values()
+            for place, row in matches.verdicts.items()
+            if place not in most and any(reasons := [v.failure for v in row])
+        ]
+    admit(failed, allowed, kinds)
+    if outcome == "inconclusive" and options["strict"]:
+        sys.exit(INCOMPLETE)
+
+
+def _write_summaries(results: Sequence[GateResult], options: Mapping[str, Any]) -> None:
+    """Write what came of the gates where CI looks for it: JUnit, and GitHub's page."""
+    write_results(
+        map(Path, filter(_is_junit, options["output"])), lambda _: as_junit(results)
+    )
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            with Path(path).open("a", encoding="utf-8") as stream:
+                stream.write(as_step_summary(results))
+        except OSError as error:
+            say(f"karat: cannot write {path}: {error.strerror}", err=True)
+        for line in annotations(results):
+            # What is printed as JSON stays JSON.
+            click.echo(line, err=bool(options["json"]))
+
+
+def _is_junit(target: str | Path) -> bool:
+    return Path(target).name.endswith(_JUNIT)
+
+
+def admit(
+    failed: Sequence[tuple[str, str]], allowed: int, kinds: Collection[str] = ()
+) -> None:
+    """Say which queries could not be judged, and fail unless so many may."""
+    if len(failed) > allowed:
+        query, why = failed[0]
+        first = "" if len(failed) == 1 else "the first "
+        alike = len({reason for _, reason in failed}) == 1 < len(failed)
+        say(
+            f"karat: {counted(len(failed), 'query')} "
+            f"{'could not be judged' if kinds else 'failed'}, {first}"
+            f"{query!r}{', all' if alike else ''}: {why}{_advice(why, kinds)}",
+            err=True,
+        )
+        sys.exit(INCOMPLETE)
+
+
+def _advice(why: str, kinds: Collection[str]) -> str:
+    """What may help, unless the reason says it itself."""
+    # Asked again as it is, a reply would be cut off again.
+    if _LONGER in why or not kinds:
+        return ""
+    if {*kinds} == {_PASSING}:
+        return "; run the same again to go on"
+    anew = "--retry-errors asks anew, and another --model may do better"
+    if _PASSING in kinds:
+        return f"; run the same again for what failed in passing; for the rest, {anew}"
+    return f"; {anew}"

@@ -5,16 +5,16 @@ from typing import Any
 
 import click
 
+from karat.cli.command import Command, say
 from karat.cli.options import (
-    SCORING,
     existing,
-    mapping_option,
+    gold_option,
     metric_option,
-    policy_options,
+    option,
+    scoring_of,
+    scoring_options,
     writable,
 )
-from karat.cli.saying import say
-from karat.cli.settings import Command
 from karat.errors import UsageError
 from karat.leaderboards import evaluation_of
 from karat.metrics import split_metrics
@@ -26,28 +26,13 @@ __all__ = ["command"]
 
 @click.command("plot", cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-g", "--gold", "--qrels", metavar="FILE", help="What should be found.")
+@gold_option
 @metric_option
-@click.option(
-    "--kind",
-    type=click.Choice([*KINDS]),
-    default="curve",
-    show_default=True,
-    help="What to draw.",
+@option("--kind", "What to draw.", type=[*KINDS], default="curve", show_default=True)
+@option(
+    "-o --output FILE", "Where to: .svg, or .png with the extra png.", required=True
 )
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    help="Where to: .svg, or .png with the extra png.",
-)
-@click.option("-k", type=int, help="What the letter in recall@k means.")
-@click.option("--match", default="auto", show_default=True, metavar="MATCHER")
-@policy_options
-@mapping_option
-@click.option("--queries", metavar="FILE", help="Texts and tags of queries.")
-@click.option("--corpus", metavar="FILE", help="Texts of documents, by id.")
+@scoring_options
 def command(**options: Any) -> None:
     """Draw what each RUN scored: a run, samples with gold, or a saved evaluation.
 
@@ -59,17 +44,13 @@ def command(**options: Any) -> None:
     target = writable(options["output"], [*paths, options["gold"]])
     if target.suffix.lower() not in {".svg", ".png"}:
         raise UsageError(f"-o {target}: a chart is written as .svg or .png")
-    scoring: dict[str, Any] = {name: options[name] for name in SCORING}
-    scoring["mapping"] = options["map"]
-    asked = split_metrics(options["metrics"])
-    first = str(asked[0]) if asked else None
-    if asked:
-        scoring["metrics"] = asked
+    asked = [str(metric) for metric in split_metrics(options["metrics"])]
+    scoring = scoring_of(options, **({"metrics": asked} if asked else {}))
     results = {}
     for path in paths:
-        name = Path(path).name
-        one = evaluation_of(name, path, options["gold"], scoring)
+        one = evaluation_of(Path(path).name, path, options["gold"], scoring)
         results[one.run if one.run not in results else path] = one
+    first = asked[0] if asked else None
     plot(Leaderboard(results), options["kind"], first).save(target)
     if len(asked) > 1:
         say(f"karat: a chart shows one metric: {first}", err=True)

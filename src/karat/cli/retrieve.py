@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from karat.cli.convert import STDOUT, format_name, write_target
-from karat.cli.options import header_option, mapping_option, writable
-from karat.cli.saying import say
-from karat.cli.settings import Command
+from karat.cli.command import Command, say
+from karat.cli.options import header_option, mapping_option, option, writable
+from karat.cli.outputs import INCOMPLETE, STDOUT, format_name, write_dataset
 from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import FormatError, UnknownNameError, UsageError
@@ -24,36 +23,33 @@ from karat.retrieving.retrieve import ATTEMPTS, CACHE, retrieve
 
 __all__ = ["command"]
 
-_INCOMPLETE = 3
 _SHOWN = 3
 
 
 @click.command("retrieve", cls=Command)
 @click.argument("retriever", required=False, metavar="MODULE:NAME")
-@click.option("--queries", metavar="FILE", required=True, help="What to ask.")
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, help="The run; - is stdout."
-)
-@click.option("--to", metavar="FORMAT", help="Its format, if not by extension.")
-@click.option("-k", type=int, default=20, help="Documents to ask for; 20 unless told.")
-@click.option("--http", metavar="URL", help="Ask a service in place of a function.")
-@click.option(
-    "--body",
-    metavar="JSON",
-    help="""What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
+@option("--queries FILE", "What to ask.", required=True)
+@option("-o --output FILE", "The run; - is stdout.", required=True)
+@option("--to FORMAT", "Its format, if not by extension.")
+@option("-k INTEGER", "Documents to ask for; 20 unless told.", default=20)
+@option("--http URL", "Ask a service in place of a function.")
+@option(
+    "--body JSON",
+    """What to post there, as in '{"q": "{query}", "size": "{k}"}'.""",
 )
 @header_option
-@click.option("--pipeline-output", metavar="PATH", help="As in retriever.documents.")
+@option("--pipeline-output PATH", "As in retriever.documents.")
 @mapping_option
-@click.option("--name", help="What answers are kept under, and the run's name.")
-@click.option("--index-version", "version", help="Another one is asked anew.")
-@click.option("--concurrency", type=int, default=8, help="Calls under way at once.")
-@click.option("--timeout", type=float, default=60, help="Seconds for a call.")
-@click.option("--max-attempts", type=int, default=ATTEMPTS, help="Calls for one query.")
-@click.option("--max-failures", type=int, default=0, help="Failed queries allowed.")
-@click.option("--cache", metavar="FILE", default=str(CACHE), help="Where answers are.")
-@click.option("--offline", is_flag=True, help="Take every answer from the cache.")
-@click.option("--retry-errors", is_flag=True, help="Ask again what failed for good.")
+@option("--name TEXT", "What answers are kept under, and the run's name.")
+@option("--index-version version TEXT", "Another one is asked anew.")
+@option("--concurrency INTEGER", "Calls under way at once.", default=8)
+@option("--timeout FLOAT", "Seconds for a call.", default=60)
+@option("--max-attempts INTEGER", "Calls for one query.", default=ATTEMPTS)
+@option("--max-failures INTEGER", "Failed queries allowed.", default=0)
+@option("--journal FILE", "Where answers are kept.", default=str(CACHE))
+@option("--cache FILE", hidden=True)
+@option("--offline", "Take every answer from the journal.")
+@option("--retry-errors", "Ask again what failed for good.")
 def command(**options: Any) -> None:
     """Ask a retriever every query; write the run with its latency and failures.
 
@@ -87,7 +83,7 @@ def command(**options: Any) -> None:
         options=_body(options["body"]),
         headers=dict(options["headers"]),
         timeout=options["timeout"],
-        cache=Path(options["cache"]),
+        cache=Path(options["cache"] or options["journal"]),
         settings=Settings(
             max_attempts=options["max_attempts"],
             offline=options["offline"],
@@ -98,7 +94,7 @@ def command(**options: Any) -> None:
     found = Dataset(
         run=run, queries={q: replace(f, k=None) for q, f in queries.items()}
     )
-    write_target(found, target, to, "run", [options["queries"]])
+    write_dataset(found, target, to, "run", [options["queries"]])
     for line in (f"latency: {run.latency}", *map(str, run.retrieval.notices)):
         say(f"karat: {line}", err=True)
     if options["name"] is None:
@@ -108,7 +104,7 @@ def command(**options: Any) -> None:
         for query, why in [*run.failures.items()][:_SHOWN]:
             say(f"  {query}: {why}", err=True)
     if len(run.failures) > options["max_failures"]:
-        sys.exit(_INCOMPLETE)
+        sys.exit(INCOMPLETE)
 
 
 class _QueryBar:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from karat.cli.options import COUNT, option
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
 from karat.reading.columnar.trec_qrels import read_qrels
@@ -14,7 +15,7 @@ from karat.reading.columnar.trec_source import TrecRun
 __all__ = ["command"]
 
 _PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
-
+_NATURAL = click.IntRange(min=0)
 
 _LIMITED = (
     ("-R", "--Rel_info_format", "qrels", "judgements are read as qrels only"),
@@ -53,87 +54,54 @@ def _version(context: click.Context, _: click.Parameter, value: object) -> None:
 
 
 @click.command("trec-eval", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
+@option(
     "--profile",
-    type=click.Choice(list(_PROFILES)),
+    "Which trec_eval: 9.0.8 or 10.0.",
+    type=[*_PROFILES],
     default="trec_eval-10",
     show_default=True,
-    help="Which trec_eval: 9.0.8 or 10.0.",
 )
-@click.option(
-    "-q",
-    "--per-query",
-    "--query_eval_wanted",
-    "per_query",
-    is_flag=True,
-    help="Lines for each topic, before those over all.",
+@option(
+    "-q --per-query --query_eval_wanted per_query",
+    "Lines for each topic, before those over all.",
 )
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    metavar="MEASURE",
-    help="As in -m map, -m P.5,10, -m all_trec; may be repeated. Else: official.",
+@option(
+    "-m --measure measures MEASURE*",
+    "As in -m map, -m P.5,10, -m all_trec; may be repeated. Else: official.",
 )
-@click.option(
-    "-c",
-    "--complete",
-    "--complete_rel_info_wanted",
-    "complete",
-    is_flag=True,
-    help="Average over all judged topics; those the run lacks count 0.",
+@option(
+    "-c --complete --complete_rel_info_wanted complete",
+    "Average over all judged topics; those the run lacks count 0.",
 )
-@click.option(
-    "-l",
-    "--level",
-    "--level_for_rel",
-    "level",
-    type=click.IntRange(min=0),
+@option(
+    "-l --level --level_for_rel level",
+    "Smallest grade that is relevant.",
+    type=_NATURAL,
     default=1,
     show_default=True,
-    help="Smallest grade that is relevant.",
 )
-@click.option(
-    "-J",
-    "--judged-only",
-    "--Judged_docs_only",
-    "judged_only",
-    is_flag=True,
-    help="Remove documents without judgement from the rankings.",
+@option(
+    "-J --judged-only --Judged_docs_only judged_only",
+    "Remove documents without judgement from the rankings.",
 )
-@click.option(
-    "-M",
-    "--depth",
-    "--Max_retrieved_per_topic",
-    "depth",
-    type=click.IntRange(min=1),
-    help="Read only so many documents of each topic.",
+@option(
+    "-M --depth --Max_retrieved_per_topic depth",
+    "Read only so many documents of each topic.",
+    type=COUNT,
 )
-@click.option(
-    "-N",
-    "--collection",
-    "--Number_docs_in_coll",
-    "collection",
-    type=click.IntRange(min=0),
+@option(
+    "-N --collection --Number_docs_in_coll collection",
+    "Documents in the collection, for utility only.",
+    type=_NATURAL,
     default=0,
-    help="Documents in the collection, for utility only.",
 )
-@click.option(
-    "-n",
-    "--no-summary",
-    "--nosummary",
-    "no_summary",
-    is_flag=True,
-    help="No lines over all topics.",
-)
-@click.option(
-    *("-v", "--version"),
-    is_flag=True,
+@option("-n --no-summary --nosummary no_summary", "No lines over all topics.")
+@option(
+    "-v --version",
+    "Which trec_eval is imitated.",
     is_eager=True,
     expose_value=False,
     callback=_version,
-    help="Which trec_eval is imitated.",
 )
 @_limited
 @click.argument("qrels")

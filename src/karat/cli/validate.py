@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from karat.cli.options import existing, mapping_option
-from karat.cli.saying import say
-from karat.cli.settings import Command
+from karat.cli.command import Command, say
+from karat.cli.options import existing, mapping_option, option
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
@@ -29,20 +28,20 @@ _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 
 @click.command("validate", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-g", "--gold", "--qrels", help="Check each FILE against this gold too.")
-@click.option(
+@option("-g --gold --qrels TEXT", "Check each FILE against this gold too.")
+@option(
     "--role",
-    type=click.Choice(["run", "gold", "samples", "queries"]),
-    help="What FILE is meant to be, if its content does not tell.",
+    "What FILE is meant to be, if its content does not tell.",
+    type=["run", "gold", "samples", "queries"],
 )
 @mapping_option
-@click.option("--format", metavar="FORMAT", help="Format of FILE, if not by content.")
-@click.option(
+@option("--format FORMAT", "Format of FILE, if not by content.")
+@option(
     "--limit",
+    "How many problems to report for a file.",
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
-    help="How many problems to report for a file.",
 )
 def command(**options: Any) -> None:
     """Check FILE...: what each holds, or everything that is wrong with it, and where.

@@ -1,32 +1,24 @@
 """Comparisons: what was found between a baseline and its candidates, as a value."""
 
 import io
-import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from karat.comparison.changes import Change
 from karat.comparison.differences import FEWEST, Difference, show_p
 from karat.comparison.movers_and_slices import Mover
-from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, clean, counted, number
-from karat.errors import DataError, FormatError
-from karat.reading.decoding import decode_json, decode_text
-from karat.reading.problems import placed
-from karat.reading.streams import open_binary
+from karat.errors import FormatError
 from karat.reading.syntax.delimited import write_rows
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.leaderboard import Leaderboard
-from karat.results.plain_values import as_plain
+from karat.results.plain_values import PlainResult
 from karat.results.saved_form import write_text
 
-__all__ = ["SCHEMA_VERSION", "Comparison"]
-
-SCHEMA_VERSION = 1
-"""Version of the saved form of comparisons."""
+__all__ = ["Comparison"]
 
 _SHOWN = 10
 _LONG = 60
@@ -34,7 +26,7 @@ _MOVES = 4
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(PlainResult):
     """How candidates differ from a baseline: a plain value that saves and loads.
 
     Attributes:
@@ -50,6 +42,8 @@ class Comparison:
         notes: what a reader should know besides.
         provenance: versions and inputs.
     """
+
+    saved_as: ClassVar[str] = "comparison"
 
     baseline: str
     candidates: tuple[str, ...]
@@ -202,15 +196,6 @@ class Comparison:
             lines.append(" & ".join(cells) + r" \\")
         return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, in plain values."""
-        head = {"schema_version": SCHEMA_VERSION, "kind": "comparison"}
-        return {**head, **as_plain(self)}
-
-    def to_json(self) -> str:
-        """The comparison as JSON; `Comparison.load` reads it back."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-
     def to_html(self, *evaluations: Evaluation) -> str:
         """A page that a browser shows: one file.
 
@@ -229,8 +214,6 @@ class Comparison:
 
     def write(self, format: str) -> str:
         """The comparison as the text of a file: json, md, tex, csv or txt."""
-        if format == "json":
-            return self.to_json() + "\n"
         if format == "tex":
             return self.to_latex()
         if format == "csv":
@@ -238,35 +221,12 @@ class Comparison:
             rows = io.StringIO()
             write_rows([table.columns, *table.rows], rows)
             return rows.getvalue()
-        tables = self.tables()
-        if format == "md":
-            return "\n\n".join(table.as_markdown() for table in tables) + "\n"
-        return str(self) + "\n"
+        return super().write(format)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
         write_text(path, self.to_html() if page else self.to_json() + "\n")
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Comparison":
-        """The comparison that `save` wrote.
-
-        Raises:
-            FormatError: the file cannot be read, or holds something else.
-        """
-        try:
-            with open_binary(path) as stream:
-                saved = decode_json(decode_text(stream.read()))
-            return _from_dict(saved)
-        except DataError as error:
-            raise placed(error, path=os.fspath(path)) from None
-
-    def __str__(self) -> str:
-        return "\n\n".join(table.as_text() for table in self.tables())
-
-    def _repr_html_(self) -> str:
-        return "".join(table.as_html() for table in self.tables())
 
 
 def _row(one: Difference, *, several: bool) -> list[str]:
@@ -317,70 +277,3 @@ def _latex_cell(one: Difference) -> str:
     elif one.adjusted_p < 0.05:  # noqa: PLR2004
         mark = r"$^{\dagger}$"
     return f"{one.candidate_mean:.4f}{mark}"
-
-
-def _from_dict(saved: Any) -> Comparison:
-    known = isinstance(saved, dict) and saved.get("kind") == "comparison"
-    if not known or saved.get("schema_version") != SCHEMA_VERSION:
-        raise FormatError(
-            "is not a saved comparison of this karat",
-            hint="karat compare ... -o comparison.json writes one",
-        )
-    try:
-        return Comparison(
-            baseline=saved["baseline"],
-            candidates=tuple(saved["candidates"]),
-            differences=tuple(map(_difference, saved["differences"])),
-            changes={name: _change(one) for name, one in saved["changes"].items()},
-            movers=tuple(map(_mover, saved["movers"])),
-            slices={
-                tag: tuple(map(_difference, rows))
-                for tag, rows in saved["slices"].items()
-            },
-            **{
-                name: tuple(saved[name])
-                for name in ("added", "removed", "relabelled", "notes")
-            },
-            provenance=saved["provenance"],
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"is not a whole comparison: {error}") from None
-
-
-_ENDLESS = ("smallest_margin", "detectable", "more_queries")
-_NUMBERS = (
-    *("baseline_mean", "candidate_mean", "difference", "p", "adjusted_p", "t_p"),
-    *("effect", "superiority"),
-)
-
-
-def _difference(saved: Mapping[str, Any]) -> Difference:
-    """A difference; numbers that JSON cannot hold were written as null."""
-    values = {**saved, "interval": _interval(saved["interval"])}
-    for names, missing in ((_ENDLESS, math.inf), (_NUMBERS, math.nan)):
-        values |= {n: missing if values[n] is None else values[n] for n in names}
-    return Difference(**values)
-
-
-def _mover(saved: Mapping[str, Any]) -> Mover:
-    ranks = {item: tuple(pair) for item, pair in saved["ranks"].items()}
-    return Mover(**{**saved, "ranks": ranks})
-
-
-def _change(saved: Mapping[str, Any]) -> Change:
-    def number_of(value: float | None) -> float:
-        return math.nan if value is None else value
-
-    values = dict(saved)
-    for name in ("by_coverage", "by_ranking"):
-        mean, interval = saved[name]
-        values[name] = (number_of(mean), _interval(interval))
-    for name in ("baseline", "candidate"):
-        values[name] = {part: number_of(v) for part, v in saved[name].items()}
-    values["intervals"] = {n: _interval(i) for n, i in saved["intervals"].items()}
-    values["first_ranks"] = tuple(map(number_of, saved["first_ranks"]))
-    return Change(**values)
-
-
-def _interval(saved: Mapping[str, Any] | None) -> Interval | None:
-    return None if saved is None else Interval(**saved)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 
 from karat import read_run
 from karat.compat.trec_eval import Options, trec_eval_values
+from karat.compat.trec_eval.measures import nicknames
 from karat.extend import ParameterError, UnknownNameError
 
 __all__ = [
@@ -31,29 +32,14 @@ __all__ = [
 
 _CUT = ("P", "recall", "ndcg_cut", "map_cut", "relative_P", "success")
 _AT = ("iprec_at_recall", "Rprec_mult")
-_TEXTS = ("runid", "relstring")
 
 supported_nicknames: dict[str, set[str]] = {
-    "official": {
-        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map"),
-        *("Rprec", "bpref", "recip_rank", "iprec_at_recall", "P"),
-    },
-    "set": {
-        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility", "set_P"),
-        *("set_recall", "set_relative_P", "set_map", "set_F"),
-    },
+    name: {*measures} for name, measures in nicknames("9").items()
 }
 """Names that stand for several measures."""
 
-supported_measures: set[str] = {
-    *supported_nicknames["official"],
-    *supported_nicknames["set"],
-    *(*_CUT, *_AT, "relstring", "infAP", "gm_bpref", "11pt_avg", "binG", "G", "ndcg"),
-    *("ndcg_rel", "Rndcg", "num_nonrel_judged_ret"),
-}
+supported_measures: set[str] = {*supported_nicknames["all_trec"]}
 """Names of measures, without their parameters."""
-
-supported_nicknames["all_trec"] = {*supported_measures}
 
 
 class RelevanceEvaluator:
@@ -85,10 +71,8 @@ class RelevanceEvaluator:
             ValueError: a measure that does not exist, or a level below 1.
         """
         if relevance_level < 1:
-            must_be = "an integer >= 1"
-            raise ParameterError(
-                "RelevanceEvaluator", "relevance_level", must_be, relevance_level
-            )
+            name, must_be = "relevance_level", "an integer >= 1"
+            raise ParameterError(type(self).__name__, name, must_be, relevance_level)
         self._qrels = {
             query: {document: float(grade) for document, grade in row.items()}
             for query, row in query_relevance.items()

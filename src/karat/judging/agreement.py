@@ -13,23 +13,14 @@ from karat.data.runs import Labels
 from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
-from karat.judging.run_order import Order, limits, plain
-from karat.stats import mean_interval
+from karat.judging.rates import Order, Rate, figure_facts, plain, rate_of
 from karat.stats.agreement import (
     AgreementFigures,
     agreement_figures,
     krippendorff_alpha,
 )
 
-__all__ = [
-    "Agreement",
-    "Flips",
-    "Rate",
-    "agreement",
-    "flips",
-    "middle",
-    "rater_alphas",
-]
+__all__ = ["Agreement", "Flips", "agreement", "flips", "middle", "rater_alphas"]
 
 _COLUMNS = ("agreement", "value", "95% interval", "n")
 _NAMES = (
@@ -38,15 +29,6 @@ _NAMES = (
 )
 # Landis and Koch call a kappa up to this slight.
 _SLIGHT = 0.2
-
-
-class Rate(NamedTuple):
-    """How often the judge says the same as people about one class of labels."""
-
-    name: str
-    rate: float
-    n: int
-    interval: Interval | None
 
 
 class Flips(NamedTuple):
@@ -72,8 +54,7 @@ class Flips(NamedTuple):
 
     def row(self) -> list[str]:
         """Its row in a table of agreement."""
-        interval = limits(self.interval)
-        return ["changed when asked again", number(self.rate), interval, str(self.n)]
+        return Rate("changed when asked again", self.rate, self.n, self.interval).row()
 
     def notes(self) -> list[str]:
         """What could not be asked again."""
@@ -86,9 +67,9 @@ class Flips(NamedTuple):
         """A table of this alone, for a judge that was not compared with people."""
         return Table(_COLUMNS, [self.row()], notes=self.notes())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """Its fields in plain values."""
-        return plain(self._asdict())
+        return plain(self)
 
 
 @dataclass(frozen=True)
@@ -116,87 +97,60 @@ class Agreement:
     scale: str | None = None
     raters: tuple[Rate, ...] = ()
 
-    @property
-    def equal(self) -> float:
-        """Share of equal grades."""
-        return self.figures.equal.value
-
-    @property
-    def kappa(self) -> float:
-        """Cohen's kappa."""
-        return self.figures.kappa.value
-
-    @property
-    def weighted_kappa(self) -> float:
-        """The same with quadratic weights."""
-        return self.figures.weighted_kappa.value
-
-    @property
-    def alpha(self) -> float:
-        """Krippendorff's alpha for ordered grades."""
-        return self.figures.alpha.value
-
     def table(self, flips: Flips | None = None) -> Table:
         """Every figure with its interval, and what changed when asked again."""
-        rows = [
-            [name, number(value), limits(interval), str(self.n)]
+        figures = [
+            Rate(name, value, self.n, interval)
             for name, (value, interval) in zip(_NAMES, self.figures, strict=True)
         ]
-        rows += [
-            [rate.name, number(rate.rate), limits(rate.interval), str(rate.n)]
-            for rate in (*self.raters, *self.rates)
-        ]
-        rows += [] if self.order is None else self.order.rows()
-        rows += [] if flips is None else [flips.row()]
-        basis = f"intervals are over {counted(self.queries, 'query')}"
-        unit = "" if self.order is None else ", for the order queries"
-        notes = [f"{basis}; n counts documents{unit}"]
-        notes += [] if flips is None else flips.notes()
+        rows = [rate.row() for rate in (*figures, *self.raters, *self.rates)]
+        basis = (
+            f"intervals are over {counted(self.queries, 'query')}; n counts documents"
+        )
+        notes = [basis if self.order is None else f"{basis}, for the order queries"]
+        if self.order is not None:
+            rows += self.order.rows()
+        if flips is not None:
+            rows.append(flips.row())
+            notes += flips.notes()
         return Table(_COLUMNS, rows, notes=[*notes, *self.notes()])
 
     def notes(self) -> list[str]:
         """What must be known to read the figures, and where they are poor."""
         notes = [] if self.scale is None else [f"scale: {self.scale}"]
-        if len(self.constant) > 1 and math.isnan(self.kappa):
+        kappa, interval = self.figures.kappa
+        if len(self.constant) > 1 and math.isnan(kappa):
             text = "people and judge gave one and the same grade throughout"
             notes.append(f"{DASH}: {text}, so chance explains it all")
         elif self.constant:
             who = " and ".join(self.constant)
             text = "kappa is 0 however often both agree: nothing is beyond chance"
             notes.append(f"kappa: {who} gave one grade only, so {text}")
-        elif warning := self._warning():
-            notes.append(f"agreement: {warning}")
-        return notes + ([] if self.order is None else self.order.notes())
-
-    def _warning(self) -> str | None:
-        """A sentence where the judge may be hardly better than chance."""
-        kappa, interval = self.figures.kappa
-        if kappa <= _SLIGHT:
-            return "this judge hardly agrees with people beyond chance"
-        if interval is not None and interval.low <= _SLIGHT:
-            return (
-                "this judge may hardly agree with people beyond chance: by these "
-                f"{counted(self.queries, 'query')} kappa may be as low as "
+        elif kappa <= _SLIGHT:
+            text = "this judge hardly agrees with people beyond chance"
+            notes.append(f"agreement: {text}")
+        elif interval is not None and interval.low <= _SLIGHT:
+            notes.append(
+                "agreement: this judge may hardly agree with people beyond chance: by "
+                f"these {counted(self.queries, 'query')} kappa may be as low as "
                 f"{number(interval.low)}"
             )
-        return None
+        return notes + ([] if self.order is None else self.order.notes())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """The figures in plain values; null is one that does not exist."""
-        figures = self.figures._asdict()
-        return {
-            "n": self.n,
-            "queries": self.queries,
-            "scale": self.scale,
-            **plain({name: figure.value for name, figure in figures.items()}),
-            "intervals": plain(
-                {name: figure.interval for name, figure in figures.items()}
-            ),
-            "rates": [plain(rate._asdict()) for rate in self.rates],
-            "raters": [plain(rate._asdict()) for rate in self.raters],
-            "order": None if self.order is None else self.order.to_dict(),
-            "notes": self.notes(),
-        }
+        return plain(
+            {
+                "n": self.n,
+                "queries": self.queries,
+                "scale": self.scale,
+                **figure_facts(self.figures),
+                "rates": self.rates,
+                "raters": self.raters,
+                "order": None if self.order is None else self.order.to_dict(),
+                "notes": self.notes(),
+            }
+        )
 
 
 def middle(raters: Sequence[Labels]) -> Labels:
@@ -234,15 +188,10 @@ def rater_alphas(people: Sequence[Labels], judged: Labels) -> tuple[Rate, ...]:
         [[by.get(q, {}).get(n, np.nan) for q, n in pairs] for by in (*people, judged)],
         float,
     )
-    count = counted(len(people), "rater")
+    name, n = f"alpha, {counted(len(people), 'rater')}", len(pairs)
     return (
-        Rate(f"alpha, {count}", krippendorff_alpha(*table[:-1]), len(pairs), None),
-        Rate(
-            f"alpha, {count} and the judge",
-            krippendorff_alpha(*table),
-            len(pairs),
-            None,
-        ),
+        Rate(name, krippendorff_alpha(*table[:-1]), n, None),
+        Rate(f"{name} and the judge", krippendorff_alpha(*table), n, None),
     )
 
 
@@ -269,7 +218,8 @@ def agreement(
 
     Example:
         >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
-        >>> agreement(people, {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}).kappa
+        >>> judge = {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}
+        >>> agreement(people, judge).figures.kappa.value
         0.5555555555555556
     """
     one, other, query = _paired(human, judged)
@@ -279,7 +229,7 @@ def agreement(
             hint="judge the runs that people judged, with the same ids",
         )
     rates = [
-        Rate(name, float(same[of].mean()), int(of.sum()), _share(same[of], query[of]))
+        rate_of(name, same[of], query[of])
         for name, of, same in _classes(one, other, threshold)
         if of.any()
     ]
@@ -299,8 +249,8 @@ def agreement(
 def flips(before: Labels, after: Labels, *, failed: int = 0) -> Flips:
     """Compare two passes of one judge over the same documents."""
     one, other, query = _paired(before, after)
-    changed = one != other
-    return Flips(int(changed.sum()), len(one), _share(changed, query), failed)
+    changed = rate_of("", one != other, query)
+    return Flips(int((one != other).sum()), changed.n, changed.interval, failed)
 
 
 def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
@@ -337,7 +287,3 @@ def _classes(
         return classes
     equal = one == other
     return [(f"people say {g:g}, judge too", one == g, equal) for g in grades] + classes
-
-
-def _share(same: Bools, query: Ints) -> Interval | None:
-    return mean_interval(same.astype(float), binary=True, clusters=query)

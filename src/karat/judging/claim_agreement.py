@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints
+from karat.data.arrays import Bools, Ints
 from karat.data.judgements import Verdict
 from karat.data.tables import Table, counted, number
 from karat.errors import DataError, FormatError
-from karat.judging.agreement import Rate, middle, rater_alphas
-from karat.judging.run_order import limits, plain
+from karat.judging.agreement import middle, rater_alphas
+from karat.judging.rates import Rate, figure_facts, plain, rate_of
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.streams import open_binary
-from karat.stats import mean_interval
 from karat.stats.agreement import AgreementFigures, agreement_figures
 
 __all__ = [
@@ -41,7 +40,7 @@ _COLUMNS = ("claims", "value", "95% interval", "n")
 _FILE = "calibration.json"
 _IDS = ("id", "query_id", "qid")
 # Ranks that are told apart: the first, the next two, and the rest.
-_RANKS = ((1, 1), (2, 3), (4, None))
+_RANKS = (("1", 1, 1), ("2 to 3", 2, 3), ("4+", 4, np.inf))
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,6 @@ class ClaimAgreement:
     bias: Sequence[Rate]
     raters: Sequence[Rate] = ()
 
-    @property
-    def kappa(self) -> float:
-        """Cohen's kappa of the verdicts."""
-        return self.figures.kappa.value
-
-    @property
-    def recall_error(self) -> float:
-        """The mean absolute error of context_recall."""
-        return self.recall[-1].rate
-
     def table(self) -> Table:
         """Every figure with its interval."""
         names = ("equal verdicts", "Cohen's kappa", "Krippendorff's alpha")
@@ -92,28 +81,13 @@ class ClaimAgreement:
         notes = [f"intervals are over {counted(self.queries, 'query')}"]
         if self.failed:
             notes.append(f"failed: {counted(self.failed, 'claim')} without a verdict")
-        cells = [
-            [row.name, number(row.rate), limits(row.interval), str(row.n)]
-            for row in rows
-        ]
-        return Table(_COLUMNS, cells, notes=notes)
+        return Table(_COLUMNS, [row.row() for row in rows], notes=notes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """The figures in plain values; null is one that does not exist."""
-        figures = self.figures._asdict()
-        return {
-            "n": self.n,
-            "queries": self.queries,
-            "failed": self.failed,
-            **plain({name: figure.value for name, figure in figures.items()}),
-            "intervals": plain(
-                {name: figure.interval for name, figure in figures.items()}
-            ),
-            **{
-                name: [plain(row._asdict()) for row in getattr(self, name)]
-                for name in ("rates", "recall", "bias", "raters")
-            },
-        }
+        named = ("n", "queries", "failed", "rates", "recall", "bias", "raters")
+        facts = {name: getattr(self, name) for name in named}
+        return plain({**facts, **figure_facts(self.figures)})
 
 
 def claim_agreement(
@@ -150,11 +124,12 @@ def claim_agreement(
     for name, verdict, _ in valid:
         said.setdefault(name, {})[verdict.text] = float(verdict.supported)
     _, query = np.unique([name for name, *_ in valid], return_inverse=True)
-    judge = np.array([verdict.supported for _, verdict, _ in valid])
+    verdicts = [verdict for _, verdict, _ in valid]
+    judge = np.array([verdict.supported for verdict in verdicts])
     human = np.array([bool(label) for *_, label in valid])
     rates = [
-        _share("people say supported, judge too", judge[human], query[human]),
-        _share("people say not supported, judge too", ~judge[~human], query[~human]),
+        rate_of("people say supported, judge too", judge[human], query[human]),
+        rate_of("people say not supported, judge too", ~judge[~human], query[~human]),
     ]
     return ClaimAgreement(
         n=len(valid),
@@ -163,37 +138,20 @@ def claim_agreement(
         figures=agreement_figures(human.astype(float), judge.astype(float), query),
         rates=[row for row in rates if row.n],
         recall=_recall(human, judge, query),
-        bias=_bias([verdict for _, verdict, _ in valid], human, judge, query),
+        bias=_bias(verdicts, human, judge, query),
         raters=rater_alphas(raters, said),
     )
-
-
-def _share(name: str, same: Bools, query: Ints) -> Rate:
-    if not len(same):
-        return Rate(name, float("nan"), 0, None)
-    interval = mean_interval(same.astype(float), binary=True, clusters=query)
-    return Rate(name, float(same.mean()), len(same), interval)
 
 
 def _recall(human: Bools, judge: Bools, query: Ints) -> list[Rate]:
     count = np.bincount(query)
     one, other = (np.bincount(query, weights=by) / count for by in (human, judge))
     return [
-        _mean("context_recall by people", one),
-        _mean("context_recall by the judge", other),
-        _mean("context_recall, judge - people", other - one, (-1.0, 1.0)),
-        _mean("context_recall, mean error", np.abs(other - one)),
+        rate_of("context_recall by people", one, bounds=(0.0, 1.0)),
+        rate_of("context_recall by the judge", other, bounds=(0.0, 1.0)),
+        rate_of("context_recall, judge - people", other - one, bounds=(-1.0, 1.0)),
+        rate_of("context_recall, mean error", np.abs(other - one), bounds=(0.0, 1.0)),
     ]
-
-
-def _mean(
-    name: str,
-    values: Floats,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    clusters: Ints | None = None,
-) -> Rate:
-    interval = mean_interval(values, bounds=bounds, clusters=clusters)
-    return Rate(name, float(values.mean()), len(values), interval)
 
 
 def _bias(
@@ -201,25 +159,19 @@ def _bias(
 ) -> list[Rate]:
     """Where the judge says supported too often, or too seldom."""
     words = np.array([len(verdict.text.split()) for verdict in verdicts])
+    ranks = np.array([verdict.rank or 0 for verdict in verdicts])
     cut = int(np.median(words))
-    difference = judge.astype(float) - human
+    off = judge.astype(float) - human
     rows = [
-        _mean(name, difference[of], (-1.0, 1.0), query[of])
-        for name, of in (
-            (f"judge - people, claims up to {cut} words", words <= cut),
-            (f"judge - people, claims over {cut} words", words > cut),
-        )
+        rate_of(f"judge - people, claims {name} words", off[of], query[of], (-1.0, 1.0))
+        for name, of in ((f"up to {cut}", words <= cut), (f"over {cut}", words > cut))
         if of.any()
     ]
-    ranks = np.array([verdict.rank or 0 for verdict in verdicts])
-    for low, high in _RANKS:
-        of = (ranks >= low) & (ranks <= (high or ranks.max()))
-        name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low}+"
-        if of.any():
-            rows.append(
-                _share(f"found at rank {name}, people agree", human[of], query[of])
-            )
-    return rows
+    return rows + [
+        rate_of(f"found at rank {name}, people agree", human[of], query[of])
+        for name, low, high in _RANKS
+        if (of := (ranks >= low) & (ranks <= high)).any()
+    ]
 
 
 def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]]:
@@ -246,8 +198,8 @@ def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]
                 "a line must be an object with an id and claims", path=name, line=line
             )
         for claim in claims:
-            text = claim.get("text") if isinstance(claim, Mapping) else None
-            supported = claim.get("supported") if isinstance(claim, Mapping) else None
+            facts = claim if isinstance(claim, Mapping) else {}
+            text, supported = facts.get("text"), facts.get("supported")
             if not isinstance(text, str) or not isinstance(supported, bool):
                 raise FormatError(
                     "a claim must have a text, and supported: true or false",

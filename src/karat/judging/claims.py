@@ -24,8 +24,8 @@ from karat.judging.session import JudgeSession
 from karat.judging.splitting import Split, split_references
 from karat.judging.support import majority, support
 from karat.llm import Results, Settings, Stage
-from karat.llm.budget import tokens_of
 from karat.llm.callables import as_client
+from karat.llm.limits import tokens_of
 from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher
 from karat.matching.texts import wanted_items

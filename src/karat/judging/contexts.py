@@ -8,7 +8,7 @@ import numpy as np
 from karat.data.policies import Policies
 from karat.data.runs import Document
 from karat.errors import DataError
-from karat.llm.budget import tokens_of
+from karat.llm.limits import tokens_of
 from karat.reading.meaning.corpus import looks_like_id
 
 __all__ = [

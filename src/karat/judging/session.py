@@ -22,9 +22,9 @@ from karat.llm import (
     run_jobs,
     run_sync,
 )
-from karat.llm.budget import Budget
 from karat.llm.callables import as_client
 from karat.llm.dry_run import unanswered
+from karat.llm.limits import Budget
 from karat.llm.run_jobs import Job
 
 __all__ = ["DryRun", "JudgeSession"]

@@ -15,8 +15,8 @@ from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient, UsageError
 from karat.llm.credentials import check_parameters
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.protocol import Client
 from karat.llm.redaction import redact
+from karat.llm.settings import Client
 
 __all__ = ["FunctionClient", "ThreadedFunction", "as_client", "to_call_error"]
 

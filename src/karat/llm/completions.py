@@ -10,8 +10,8 @@ from typing import Any
 
 from karat.data.judgements import Reply, Usage
 from karat.errors import CallError, Refused, Transient
-from karat.llm.budget import tokens_of
 from karat.llm.credentials import replace_surrogates
+from karat.llm.limits import tokens_of
 from karat.llm.redaction import mask
 from karat.llm.server_errors import MAX_DETAIL, cut_off
 

@@ -7,13 +7,11 @@ from typing import Any
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.errors import CallError, Refused
-from karat.llm.budget import estimate_usage, tokens_of
-from karat.llm.cached_calls import StoredReplies
-from karat.llm.journal import Journal, PromptKeys
-from karat.llm.progress import Stage
-from karat.llm.protocol import Client
+from karat.llm.journal import Journal
+from karat.llm.limits import estimate_usage, tokens_of
 from karat.llm.run_jobs import Job
-from karat.llm.run_options import Settings
+from karat.llm.settings import Client, Settings, Stage
+from karat.llm.stored_replies import StoredReplies
 
 __all__ = ["Estimate", "estimate", "unanswered"]
 
@@ -62,13 +60,9 @@ replies
             f"already) for {stages}, about {self.prompt_tokens:,} tokens sent and "
             f"{self.completion_tokens:,} received"
         )
-        if self.cost is not None:
-            text += f", cost about {amount(self.cost)}"
-        if self.unseen:
-            text += (
-                f"; {self.unseen} of them may need more calls, depending on the replies"
-            )
-        return text
+        cost = "" if self.cost is None else f", cost about {amount(self.cost)}"
+        more = f"; {self.unseen} of them may need more calls, depending on the replies"
+        return text + cost + (more if self.unseen else "")
 
     def to_dict(self) -> dict[str, float | None]:
         """The numbers by name; the cost is None where prices are not known."""
@@ -94,15 +88,12 @@ def estimate(
     """
     settings = settings or Settings()
     with Journal(settings.journal, read_only=True) as journal:
-        replay = _Replay(journal, PromptKeys(client), settings, assume)
+        replay = _Replay(journal, client, settings, assume)
         unseen = sum(not replay.finishes(job) for job in jobs)
     usage = sum(replay.usage.values(), Usage())
     return Estimate(
-        len(jobs),
-        len(replay.usage),
-        len(replay.cached),
-        usage.prompt_tokens,
-        usage.completion_tokens,
+        *(len(jobs), len(replay.usage), len(replay.cached)),
+        *(usage.prompt_tokens, usage.completion_tokens),
         settings.prices.cost(usage) if settings.prices else None,
         unseen,
     )
@@ -113,7 +104,7 @@ def unanswered(
 ) -> list[int]:
     """The positions of the jobs for which the journal lacks a reply."""
     with Journal(settings.journal, read_only=True) as journal:
-        replay = _Replay(journal, PromptKeys(client), settings, None)
+        replay = _Replay(journal, client, settings)
         return [row for row, job in enumerate(jobs) if not replay.finishes(job)]
 
 
@@ -123,16 +114,15 @@ class _Replay:
     def __init__(
         self,
         journal: Journal,
-        keys: PromptKeys,
+        client: Client,
         settings: Settings,
-        assume: Callable[[Prompt], str | None] | None,
+        assume: Callable[[Prompt], str | None] | None = None,
     ) -> None:
         self.usage: dict[bytes, Usage] = {}
         self.cached: set[bytes] = set()
-        self._stored_replies = StoredReplies(journal, keys, settings)
-        self._reply_sizes = journal.reply_sizes(keys.endpoint, keys.model)
-        self._keys = keys
-        self._settings = settings
+        self._stored = StoredReplies(journal, client, settings)
+        self._reply_sizes = journal.reply_sizes(client.endpoint, client.model)
+        self._reply_tokens = settings.reply_tokens
         self._assume = assume
 
     def finishes(self, job: Job[Any]) -> bool:
@@ -143,36 +133,30 @@ class _Replay:
             while True:
                 several = prompt if isinstance(prompt, list) else [prompt]
                 replies = [self._reply(one) for one in several]
-                if any(reply is None for reply in replies):
+                if None in replies:
                     return False
                 refused = [r for r in replies if isinstance(r, CallError)]
                 if refused:
                     prompt = conversation.throw(refused[0])
                 else:
-                    prompt = conversation.send(
-                        replies if several is prompt else replies[0]
-                    )
+                    received = replies if several is prompt else replies[0]
+                    prompt = conversation.send(received)
         except (StopIteration, CallError):
             return True
         finally:
             conversation.close()
-        return False
 
     def _reply(self, prompt: Prompt) -> Reply | CallError | None:
-        key = self._keys.of(prompt)
-        if (stored := self._stored_replies.find(key, prompt)) is not None:
+        key = self._stored.keys.of(prompt)
+        if (stored := self._stored.find(key, prompt)) is not None:
             self.cached.add(key)
             entry = stored[1]
-            if entry.status in ("ok", "invalid"):
-                return entry.reply()
-            return Refused(entry.text)
+            is_reply = entry.status in ("ok", "invalid")
+            return entry.reply() if is_reply else Refused(entry.text)
         text = self._assume(prompt) if self._assume else None
-        self.usage[key] = estimate_usage(prompt, self._reply_tokens(prompt, text))
+        size: float | None = self._reply_tokens
+        if size is None:
+            assumed = None if text is None else _LONGER * tokens_of(text)
+            size = self._reply_sizes.get(prompt.name, assumed)
+        self.usage[key] = estimate_usage(prompt, None if size is None else round(size))
         return None if text is None else Reply(text)
-
-    def _reply_tokens(self, prompt: Prompt, assumed: str | None) -> int | None:
-        if self._settings.reply_tokens is not None:
-            return self._settings.reply_tokens
-        if (size := self._reply_sizes.get(prompt.name)) is not None:
-            return round(size)
-        return None if assumed is None else round(_LONGER * tokens_of(assumed))

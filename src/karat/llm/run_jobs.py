@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import (
@@ -25,13 +26,11 @@ from karat.data.judgements import (
 )
 from karat.data.tables import counted
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
-from karat.llm.attempts import Stopped
-from karat.llm.cached_calls import CachedCalls
+from karat.llm.calls import Calls, Stopped
 from karat.llm.endpoints import check_endpoint
-from karat.llm.journal import Journal, JournalWriter, ProcessLock, PromptKeys
-from karat.llm.progress import Progress
-from karat.llm.protocol import Client
-from karat.llm.run_options import Settings
+from karat.llm.journal import Journal
+from karat.llm.settings import Client, Progress, Settings
+from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies
 
 __all__ = ["Job", "Results", "run_jobs", "run_sync"]
 
@@ -87,21 +86,23 @@ async def run_jobs(
         )
         if (session := getattr(client, "session", None)) is not None:
             await stack.enter_async_context(session())
-        keys = PromptKeys(client)
-        writer = await stack.enter_async_context(JournalWriter(journal, keys))
+        stored = StoredReplies(journal, client, settings)
+        writer = JournalWriter(journal, stored.keys.asked)
+        await stack.enter_async_context(writer)
         lock = stack.enter_context(ProcessLock(None if offline else path))
-        calls = CachedCalls(client, settings, journal, writer, keys, lock)
-        return await _JobRunner(jobs, calls).run()
+        calls = Calls(client, settings, journal, stored, writer, lock)
+        return await _JobRunner(jobs, calls, settings).run()
 
 
 class _JobRunner(Generic[T]):
     """Runs all jobs, as many at a time as there may be calls."""
 
-    def __init__(self, jobs: Sequence[Job[T]], calls: CachedCalls) -> None:
+    def __init__(
+        self, jobs: Sequence[Job[T]], calls: Calls, settings: Settings
+    ) -> None:
         self._jobs = jobs
         self._calls = calls
-        self._attempts = calls.attempts
-        self._settings = calls.settings
+        self._settings = settings
         self._results: dict[int, T | Failure] = {}
         self._usage: dict[int, Usage] = {}
         self._models: set[str] = set()
@@ -109,11 +110,12 @@ class _JobRunner(Generic[T]):
         self._with_calls = 0
         self._started = time.monotonic()
         # Also holds back the calls of a job that asks several prompts at once.
-        self._slots = asyncio.Semaphore(calls.settings.concurrency)
+        self._slots = asyncio.Semaphore(settings.concurrency)
 
     async def run(self) -> Results[T]:
-        rows = iter(range(len(self._jobs)))
-        count = min(self._settings.concurrency, len(self._jobs))
+        order = range(len(self._jobs))
+        rows = iter(order)
+        count = min(self._settings.concurrency, len(order))
         workers = [asyncio.create_task(self._work(rows)) for _ in range(count)]
         try:
             await asyncio.gather(*workers)
@@ -121,27 +123,26 @@ class _JobRunner(Generic[T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        problem = self._attempts.problem
+        problem = self._calls.problem
         if isinstance(problem, IncompleteError):
-            done, total = len(self._results) - self._failed, len(self._jobs)
-            kept = self._settings.journal is not None
-            raise IncompleteError(problem.reason, done, total, self._failed, kept=kept)
+            done, kept = len(self._results) - self._failed, self._settings.journal
+            counts = (done, len(order), self._failed)
+            raise IncompleteError(problem.reason, *counts, kept=kept is not None)
         if problem is not None:
             raise problem
-        order = range(len(self._jobs))
         results = (self._results[row] for row in order)
         return Results(results, [self._usage[row] for row in order], self._models)
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
-            if self._attempts.problem is not None:
+            if self._calls.problem is not None:
                 return
-            calls = self._attempts.budget.calls
+            calls = self._calls.budget.calls
             try:
                 result = await self._converse(row)
             except Stopped:
                 return
-            self._with_calls += self._attempts.budget.calls > calls
+            self._with_calls += self._calls.budget.calls > calls
             self._results[row] = result
             if isinstance(result, Failure):
                 self._count_failure(result)
@@ -152,19 +153,18 @@ class _JobRunner(Generic[T]):
 
     async def _converse(self, row: int) -> T | Failure:
         conversation: Generator[Any, Any, T] = self._jobs[row]()
-        asked: list[tuple[Prompt, bytes]] = []
-        replies: list[Reply] = []
+        asked: list[tuple[Prompt, bytes, Reply]] = []
         try:
             prompt = next(conversation)
             while True:
                 several = prompt if isinstance(prompt, list) else [prompt]
-                before = len(replies)
+                before = len(asked)
                 try:
-                    await self._ask(several, asked, replies)
+                    await self._ask(several, asked)
                 except CallError as error:
                     prompt = conversation.throw(error)
                 else:
-                    new = replies[before:]
+                    new = [reply for *_, reply in asked[before:]]
                     prompt = conversation.send(new if several is prompt else new[0])
         except StopIteration as end:
             result: T = end.value
@@ -173,15 +173,12 @@ class _JobRunner(Generic[T]):
             # By default the replies to the last prompt, and to the one it repairs.
             invalid = [
                 key
-                for prompt, key in asked
-                if (
-                    prompt in error.prompts
-                    if error.prompts
-                    else asked[-1][0].repairs(prompt)
-                )
+                for prompt, key, _ in asked
+                if prompt in error.prompts
+                or (not error.prompts and asked[-1][0].repairs(prompt))
             ]
             await self._calls.mark_invalid(invalid)
-            reason = self._attempts.reason(error)
+            reason = self._calls.reason(error)
             failure = Failure(reason, "invalid", max(1, len(invalid)))
             if error.result is None:
                 return failure
@@ -190,36 +187,31 @@ class _JobRunner(Generic[T]):
             return error.result  # type: ignore[return-value]
         except CallError as error:
             kind = "refused" if isinstance(error, Refused) else "transient"
-            return Failure(self._attempts.reason(error), kind, error.attempts)
+            return Failure(self._calls.reason(error), kind, error.attempts)
         finally:
             conversation.close()
-            tokens = sum((reply.usage for reply in replies), Usage())
-            counts = (tokens.prompt_tokens, tokens.completion_tokens, len(replies))
-            self._usage[row] = Usage(*counts)
-            self._models.update(reply.model for reply in replies if reply.model)
+            tokens = sum((reply.usage for *_, reply in asked), Usage())
+            self._usage[row] = replace(tokens, replies=len(asked))
+            self._models.update(reply.model for *_, reply in asked if reply.model)
 
     async def _ask(
-        self,
-        prompts: list[Prompt],
-        asked: list[tuple[Prompt, bytes]],
-        replies: list[Reply],
+        self, prompts: list[Prompt], asked: list[tuple[Prompt, bytes, Reply]]
     ) -> None:
         """Ask side by side; the first that fails is raised when all have ended."""
+        answers: list[tuple[bytes, Reply] | BaseException]
         if len(prompts) == 1:
-            key, reply = await self._reply(prompts[0])
-            asked.append((prompts[0], key))
-            replies.append(reply)
-            return
-        answers = await asyncio.gather(
-            *map(self._reply, prompts), return_exceptions=True
-        )
+            answers = [await self._reply(prompts[0])]
+        else:
+            replies = map(self._reply, prompts)
+            answers = await asyncio.gather(*replies, return_exceptions=True)
+        failed = None
         for prompt, answer in zip(prompts, answers, strict=True):
-            if not isinstance(answer, BaseException):
-                asked.append((prompt, answer[0]))
-                replies.append(answer[1])
-        for answer in answers:
             if isinstance(answer, BaseException):
-                raise answer
+                failed = failed or answer
+            else:
+                asked.append((prompt, *answer))
+        if failed is not None:
+            raise failed
 
     async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
         async with self._slots:
@@ -229,7 +221,7 @@ class _JobRunner(Generic[T]):
         self._failed += 1
         limit = self._settings.max_failures
         if limit is not None and self._failed > limit:
-            self._attempts.stop(
+            self._calls.stop(
                 IncompleteError(
                     f"{counted(self._failed, 'row')} failed, and {limit} may "
                     f"(the last one: {failure.reason})"
@@ -237,19 +229,14 @@ class _JobRunner(Generic[T]):
             )
 
     def _progress(self) -> Progress:
-        budget, done, total = self._attempts.budget, len(self._results), len(self._jobs)
+        budget, done, total = self._calls.budget, len(self._results), len(self._jobs)
         elapsed = time.monotonic() - self._started
+        left = elapsed / self._with_calls * (total - done) if self._with_calls else None
         return Progress(
-            done,
-            total,
-            self._failed,
-            budget.calls,
-            self._calls.cached,
-            budget.prompt_tokens,
-            budget.completion_tokens,
-            budget.cost,
+            *(done, total, self._failed, budget.calls, self._calls.cached),
+            *(budget.prompt_tokens, budget.completion_tokens, budget.cost),
             elapsed,
-            elapsed / self._with_calls * (total - done) if self._with_calls else None,
+            left,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.catalogue import Catalogue
 from karat.data.arrays import Bools, Ints
-from karat.data.gold import Gold
+from karat.data.gold import Gold, label_fingerprints
 from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
@@ -225,13 +225,12 @@ class Evaluation(Mapping[str, MetricScores]):
         """The digest of each query's gold, equal only for equal labels."""
         if self.fingerprints:
             return self.fingerprints
-        labels = self.labels
-        if labels is None and "id" in self.matches:
-            documents = self.matches["id"].labels()
-            labels = Gold(dict(zip(self.queries, documents, strict=True)))
-        if labels is None:
+        if self.labels is not None:
+            return self.labels.fingerprints(self.queries)
+        if (matches := self.matches.get("id")) is None:
             return [""] * len(self.queries)
-        return labels.fingerprints(self.queries)
+        grades, counts = matches.hits.gold_grade, matches.hits.gold_count
+        return label_fingerprints(matches.items, grades.tolist(), counts.tolist())
 
     @cached_property
     def usage(self) -> Usage:
@@ -367,7 +366,7 @@ class Evaluation(Mapping[str, MetricScores]):
     def to_json(self, *, indent: int | None = 2) -> str:
         """The evaluation as JSON, a line per query; `karat.load` reads it back."""
         with gc_paused():
-            return as_json(to_dict(self), indent=indent)
+            return as_json(self, indent=indent)
 
     def to_html(self) -> str:
         """A page that a browser shows: verdict, curves, every query; one file."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import DataError
-from karat.llm.journal.schema import make_private
+from karat.llm.journal import make_private
 from karat.reading.decoding import decode_json, decode_text
 from karat.version import __version__
 

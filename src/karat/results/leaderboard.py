@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from karat.data.tables import DASH, Table, number
 from karat.errors import MissingExtraError, UnknownNameError
 from karat.results.evaluation import SHOWN, Evaluation
-from karat.results.saved_form import as_json, write_text
+from karat.results.saved_form import write_text
 from karat.results.scores import MetricScores
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Leaderboard(Mapping[str, Evaluation]):
 
     def to_json(self) -> str:
         """Everything as JSON: one evaluation, or a list of them for several runs."""
-        texts = [as_json(evaluation.to_dict()) for evaluation in self.values()]
+        texts = [evaluation.to_json() for evaluation in self.values()]
         return texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]"
 
     def to_html(self) -> str:

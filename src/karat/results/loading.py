@@ -23,13 +23,18 @@ from karat.reading.doors import load as read_input
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace
-from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
-from karat.results.saved_types import check_types
+from karat.results.saved_types import (
+    DOCUMENT_COLUMNS,
+    ITEM_COLUMNS,
+    SCHEMA_VERSION,
+    check_types,
+)
 from karat.results.scores import MetricScores
 
 __all__ = ["from_dict", "load"]
 
 _ROUNDING = 1e-12
+_KINDS = dict.fromkeys(("rank", "item", "item_rank"), np.int64) | {"sound": np.bool_}
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -105,10 +110,10 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
         >>> from_dict(result.to_dict()) == result
         True
     """
-    version = _version(saved)
-    check_types(saved, version)
+    _check_version(saved)
+    check_types(saved)
     try:
-        result = _read(saved, version)
+        result = _read(saved)
     except KeyError as error:
         raise FormatError(f"is not a whole evaluation: {error} is missing") from None
     except (ValueError, IndexError) as error:
@@ -118,7 +123,7 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
     return result
 
 
-def _version(saved: Mapping[str, Any]) -> int:
+def _check_version(saved: Mapping[str, Any]) -> None:
     version = saved.get("schema_version")
     if type(version) is not int or version < 1:
         raise FormatError(
@@ -131,7 +136,6 @@ def _version(saved: Mapping[str, Any]) -> int:
             f"reads up to {SCHEMA_VERSION}",
             hint="upgrade karat",
         )
-    return version
 
 
 def _check_mean(column: MetricScores, summary: Mapping[str, Any]) -> None:
@@ -144,22 +148,15 @@ def _check_mean(column: MetricScores, summary: Mapping[str, Any]) -> None:
         )
 
 
-def _read(saved: Mapping[str, Any], version: int) -> Evaluation:
+def _read(saved: Mapping[str, Any]) -> Evaluation:
     rows: Rows = saved["queries"]
     queries = [row["id"] for row in rows]
     metrics = saved["metrics"]
     missing = np.array([row["missing"] for row in rows], bool)
-    parts: dict[str, Any] = {}
-    if version == 1:
-        traces = [_trace(row) for row in rows]
-        parts["old_traces"] = traces
-        parts["facts"] = {
-            query: Query(query, tags=trace.tags)
-            for query, trace in zip(queries, traces, strict=True)
-            if trace.tags
-        }
-    else:
-        parts = _read_hits(saved, rows, missing)
+    own_k = [row["own_k"] for row in rows if "own_k" in row]
+    if len(own_k) not in {0, len(rows)}:
+        raise ValueError("'own_k' is missing in some queries")
+    old = saved["schema_version"] == 1
     result = Evaluation(
         run=saved["run"],
         gold=saved["gold"],
@@ -175,74 +172,15 @@ def _read(saved: Mapping[str, Any], version: int) -> Evaluation:
             for name, summary in metrics.items()
             if summary["matcher"] is not None
         },
-        provenance=dict(saved["provenance"]),
-        notices=tuple(_notice(notice) for notice in saved["warnings"]),
-        **parts,
-    )
-    # What the evaluation itself shows is not told twice.
-    shown = {*result.warnings[len(result.notices) :]}
-    told = tuple(notice for notice in result.notices if notice not in shown)
-    return replace(result, notices=told)
-
-
-def _notice(saved: Mapping[str, Any]) -> Notice:
-    return Notice(**{**saved, "examples": tuple(saved["examples"])})
-
-
-def _trace(row: Mapping[str, Any]) -> Trace:
-    return Trace(
-        row["gold_fingerprint"],
-        dict(row["first_ranks"]),
-        row["retrieved"],
-        tuple(row["tags"]),
-        tuple(map(_verdict, row.get("verdicts", ()))),
-        Usage(**row["usage"]) if "usage" in row else None,
-    )
-
-
-def _verdict(saved: Mapping[str, Any]) -> Verdict:
-    lists = {n: tuple(value) for n, value in saved.items() if isinstance(value, list)}
-    return Verdict(**{**saved, **lists})
-
-
-def _column(
-    name: str, summary: Mapping[str, Any], rows: Rows, queries: Sequence[str]
-) -> MetricScores:
-    scores = [row["scores"][name] for row in rows]
-    low, high = summary["bounds"]
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
-    known = [score for score in scores if score is not None]
-    if not low < high or not all(
-        low - _ROUNDING <= s <= high + _ROUNDING for s in known
-    ):
-        raise ValueError(f"the scores of {name} are not between {low} and {high}")
-    failed = summary["failed"]
-    places = {q: place for place, q in enumerate(queries)} if failed else {}
-    return MetricScores(
-        metric=name,
-        scores=np.array([math.nan if s is None else s for s in scores], np.float64),
-        queries=queries,
-        undefined=summary["undefined"],
-        failures={places[query]: why for query, why in failed.items()},
-        binary=summary["binary"],
-        bounds=(low, high),
-        cutoffs=tuple(summary["cutoffs"]),
-        average=summary.get("average", "mean"),
-        higher_is_better=summary.get("higher_is_better", True),
-    )
-
-
-def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, Any]:
-    """What only the second version holds: hits, texts and documents."""
-    own_k = [row["own_k"] for row in rows if "own_k" in row]
-    if len(own_k) not in {0, len(rows)}:
-        raise ValueError("'own_k' is missing in some queries")
-    return {
-        "fingerprints": [row["gold_fingerprint"] for row in rows],
-        "labelled_by": dict(saved["labelled_by"]),
-        "default_matcher": saved["default_matcher"],
-        "own_k": np.array(own_k, np.int64) if own_k else None,
-        "facts": {
+        matches={}
+        if old
+        else {
+            name: _matches([row["matches"][name] for row in rows], facts, missing)
+            for name, facts in saved["matchers"].items()
+        },
+        default_matcher="id" if old else saved["default_matcher"],
+        provenance=saved["provenance"],
+        facts={
             row["id"]: Query(
                 row["id"],
                 row.get("text"),
@@ -253,17 +191,70 @@ def _read_hits(saved: Mapping[str, Any], rows: Rows, missing: Any) -> dict[str, 
             for row in rows
             if not row.keys().isdisjoint(("text", "k", "tags", "metadata"))
         },
-        "kept": {
+        notices=tuple(
+            Notice(**{**notice, "examples": tuple(notice["examples"])})
+            for notice in saved["warnings"]
+        ),
+        labelled_by={} if old else saved["labelled_by"],
+        own_k=np.array(own_k, np.int64) if own_k else None,
+        kept={
             row["id"]: tuple(Document(**document) for document in row["documents"])
             for row in rows
             if "documents" in row
         },
-        "latency": _latency(rows) if "latency" in saved else None,
-        "matches": {
-            name: _matches([row["matches"][name] for row in rows], facts, missing)
-            for name, facts in saved["matchers"].items()
-        },
-    }
+        fingerprints=[row["gold_fingerprint"] for row in rows],
+        old_traces=[_trace(row) for row in rows] if old else (),
+        latency=_latency(rows) if "latency" in saved else None,
+    )
+    # What the evaluation itself shows is not told twice.
+    shown = {*result.warnings[len(result.notices) :]}
+    told = tuple(notice for notice in result.notices if notice not in shown)
+    return replace(result, notices=told)
+
+
+def _trace(row: Mapping[str, Any]) -> Trace:
+    """What the first version says of a query instead of its hits."""
+    return Trace(
+        row["gold_fingerprint"],
+        row["first_ranks"],
+        row["retrieved"],
+        tuple(row["tags"]),
+        _verdicts(row),
+        Usage(**row["usage"]) if "usage" in row else None,
+    )
+
+
+def _verdicts(row: Mapping[str, Any]) -> tuple[Verdict, ...]:
+    found: list[dict[str, Any]] = [
+        {name: tuple(v) if isinstance(v, list) else v for name, v in verdict.items()}
+        for verdict in row.get("verdicts", ())
+    ]
+    return tuple(Verdict(**verdict) for verdict in found)
+
+
+def _column(
+    name: str, summary: Mapping[str, Any], rows: Rows, queries: Sequence[str]
+) -> MetricScores:
+    scores = np.array([row["scores"][name] for row in rows], np.float64)
+    low, high = summary["bounds"]
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    outside = (scores < low - _ROUNDING) | (scores > high + _ROUNDING)
+    if not low < high or outside.any():
+        raise ValueError(f"the scores of {name} are not between {low} and {high}")
+    failed = summary["failed"]
+    places = {q: place for place, q in enumerate(queries)} if failed else {}
+    return MetricScores(
+        metric=name,
+        scores=scores,
+        queries=queries,
+        undefined=summary["undefined"],
+        failures={places[query]: why for query, why in failed.items()},
+        binary=summary["binary"],
+        bounds=(low, high),
+        cutoffs=tuple(summary["cutoffs"]),
+        average=summary.get("average", "mean"),
+        higher_is_better=summary.get("higher_is_better", True),
+    )
 
 
 def _latency(rows: Rows) -> Latency:
@@ -283,19 +274,15 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
     item = np.arange(len(items)).repeat([*map(len, ranks)])
     rank = np.array([*chain.from_iterable(ranks)], np.int64)
     paid = grade[item]
-    if rows and "gains" in rows[0]:
+    has = rows[0].keys() if rows else ()
+    if "gains" in has:
         paid = np.array([gain for row in rows for gain in row["gains"]], np.float64)
         if len(paid) != len(item):
             raise ValueError(f"{len(item)} ranks have {len(paid)} gains")
     query = np.arange(len(rows)).repeat(count)[item]
     order = np.lexsort((item, rank, query))
     places = [*enumerate(rows)]
-    start = count.cumsum() - count
-    joint = {
-        (int(start[p]) + number, at)
-        for p, row in places
-        for number, at in row.get("joint", ())
-    }
+    joint = {*_numbered([row.get("joint", ()) for row in rows], count)}
     pairs = zip(item[order].tolist(), rank[order].tolist(), strict=True)
     return Matches(
         hits=Hits(
@@ -308,54 +295,46 @@ def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
             item=item[order],
             distinct=facts["distinct"],
             judged=facts["judged"],
-            coverage=_coverage(rows, count) if rows and "coverage" in rows[0] else None,
-            subtopics=_subtopics(rows, count),
+            coverage=_coverage([row["coverage"] for row in rows], count)
+            if "coverage" in has
+            else None,
+            subtopics=Subtopics.of(_numbered([row["subtopics"] for row in rows], count))
+            if "subtopics" in has
+            else None,
             joint=np.array([pair in joint for pair in pairs], bool) if joint else None,
         ),
         items=[item[0] for item in items],
         missing=missing,
         extra=facts["extra"],
         failures={p: row["failure"] for p, row in places if "failure" in row},
-        verdicts={
-            p: tuple(map(_verdict, row["verdicts"]))
-            for p, row in places
-            if "verdicts" in row
-        },
+        verdicts={p: _verdicts(row) for p, row in places if "verdicts" in row},
         usage={p: Usage(**row["usage"]) for p, row in places if "usage" in row},
     )
 
 
-def _subtopics(rows: Rows, count: Ints) -> Subtopics | None:
-    if not rows or "subtopics" not in rows[0]:
-        return None
+def _numbered(lists: Sequence[Any], count: Ints) -> list[Any]:
+    """Entries of each query that begin with an item, which is numbered over all."""
     found = []
-    for row, start, size in zip(rows, count.cumsum() - count, count, strict=True):
-        for item, topic, grade in row["subtopics"]:
+    starts = (count.cumsum() - count).tolist()
+    for entries, start, size in zip(lists, starts, count.tolist(), strict=True):
+        for item, *rest in entries:
             if item >= size:
-                raise ValueError("a subtopic is named for an item that is not there")
-            found.append((int(start) + item, topic, grade))
-    return Subtopics.of(found)
+                raise ValueError("something is said of an item that is not there")
+            found.append((start + item, *rest))
+    return found
 
 
-def _coverage(rows: Rows, count: Ints) -> Coverage:
-    saved = [row["coverage"] for row in rows]
-    documents = [document for part in saved for document in part["documents"]]
-    rises = [
-        (int(start) + item, *rise)
-        for start, part in zip(count.cumsum() - count, saved, strict=True)
-        for item, *rise in part["rises"]
-    ]
-    if any(r[0] >= n for n, p in zip(count, saved, strict=True) for r in p["rises"]):
-        raise ValueError("coverage rises for an item that is not there")
-    kinds = dict.fromkeys(("rank", "item", "item_rank"), np.int64) | {"sound": np.bool_}
+def _coverage(saved: Rows, count: Ints) -> Coverage:
     columns: dict[str, Any] = {}
+    documents = [part["documents"] for part in saved]
+    rises = _numbered([part["rises"] for part in saved], count)
     for names, table in (
-        (DOCUMENT_COLUMNS, documents),
-        (("item", *ITEM_COLUMNS), rises),
+        (DOCUMENT_COLUMNS, [*chain.from_iterable(documents)]),
+        (ITEM_COLUMNS, rises),
     ):
         values = [*zip(*table, strict=True)] or [()] * len(names)
         for name, column in zip(names, values, strict=True):
-            columns[name] = np.array(column, kinds.get(name, np.float64))
-    query = np.arange(len(rows)).repeat([len(part["documents"]) for part in saved])
+            columns[name] = np.array(column, _KINDS.get(name, np.float64))
+    query = np.arange(len(saved)).repeat([*map(len, documents)])
     size = np.array([part["size"] for part in saved], np.float64)
     return Coverage(size=size, query=query, **columns)

@@ -7,7 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from karat.data.scores import Interval
 from karat.data.tables import Table
@@ -60,27 +69,35 @@ def from_plain(  # noqa: PLR0911
         if saved is None and NoneType in arguments:
             return None
         return from_plain(arguments[0], saved, place)
-    if is_dataclass(kind) and isinstance(saved, Mapping):
-        hints = get_type_hints(kind)
-        wanted = [one for one in fields(kind) if one.name in saved or _needed(one)]
-        values = {
-            one.name: from_plain(hints[one.name], saved.get(one.name), one.name)
-            for one in wanted
-        }
-        make: Any = kind
-        return make(**values)
+    if (kind is Interval or is_dataclass(kind)) and isinstance(saved, Mapping):
+        return _instance(kind, saved)
     if origin is tuple and isinstance(saved, list | tuple):
         several = len(arguments) == 2 and arguments[1] is Ellipsis  # noqa: PLR2004
         types = arguments[:1] * len(saved) if several else arguments
         if len(types) == len(saved):
             return tuple(map(from_plain, types, saved, [place] * len(saved)))
-    elif origin is Mapping and isinstance(saved, Mapping):
+    elif origin in (Mapping, dict) and isinstance(saved, Mapping):
         return {n: from_plain(arguments[1], value, n) for n, value in saved.items()}
-    elif kind is float and isinstance(saved, int | float):
-        return float(saved)
-    elif isinstance(kind, type) and type(saved) is kind:
+    elif kind is float and isinstance(saved, int | float | None):
+        return math.nan if saved is None else float(saved)
+    elif saved in arguments if origin is Literal else type(saved) is kind:
         return saved
     raise FormatError(f"{place} cannot be {show(saved)}")
+
+
+def _instance(kind: Any, saved: Mapping[str, Any]) -> Any:
+    """A dataclass or interval; null is a field's default, or what JSON cannot hold."""
+    hints = get_type_hints(kind)
+    names, optional = [*hints], set[str]()
+    if is_dataclass(kind):
+        names = [one.name for one in fields(kind)]
+        optional = {one.name for one in fields(kind) if not _needed(one)}
+    values = {
+        name: from_plain(hints[name], saved.get(name), name)
+        for name in names
+        if saved.get(name) is not None or name not in optional
+    }
+    return kind(**values)
 
 
 def _needed(field: Any) -> bool:

@@ -1,45 +1,28 @@
-"""The saved form of an evaluation: plain values, and JSON with a line per query."""
+"""Writing evaluations: JSON with a line per query, built column by column."""
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice, pairwise
+from json.encoder import encode_basestring
 from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.data.arrays import Ints
-from karat.data.coverage import Coverage
+from karat.data.arrays import Floats, Ints
 from karat.data.hits import Hits
 from karat.data.matches import Matches
-from karat.data.queries import Query
-from karat.data.runs import Document, Latency, Notice
 from karat.errors import FormatError
+from karat.reading.decoding import gc_paused
+from karat.results.saved_types import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = [
-    "DOCUMENT_COLUMNS",
-    "ITEM_COLUMNS",
-    "LONE_SURROGATES",
-    "SCHEMA_VERSION",
-    "as_json",
-    "to_dict",
-    "write_text",
-]
-
-SCHEMA_VERSION = 2
-"""Version of the saved form; readers accept this one and all before."""
-
-DOCUMENT_COLUMNS = ("rank", "gold", "length", "fresh", "tokens")
-"""What is saved of each document that coverage was measured of."""
-
-ITEM_COLUMNS = ("item_rank", "share", "sound")
-"""What is saved of each rise of an item's coverage, after the item's place."""
+__all__ = ["LONE_SURROGATES", "as_json", "to_dict", "write_text"]
 
 # What readers of the first version do not know of a verdict.
 _LATER = ("partial", "against")
@@ -47,49 +30,27 @@ _LATER = ("partial", "against")
 # Half a character, as broken JSON may hold, is written the way JSON writes it.
 LONE_SURROGATES = "backslashreplace"
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
 
 def to_dict(result: "Evaluation") -> dict[str, Any]:
     """Everything, in plain values."""
-    saved: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "run": result.run,
-        "gold": result.gold,
-        "policies": _policies(result),
-        "provenance": dict(result.provenance),
-        "metrics": {name: _summary(result, name) for name in result.columns},
-        "warnings": [_notice(notice) for notice in result.warnings],
-        "queries": [],
-    }
-    if not result.matches:
-        # What was saved without its hits stays in the form that has none.
-        saved["schema_version"] = 1
-        saved["queries"] = [*_old_rows(result)]
-        return saved
-    saved["labelled_by"] = dict(result.labelled_by)
-    saved["default_matcher"] = result.default_matcher
-    if (latency := result.latency) is not None:
-        counts = {"n": latency.n, "earlier": len(latency.earlier)}
-        saved["latency"] = {**latency.percentiles, **counts}
-    saved["matchers"] = {
-        name: {"judged": m.hits.judged, "distinct": m.hits.distinct, "extra": m.extra}
-        for name, m in result.matches.items()
-    }
-    # The rows come last: people read the top of a file.
-    saved["queries"] = [*_rows(result)]
-    return {**saved, "queries": saved.pop("queries")}
+    with gc_paused():
+        saved: dict[str, Any] = json.loads(as_json(result, indent=None))
+    return saved
 
 
-def as_json(saved: Mapping[str, Any], *, indent: int | None = 2) -> str:
-    """The saved form as JSON: the head for people, then a line per query."""
-    head = {name: value for name, value in saved.items() if name != "queries"}
+def as_json(result: "Evaluation", *, indent: int | None = 2) -> str:
+    """Everything as JSON: the head for people, then a line per query."""
+    head = _head(result)
     text = json.dumps(head, ensure_ascii=False, indent=indent, allow_nan=False)
-    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     newline = "" if indent is None else "\n"
     pad = " " * (indent or 0)
-    rows = [f"{newline}{pad}{pad}{encode(row)}" for row in saved["queries"]]
+    start = newline + pad + pad
+    rows = f",{start}".join(_rows(result))
     end = f"{newline}{pad}]{newline}}}" if rows else f"]{newline}}}"
     before = text.removesuffix("}").rstrip()
-    return f'{before},{newline}{pad}"queries": [{",".join(rows)}{end}'
+    return f'{before},{newline}{pad}"queries": [{start if rows else ""}{rows}{end}'
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -100,12 +61,33 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         raise FormatError(f"cannot be written: {error.strerror}", path=path) from None
 
 
-def _policies(result: "Evaluation") -> dict[str, Any]:
-    """Every rule; one that older readers do not know only where it is not native."""
+def _head(result: "Evaluation") -> dict[str, Any]:
     policies = asdict(result.policies)
     if result.policies.identical == "keep":
+        # Older readers do not know it.
         del policies["identical"]
-    return policies
+    head: dict[str, Any] = {
+        # What was saved without its hits stays in the form that has none.
+        "schema_version": SCHEMA_VERSION if result.matches else 1,
+        "run": result.run,
+        "gold": result.gold,
+        "policies": policies,
+        "provenance": dict(result.provenance),
+        "metrics": {name: _summary(result, name) for name in result.columns},
+        "warnings": [asdict(notice) for notice in result.warnings],
+    }
+    if not result.matches:
+        return head
+    head["labelled_by"] = dict(result.labelled_by)
+    head["default_matcher"] = result.default_matcher
+    if (latency := result.latency) is not None:
+        counts = {"n": latency.n, "earlier": len(latency.earlier)}
+        head["latency"] = {**latency.percentiles, **counts}
+    head["matchers"] = {
+        name: {"judged": m.hits.judged, "distinct": m.hits.distinct, "extra": m.extra}
+        for name, m in result.matches.items()
+    }
+    return head
 
 
 def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
@@ -129,196 +111,174 @@ def _summary(result: "Evaluation", name: str) -> dict[str, Any]:
     }
 
 
-def _notice(notice: Notice) -> dict[str, Any]:
-    return {**asdict(notice), "examples": list(notice.examples)}
+def _rows(result: "Evaluation") -> Iterable[str]:
+    """A row per query: its scores, what was found of its gold, and what it asks.
+
+    Every field is a column of texts, one per query, and all go into one template.
+    """
+    scores = _template(dict.fromkeys(result.columns, "%s"))
+    parts = {"id": "%s", "missing": "%s", "scores": scores, "gold_fingerprint": '"%s"'}
+    columns: list[Iterable[str]] = [
+        map(encode_basestring, result.queries),
+        ["true" if missing else "false" for missing in result.missing.tolist()],
+        *(_texts(column.scores) for column in result.columns.values()),
+    ]
+    if result.matches:
+        found = '{"retrieved": %s, "items": [%s]%s}'
+        parts["matches"] = _template(dict.fromkeys(result.matches, found))
+        matched = [_found(matches) for matches in result.matches.values()]
+        columns += [result.digests, *chain.from_iterable(matched), _known(result)]
+    else:
+        columns += [[trace.fingerprint for trace in result.traces], _old(result)]
+    template = _template(parts).removesuffix("}") + "%s}"
+    return map(template.__mod__, zip(*columns, strict=True))
 
 
-def _rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
-    """A row per query: its scores, what was found of its gold, and what it asks."""
-    per_matcher = {name: _matched(m) for name, m in result.matches.items()}
-    own_k = None if result.own_k is None else result.own_k.tolist()
-    digests = result.digests
-    columns = zip(
-        result.queries,
-        result.missing.tolist(),
-        result.scores_by_query(),
-        digests,
-        zip(*per_matcher.values(), strict=True),
-        strict=True,
-    )
-    for place, (query, missing, scores, digest, found) in enumerate(columns):
-        row: dict[str, Any] = {
-            "id": query,
-            "missing": missing,
-            "scores": scores,
-            "gold_fingerprint": digest,
-            "matches": dict(zip(per_matcher, found, strict=True)),
+def _template(fields: Mapping[str, str]) -> str:
+    """An object with a place for each value."""
+    pairs = (f"{_encode(n).replace('%', '%%')}: {text}" for n, text in fields.items())
+    return f"{{{', '.join(pairs)}}}"
+
+
+def _texts(values: Floats | Ints) -> list[str]:
+    """Numbers as JSON has them, each that occurs written once; NaN is null."""
+    bits = values.view(np.int64).tolist()
+    known = [*dict.fromkeys(bits)]
+    numbers = np.array(known, np.int64).view(values.dtype).tolist()
+    plain = [None if value != value else value for value in numbers]  # noqa: PLR0124
+    texts = dict(zip(known, _encode(plain)[1:-1].split(", "), strict=False))
+    return [*map(texts.__getitem__, bits)]
+
+
+def _fields(size: int, fields: Mapping[str, Mapping[int, Any]]) -> list[str]:
+    """The text of fields that only some queries have."""
+    texts = [""] * size
+    for name, values in fields.items():
+        for place, value in values.items():
+            texts[place] += f', "{name}": {_encode(value)}'
+    return texts
+
+
+def _known(result: "Evaluation") -> list[str]:
+    """What else is known of each query: what it asks, its k, documents and latency."""
+    facts, latency = result.facts, result.latency
+    if not (facts or result.kept or latency or result.own_k is not None):
+        return [""] * len(result.queries)
+    place = {query: place for place, query in enumerate(result.queries)}
+    fields: dict[str, dict[int, Any]] = {
+        name: {
+            place[query]: value
+            for query, fact in facts.items()
+            if query in place and (value := getattr(fact, name))
         }
-        if query in result.facts:
-            row |= _facts(result.facts[query])
-        if own_k is not None:
-            row["own_k"] = own_k[place]
-        if query in result.kept:
-            row["documents"] = [_document(d) for d in result.kept[query]]
-        if result.latency is not None and query in result.latency.milliseconds:
-            row["latency"] = _latency(result.latency, query)
-        yield row
-
-
-def _latency(latency: Latency, query: str) -> dict[str, Any]:
-    marks = {
-        "earlier": query in latency.earlier,
-        "first_call": query in latency.first_call,
+        for name in ("text", "k", "tags", "metadata")
     }
-    return {"ms": latency.milliseconds[query], **{m: v for m, v in marks.items() if v}}
-
-
-def _facts(fact: Query) -> dict[str, Any]:
-    known = {
-        "text": fact.text,
-        "k": fact.k,
-        "tags": list(fact.tags),
-        "metadata": dict(fact.metadata),
+    if result.own_k is not None:
+        fields["own_k"] = dict(enumerate(result.own_k.tolist()))
+    fields["documents"] = {
+        place[query]: [
+            {n: v for n, v in asdict(document).items() if v not in (None, {})}
+            for document in documents
+        ]
+        for query, documents in result.kept.items()
+        if query in place
     }
-    return {name: value for name, value in known.items() if value}
+    if latency is not None:
+        fields["latency"] = {
+            place[query]: {
+                "ms": time,
+                **{
+                    mark: True
+                    for mark in ("earlier", "first_call")
+                    if query in getattr(latency, mark)
+                },
+            }
+            for query, time in latency.milliseconds.items()
+            if query in place
+        }
+    return _fields(len(place), fields)
 
 
-def _document(document: Document) -> dict[str, Any]:
-    known = asdict(document)
-    return {name: value for name, value in known.items() if value not in (None, {})}
-
-
-def _matched(matches: Matches) -> Iterator[dict[str, Any]]:
+def _found(matches: Matches) -> tuple[list[str], list[str], list[str]]:
     """What a matcher found of each query's gold items, and what it said of them."""
     hits = matches.hits
-    items = iter(_items(matches))
-    shares = _shares(hits.coverage, hits.gold_count) if hits.coverage else None
-    topics = _topics(hits)
-    gains, joint = _gains(matches), _joint(hits)
-    sizes = zip(hits.gold_count.tolist(), hits.retrieved.tolist(), strict=True)
-    for query, (count, retrieved) in enumerate(sizes):
-        row: dict[str, Any] = {
-            "retrieved": retrieved,
-            "items": [*islice(items, count)],
+    first = hits.gold_count.cumsum() - hits.gold_count
+    fields: dict[str, Mapping[int, Any]] = {
+        "verdicts": {
+            place: [asdict(verdict) for verdict in verdicts]
+            for place, verdicts in matches.verdicts.items()
+        },
+        "usage": {place: asdict(usage) for place, usage in matches.usage.items()},
+        "failure": matches.failures,
+    }
+    item = hits.item
+    if item is not None and not np.array_equal(hits.grade, hits.gold_grade[item]):
+        # What each row is paid, where it is not the item's grade.
+        paid = hits.grade[np.lexsort((hits.rank, item))]
+        gains = _by_query(hits, hits.query, paid)
+        fields["gains"] = {place: [g for (g,) in row] for place, row in gains.items()}
+    if item is not None and hits.joint is not None:
+        query, rank = hits.query[hits.joint], hits.rank[hits.joint]
+        joint = _by_query(hits, query, item[hits.joint] - first[query], rank)
+        fields["joint"] = {place: rows for place, rows in joint.items() if rows}
+    if (coverage := hits.coverage) is not None:
+        parts = [getattr(coverage, name) for name in DOCUMENT_COLUMNS]
+        documents = _by_query(hits, coverage.query, *parts)
+        query = hits.gold_query[coverage.item]
+        parts = [getattr(coverage, name) for name in ITEM_COLUMNS[1:]]
+        rises = _by_query(hits, query, coverage.item - first[query], *parts)
+        fields["coverage"] = {
+            place: {"size": size, "documents": documents[place], "rises": rises[place]}
+            for place, size in enumerate(coverage.size.tolist())
         }
-        if query in matches.verdicts:
-            row["verdicts"] = [asdict(verdict) for verdict in matches.verdicts[query]]
-        if query in matches.usage:
-            row["usage"] = asdict(matches.usage[query])
-        if query in matches.failures:
-            row["failure"] = matches.failures[query]
-        if gains is not None:
-            row["gains"] = next(gains)
-        if query in joint:
-            row["joint"] = joint[query]
-        if shares is not None:
-            row["coverage"] = next(shares)
-        if topics is not None:
-            row["subtopics"] = topics[query]
-        yield row
+    if (topics := hits.subtopics) is not None:
+        query = hits.gold_query[topics.item]
+        fields["subtopics"] = _by_query(
+            hits, query, topics.item - first[query], topics.topic, topics.grade
+        )
+    return _texts(hits.retrieved), _items(matches), _fields(hits.size, fields)
 
 
-def _items(matches: Matches) -> list[list[Any]]:
+def _by_query(hits: Hits, query: Ints, *columns: Any) -> dict[int, list[Any]]:
+    """The rows of each query, from columns that are sorted by query."""
+    rows = [*zip(*(column.tolist() for column in columns), strict=True)]
+    ends = np.searchsorted(query, np.arange(hits.size + 1)).tolist()
+    return {place: rows[a:b] for place, (a, b) in enumerate(pairwise(ends))}
+
+
+def _items(matches: Matches) -> list[str]:
     """Every gold item: its name, its grade, and the ranks at which it was found.
 
     Of items judged non-relevant the ranks are null where nobody looked for them.
     """
     hits = matches.hits
-    items: list[list[Any]] = [
-        [*pair] for pair in zip(matches.items, hits.gold_grade.tolist(), strict=True)
-    ]
+    ranks = [""] * len(matches.items)
     if not hits.judged:
         for place in np.flatnonzero(hits.gold_grade <= 0).tolist():
-            items[place].append(None)
+            ranks[place] = ", null"
     if hits.item is not None:
         for item, rank in zip(hits.item.tolist(), hits.rank.tolist(), strict=True):
-            items[item].append(rank)
-    return items
+            ranks[item] += f", {rank}"
+    names = map(encode_basestring, matches.items)
+    columns = zip(names, _texts(hits.gold_grade), ranks, strict=True)
+    items = map("[%s, %s%s]".__mod__, columns)
+    return [", ".join(islice(items, count)) for count in hits.gold_count.tolist()]
 
 
-def _gains(matches: Matches) -> Iterator[list[float]] | None:
-    """What each row is paid, query by query, where it is not the item's grade."""
-    hits = matches.hits
-    if hits.item is None or np.array_equal(hits.grade, hits.gold_grade[hits.item]):
-        return None
-    gains = hits.grade[np.lexsort((hits.rank, hits.item))]
-    ends = np.searchsorted(hits.query, np.arange(1, hits.size))
-    return iter([part.tolist() for part in np.split(gains, ends)])
-
-
-def _topics(hits: Hits) -> list[list[list[float]]] | None:
-    """Item, subtopic and grade of what the gold says of subtopics, query by query."""
-    if hits.subtopics is None:
-        return None
-    rows: list[list[list[float]]] = [[] for _ in range(hits.size)]
-    query = hits.gold_query[hits.subtopics.item]
-    item = hits.subtopics.item - (hits.gold_count.cumsum() - hits.gold_count)[query]
-    columns = (query, item, hits.subtopics.topic, hits.subtopics.grade)
-    for at, *row in zip(*(column.tolist() for column in columns), strict=True):
-        rows[at].append(row)
-    return rows
-
-
-def _joint(hits: Hits) -> dict[int, list[list[int]]]:
-    """By query, the place of an item and the rank of each row that is joint."""
-    found: dict[int, list[list[int]]] = {}
-    if hits.joint is not None and hits.item is not None:
-        first = hits.gold_count.cumsum() - hits.gold_count
-        columns = (hits.query, hits.item - first[hits.query], hits.rank)
-        rows = zip(*(column[hits.joint].tolist() for column in columns), strict=True)
-        for query, *pair in rows:
-            found.setdefault(query, []).append(pair)
-    return found
-
-
-def _shares(coverage: Coverage, gold_count: Ints) -> Iterator[dict[str, Any]]:
-    """What coverage measured, query by query."""
-    documents, rises = (
-        [*zip(*(getattr(coverage, name).tolist() for name in names), strict=True)]
-        for names in (DOCUMENT_COLUMNS, ITEM_COLUMNS)
-    )
-    size = coverage.size.tolist()
-    first_item = np.concatenate(([0], gold_count.cumsum()))
-    by_document = np.searchsorted(coverage.query, np.arange(len(size) + 1)).tolist()
-    by_rise = np.searchsorted(coverage.item, first_item).tolist()
-    items = coverage.item.tolist()
-    for query, letters in enumerate(size):
-        own = slice(by_document[query], by_document[query + 1])
-        part = slice(by_rise[query], by_rise[query + 1])
-        start = int(first_item[query])
-        yield {
-            "size": letters,
-            "documents": documents[own],
-            "rises": [
-                [item - start, *rise]
-                for item, rise in zip(items[part], rises[part], strict=True)
-            ],
-        }
-
-
-def _old_rows(result: "Evaluation") -> Iterator[dict[str, Any]]:
-    rows = zip(
-        result.queries,
-        result.missing.tolist(),
-        result.scores_by_query(),
-        result.traces,
-        strict=True,
-    )
-    for query, missing, scores, trace in rows:
-        row: dict[str, Any] = {
-            "id": query,
-            "missing": missing,
-            "scores": scores,
-            "gold_fingerprint": trace.fingerprint,
-            "first_ranks": dict(trace.first_ranks),
-            "retrieved": trace.retrieved,
-            "tags": list(trace.tags),
-        }
-        if trace.verdicts:
-            row["verdicts"] = [
-                {k: v for k, v in asdict(verdict).items() if k not in _LATER}
-                for verdict in trace.verdicts
-            ]
-        if trace.usage is not None:
-            row["usage"] = asdict(trace.usage)
-        yield row
+def _old(result: "Evaluation") -> list[str]:
+    """What an evaluation without hits knows of its queries."""
+    traces = [*enumerate(result.traces)]
+    fields: dict[str, dict[int, Any]] = {
+        name: {place: getattr(trace, name) for place, trace in traces}
+        for name in ("first_ranks", "retrieved", "tags")
+    }
+    fields["verdicts"] = {
+        place: [
+            {k: v for k, v in asdict(verdict).items() if k not in _LATER}
+            for verdict in trace.verdicts
+        ]
+        for place, trace in traces
+        if trace.verdicts
+    }
+    fields["usage"] = {p: asdict(t.usage) for p, t in traces if t.usage is not None}
+    return _fields(len(traces), fields)

@@ -18,7 +18,7 @@ from karat.data.runs import Run
 from karat.data.tables import Table
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
-from karat.gates import Gate, GateResult, Kind, check_gates, read_gate
+from karat.gates import KINDS, Gate, GateResult, check_gates, read_gate
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.doors import load as load_input, take_gold
@@ -41,11 +41,6 @@ _FUNCTION = re.compile(r"[\w.]+:\w+")
 # Documents of each query that the page shows.
 _SHOWN = 20
 _FILES = {"evaluation.json": "json", "per_query.jsonl": "jsonl"}
-_GATES: Mapping[str, Kind] = {
-    "fail_under": "mean",
-    "fail_under_low": "low",
-    "max_drop": "drop",
-}
 
 
 @dataclass(frozen=True)
@@ -297,7 +292,7 @@ def _kept_evaluation(key: str) -> Evaluation | None:
 
 def _gates(suite: Suite) -> list[Gate]:
     gates = []
-    for key, kind in _GATES.items():
+    for kind, key in KINDS.items():
         for metric, value in suite.settings.get("gates", {}).get(key, {}).items():
             place = ("gates", key, metric)
             gates.append(suite.placed(place, read_gate, f"{metric}={value}", kind))

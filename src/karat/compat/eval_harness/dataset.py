@@ -1,32 +1,32 @@
-"""Datasets and saved outputs, read under the conditions of the original."""
+"""Samples, rankings and saved outputs, read under the conditions of the original.
 
+Much of it is how PHP sees the world, because that is what the numbers depend on: an
+array with the keys 0, 1, 2... is a list there, whether it came from `[]` or `{}`.
+"""
+
+import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf, isnan
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
-from karat.compat.eval_harness.contract import (
-    BLANK,
-    DatasetSample,
-    DatasetSchemaException,
-    EvalHarnessException,
-    EvalRunException,
-    php_list,
-    read_json,
-)
-from karat.extend import (
-    DataError,
-    FormatError,
-    decode_text,
-    decode_yaml,
-    open_binary,
-)
+from karat.extend import DataError, decode_text, decode_yaml, open_binary
 
 __all__ = [
+    "BLANK",
     "SCHEMA_VERSION",
     "Dataset",
+    "DatasetSample",
+    "DatasetSchemaException",
+    "EvalHarnessException",
+    "EvalRunException",
+    "MetricException",
     "PathLike",
+    "RankedRetrieval",
     "load_dataset",
     "load_dataset_file",
     "load_outputs",
@@ -35,8 +35,48 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = "eval-harness.dataset.v1"
+BLANK = " \t\n\r\0\x0b"
+"""What PHP's trim() takes off."""
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+# PHP's is_numeric(): blanks around are fine, words such as inf and nan are not.
+_NUMERIC = re.compile(
+    r"[ \t-\r]*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[ \t-\r]*"
+)
+
+
+class EvalHarnessException(DataError):  # noqa: N818  the original's name
+    """The root of what eval-harness raises; a `karat.KaratError` and a ValueError."""
+
+
+class MetricException(EvalHarnessException):
+    """A sample that a metric cannot score, or a metric that cannot be."""
+
+
+class DatasetSchemaException(EvalHarnessException):
+    """A dataset that does not follow the schema."""
+
+
+class EvalRunException(EvalHarnessException):
+    """A run that cannot be carried out."""
+
+
+@dataclass(frozen=True)
+class DatasetSample:
+    """One question: what the system under test is given, and what it should find.
+
+    Attributes:
+        id: unique in its dataset.
+        input: handed to the system under test as it is.
+        expected_output: relevant ids, gains by id, or an answer: the metric decides.
+        metadata: `k` and `tags` are read; the rest is yours.
+    """
+
+    id: str
+    input: Mapping[str, Any]
+    expected_output: Any
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,6 +94,91 @@ class Dataset:
     schema_version: str = SCHEMA_VERSION
 
 
+@dataclass(frozen=True)
+class RankedRetrieval:
+    """A ranking as the system under test printed it, each id once at its first rank.
+
+    Attributes:
+        ids: best first.
+        texts: theirs, empty where there is none.
+    """
+
+    ids: list[str]
+    texts: list[str]
+
+    @classmethod
+    def from_actual_output(
+        cls, actual_output: str, sample_id: str
+    ) -> "RankedRetrieval":
+        """Read `["doc-7", {"id": "doc-3", "text": "..."}]`, bare or in `retrieved`.
+
+        Example:
+            >>> RankedRetrieval.from_actual_output('["b", "a", "b"]', "q-1").ids
+            ['b', 'a']
+        """
+        refusal = partial(MetricException, query=sample_id)
+        if not isinstance(actual_output, str):
+            kind = type(actual_output).__name__
+            raise refusal(f"the output must be JSON text, got {kind}")
+        try:
+            value = _read_json(actual_output.strip(BLANK))
+        except ValueError as error:
+            raise refusal(f"the output is not valid JSON: {error}") from None
+        entries = _php_list(value)
+        if entries is None and isinstance(value, Mapping):
+            entries = _php_list(value.get("retrieved"))
+        if entries is None:
+            raise refusal(
+                "the output must be a JSON list, or an object with a list 'retrieved'"
+            )
+        # RankedRetrieval::fromActualOutput drops later copies of an id with their text.
+        texts: dict[str, str] = {}
+        for entry in entries:
+            fields = entry if isinstance(entry, Mapping) else {"id": entry}
+            identity, text = fields.get("id"), fields.get("text")
+            if not _is_id(identity):
+                raise refusal(
+                    "a retrieved entry must be a non-empty id or an object with one, "
+                    f"got {str(entry)[:60]!r}"
+                )
+            texts.setdefault(identity, text if isinstance(text, str) else "")
+        return cls(list(texts), list(texts.values()))
+
+    @staticmethod
+    def relevance_gains_from_expected(
+        expected_output: Any, sample_id: str
+    ) -> dict[str, float]:
+        """Gains by id, from a list of ids, a mapping or the JSON text of either.
+
+        Example:
+            >>> RankedRetrieval.relevance_gains_from_expected(["doc-3"], "q-1")
+            {'doc-3': 1.0}
+        """
+        refusal = partial(MetricException, query=sample_id)
+        if isinstance(expected_output, str):
+            try:
+                expected_output = _read_json(expected_output)
+            except ValueError as error:
+                raise refusal(f"expected_output is not valid JSON: {error}") from None
+        ids = _php_list(expected_output)
+        if not ids and not (ids is None and isinstance(expected_output, Mapping)):
+            raise refusal("expected_output must hold at least one relevant id")
+        if ids is None:
+            gains = {}
+            for key, gain in expected_output.items():
+                if not _is_numeric(gain) or type(key) not in {str, int} or key == "":
+                    raise refusal(
+                        "expected_output must map non-empty ids to numbers, "
+                        f"got {str(gain)[:60]!r} for {str(key)[:60]!r}"
+                    )
+                # By way of text an integer of any length becomes a float, as in PHP.
+                gains[str(key)] = float(str(gain))
+            return gains
+        if not all(map(_is_id, ids)):
+            raise refusal("the ids in expected_output must be non-empty strings")
+        return dict.fromkeys(ids, 1.0)
+
+
 def load_dataset(yaml_text: str) -> Dataset:
     r"""Read a dataset from YAML and check it; the first problem is the error.
 
@@ -62,21 +187,17 @@ def load_dataset(yaml_text: str) -> Dataset:
         >>> load_dataset(text).samples[0].expected_output
         ['x']
     """
-    try:
+    with _raising(DatasetSchemaException):
         value = _without_nan(decode_yaml(yaml_text))
-    except FormatError as error:
-        raise _as(DatasetSchemaException, error) from None
     fields = value if isinstance(value, Mapping) else {}
     version = fields.get("schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         raise DatasetSchemaException(
             f"'schema_version' must be {SCHEMA_VERSION!r}, got {version!r}"
         )
-    name = fields.get("name")
-    if not isinstance(name, str) or not name:
+    if not _is_id(name := fields.get("name")):
         raise DatasetSchemaException("a dataset needs a non-empty string 'name'")
-    samples = php_list(fields.get("samples"))
-    if not samples:
+    if not (samples := _php_list(fields.get("samples"))):
         raise DatasetSchemaException("a dataset needs a non-empty list 'samples'")
     return Dataset(name, read_samples(samples))
 
@@ -86,14 +207,12 @@ def read_samples(
 ) -> tuple[DatasetSample, ...]:
     """Check samples: each with an id of its own, an input and an expected output."""
     read: dict[str, DatasetSample] = {}
-    for index, fields in enumerate(samples):
-        if isinstance(fields, DatasetSample):
-            sample = fields
-        else:
-            sample = _read_sample(fields, index)
+    for index, row in enumerate(samples):
+        place = f"sample at index {index}"
+        sample = row if isinstance(row, DatasetSample) else _read_sample(row, place)
         if sample.id in read:
             raise DatasetSchemaException(
-                f"sample at index {index} has the id of another", query=sample.id
+                f"{place} has the id of another", query=sample.id
             )
         read[sample.id] = sample
     return tuple(read.values())
@@ -111,52 +230,64 @@ def load_outputs(text: str, source: str = "saved outputs") -> dict[str, str]:
         >>> load_outputs('{"outputs": {"q-1": "[]"}}')
         {'q-1': '[]'}
     """
+    refusal = partial(EvalRunException, path=source)
     value = _decode_outputs(text, source)
     if not isinstance(value, Mapping) or "outputs" not in value:
-        raise EvalRunException("must be an object with a field 'outputs'", path=source)
+        raise refusal("must be an object with a field 'outputs'")
     outputs = value["outputs"]
-    if isinstance(outputs, Mapping):
-        pairs = list(outputs.items())
-    elif isinstance(outputs, list):
-        pairs = [
-            _read_output(entry, index, source) for index, entry in enumerate(outputs)
-        ]
-    else:
-        raise EvalRunException("'outputs' must be an object or a list", path=source)
-    read: dict[str, str] = {}
-    for key, output in pairs:
+    if isinstance(outputs, list):
+        for index, entry in enumerate(outputs):
+            if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
+                raise refusal(
+                    f"entry at index {index} must be an object with a non-empty string "
+                    "'id' and 'actual_output'"
+                )
+        pairs = [(entry["id"], entry.get("actual_output")) for entry in outputs]
+    elif isinstance(outputs, Mapping):
         # Keys that YAML reads as integers are ids all the same.
-        identity = str(key) if type(key) is int else key
-        if not isinstance(identity, str) or not identity:
-            raise EvalRunException(
-                "a sample id must be a non-empty string", path=source
-            )
+        pairs = [(str(k) if type(k) is int else k, v) for k, v in outputs.items()]
+    else:
+        raise refusal("'outputs' must be an object or a list")
+    read: dict[str, str] = {}
+    for identity, output in pairs:
+        if not _is_id(identity):
+            raise refusal("a sample id must be a non-empty string")
         if not isinstance(output, str):
-            raise EvalRunException(
-                f"the output must be a string, got {type(output).__name__}",
-                path=source,
-                query=identity,
-            )
+            kind = type(output).__name__
+            raise refusal(f"the output must be a string, got {kind}", query=identity)
         if identity in read:
-            raise EvalRunException("has two outputs", path=source, query=identity)
+            raise refusal("has two outputs", query=identity)
         read[identity] = output
     return read
 
 
 def load_dataset_file(path: PathLike) -> Dataset:
     """Read a dataset from a YAML file; errors name the file."""
-    try:
+    with _raising(DatasetSchemaException, path):
         return load_dataset(_read_text(path))
-    except DataError as error:
-        raise _as(DatasetSchemaException, error, path) from None
 
 
 def load_outputs_file(path: PathLike) -> dict[str, str]:
     """Read saved outputs from a JSON or YAML file."""
-    try:
+    with _raising(EvalRunException, path):
         return load_outputs(_read_text(path), os.fspath(path))
-    except FormatError as error:
-        raise _as(EvalRunException, error, path) from None
+
+
+@contextmanager
+def _raising(
+    exception: type[EvalHarnessException], path: object = None
+) -> Iterator[None]:
+    """Raise any problem with the data under one of the original's names."""
+    try:
+        yield
+    except DataError as error:
+        raise exception(
+            error.problem,
+            path=error.path or path,
+            line=error.line,
+            query=error.query,
+            hint=error.hint,
+        ) from None
 
 
 def _read_text(path: PathLike) -> str:
@@ -164,17 +295,79 @@ def _read_text(path: PathLike) -> str:
         return decode_text(stream.read())
 
 
-def _as(
-    exception: type[EvalHarnessException], error: DataError, path: object = None
-) -> EvalHarnessException:
-    """The same problem under one of the original's names."""
-    return exception(
-        error.problem,
-        path=error.path or path,
-        line=error.line,
-        query=error.query,
-        hint=error.hint,
-    )
+def _decode_outputs(text: str, source: str) -> Any:
+    refusal, name = partial(EvalRunException, path=source), source.lower()
+    if not text.strip(BLANK):
+        raise refusal("must not be empty")
+    if not name.endswith((".yaml", ".yml")):
+        try:
+            return _read_json(text)
+        except ValueError as error:
+            if name.endswith(".json"):
+                raise refusal(f"not valid JSON: {error}") from None
+    with _raising(EvalRunException, source):
+        return decode_yaml(text)
+
+
+def _read_sample(fields: object, place: str) -> DatasetSample:
+    if not isinstance(fields, Mapping):
+        raise DatasetSchemaException(f"{place} must be a mapping")
+    if not _is_id(identity := fields.get("id")):
+        raise DatasetSchemaException(f"{place} needs a non-empty string 'id'")
+    refusal = partial(DatasetSchemaException, query=identity)
+    if "expected_output" not in fields:
+        raise refusal("'expected_output' is missing")
+    read: dict[str, Any] = {}
+    for name in ("input", "metadata"):
+        read[name] = value = fields.get(name, {} if name == "metadata" else None)
+        # Keys 0..n-1 make a list of a mapping, and an empty list is an empty mapping.
+        if (elements := _php_list(value)) == []:
+            read[name] = {}
+        elif elements is not None or not isinstance(value, Mapping):
+            raise refusal(f"{name!r} must be a mapping")
+    return DatasetSample(identity, expected_output=fields["expected_output"], **read)
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value != ""
+
+
+def _is_numeric(value: object) -> bool:
+    if isinstance(value, str):
+        return _NUMERIC.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _php_list(value: object) -> list[Any] | None:
+    """The elements of what PHP takes for a list; None of anything else."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    # array_is_list(): keys 0..n-1 in order make a list, and no keys at all do so too.
+    if isinstance(value, Mapping) and all(
+        str(key) == str(place) for place, key in enumerate(value)
+    ):
+        return list(value.values())
+    return None
+
+
+def _read_json(text: str) -> Any:
+    """The value of a JSON text as PHP reads it; ValueError says what is wrong.
+
+    Of equal keys the last one holds. NaN and halves of surrogate pairs are refused.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+        if "\\u" in text or not text.isascii():
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair") from None
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _without_nan(value: Any) -> Any:
@@ -186,62 +379,3 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(part) for part in value]
     return value
-
-
-def _read_sample(fields: object, index: int) -> DatasetSample:
-    if not isinstance(fields, Mapping):
-        raise DatasetSchemaException(f"sample at index {index} must be a mapping")
-    identity = fields.get("id")
-    if not isinstance(identity, str) or not identity:
-        raise DatasetSchemaException(
-            f"sample at index {index} needs a non-empty string 'id'"
-        )
-    if "expected_output" not in fields:
-        raise DatasetSchemaException("'expected_output' is missing", query=identity)
-    return DatasetSample(
-        identity,
-        _read_mapping(fields.get("input"), "input", identity),
-        fields["expected_output"],
-        _read_mapping(fields.get("metadata", {}), "metadata", identity),
-    )
-
-
-def _read_mapping(value: object, field: str, identity: str) -> Mapping[str, Any]:
-    # Keys 0..n-1 make a list of a mapping, and an empty list is an empty mapping.
-    if (elements := php_list(value)) == []:
-        return {}
-    if elements is not None or not isinstance(value, Mapping):
-        raise DatasetSchemaException(f"{field!r} must be a mapping", query=identity)
-    return value
-
-
-def _decode_outputs(text: str, source: str) -> Any:
-    if not text.strip(BLANK):
-        raise EvalRunException("must not be empty", path=source)
-    name = source.lower()
-    if not name.endswith((".yaml", ".yml")):
-        try:
-            return read_json(text)
-        except ValueError as error:
-            if name.endswith(".json"):
-                raise EvalRunException(
-                    f"not valid JSON: {error}", path=source
-                ) from None
-    try:
-        return decode_yaml(text)
-    except FormatError as error:
-        raise _as(EvalRunException, error, source) from None
-
-
-def _read_output(entry: object, index: int, source: str) -> tuple[Any, Any]:
-    if not isinstance(entry, Mapping):
-        raise EvalRunException(
-            f"entry at index {index} must be an object with id and actual_output",
-            path=source,
-        )
-    identity = entry.get("id")
-    if not isinstance(identity, str):
-        raise EvalRunException(
-            f"entry at index {index} needs a non-empty string 'id'", path=source
-        )
-    return identity, entry.get("actual_output")

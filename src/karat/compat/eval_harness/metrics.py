@@ -1,18 +1,16 @@
 """The five retrieval metrics: formulas of karat under the rules of the original."""
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
-from karat.compat.eval_harness.contract import (
+from karat.compat.eval_harness.dataset import (
     BLANK,
     DatasetSample,
-    Metric,
     MetricException,
-    MetricScore,
     RankedRetrieval,
 )
 from karat.compat.literal import hits_of_ids
@@ -20,11 +18,10 @@ from karat.extend import NDCG, Hits, UnknownNameError, make_metric
 
 __all__ = [
     "ALIASES",
-    "DEFAULT_K",
     "AnswerContainmentAtKMetric",
-    "RankingMetric",
+    "Metric",
+    "MetricScore",
     "RetrievalHitAtKMetric",
-    "RetrievalMetric",
     "RetrievalMrrMetric",
     "RetrievalNdcgAtKMetric",
     "RetrievalRecallAtKMetric",
@@ -35,9 +32,7 @@ __all__ = [
 Ids: TypeAlias = Sequence[str]
 Gains: TypeAlias = Mapping[str, float]
 
-DEFAULT_K = 5
-
-_QUERY = "sample"
+_DEFAULT_K = 5
 # What /\s+/u matches in PCRE: not quite what it matches in Python.
 _BLANKS = re.compile(
     "[\t-\r \x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
@@ -46,7 +41,32 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
-class RetrievalMetric(Metric):
+class MetricScore:
+    """What a metric says of one sample: a number from 0 to 1, and how it came about."""
+
+    score: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        score: object = self.score
+        if not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
+            raise MetricException(f"a score must be from 0 to 1, got {score!r}")
+
+
+class Metric(ABC):
+    """What a metric of your own must offer; inheriting from this is not required."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """What reports call it."""
+
+    @abstractmethod
+    def score(self, sample: DatasetSample, actual_output: str) -> MetricScore:
+        """Score what the system under test gave for a sample."""
+
+
+@dataclass(frozen=True)
+class _RetrievalMetric(Metric):
     """What the five have in common: an alias, and how the cutoff k is found.
 
     Attributes:
@@ -70,7 +90,7 @@ class RetrievalMetric(Metric):
         if _is_cutoff(own := sample.metadata.get("k")):
             return own
         if self.k is None:
-            return self.default_k if _is_cutoff(self.default_k) else DEFAULT_K
+            return self.default_k if _is_cutoff(self.default_k) else _DEFAULT_K
         # ... but refuses a bad k of the constructor, even for MRR, which reads none.
         if not _is_cutoff(self.k):
             raise MetricException(
@@ -78,78 +98,66 @@ class RetrievalMetric(Metric):
             )
         return self.k
 
-
-class RankingMetric(RetrievalMetric):
-    """A metric of ranked ids."""
-
     def score(self, sample: DatasetSample, actual_output: str) -> MetricScore:
         """Score the ranking against the relevant ids of the sample."""
-        ranked = RankedRetrieval.from_actual_output(actual_output, sample.id)
+        ids = RankedRetrieval.from_actual_output(actual_output, sample.id).ids
         gains = RankedRetrieval.relevance_gains_from_expected(
             sample.expected_output, sample.id
         )
-        return self.score_ranked(ranked.ids, gains, self.resolve_k(sample))
+        k = self.resolve_k(sample)
+        # Hit, recall and MRR of the original read keys only: a gain of 0 is relevant.
+        return self._score(ids, gains, hits_of_ids([[*gains]], [ids]), k)
 
-    @abstractmethod
-    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
         """The score of a ranking, and its details under the original's names."""
+        raise NotImplementedError
 
 
-class RetrievalHitAtKMetric(RankingMetric):
+class RetrievalHitAtKMetric(_RetrievalMetric):
     """Whether any relevant id is in the top k: 1 or 0."""
 
     alias = "retrieval-hit-at-k"
 
-    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
-        """The `hit@k` of karat."""
-        details = {
-            "k": k,
-            "relevant": [_as_key(name) for name in gains],
-            "top_k": list(ids[:k]),
-        }
-        return MetricScore(_value("hit", _found(ids, gains), k), details)
+    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+        relevant = [_as_key(name) for name in gains]
+        details = {"k": k, "relevant": relevant, "top_k": list(ids[:k])}
+        return MetricScore(_value("hit", hits, k), details)
 
 
-class RetrievalRecallAtKMetric(RankingMetric):
+class RetrievalRecallAtKMetric(_RetrievalMetric):
     """The share of the relevant ids that the top k holds."""
 
     alias = "retrieval-recall-at-k"
 
-    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
-        """The `recall@k` of karat."""
-        hits = _found(ids, gains)
-        details = {
-            "k": k,
-            "relevant_count": len(gains),
-            "found": int((hits.rank <= k).sum()),
-            "top_k": list(ids[:k]),
-        }
-        return MetricScore(_value("recall", hits, k), details)
+    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+        found, top_k = int((hits.rank <= k).sum()), list(ids[:k])
+        counts = {"relevant_count": len(gains), "found": found}
+        return MetricScore(
+            _value("recall", hits, k), {"k": k, **counts, "top_k": top_k}
+        )
 
 
-class RetrievalMrrMetric(RankingMetric):
+class RetrievalMrrMetric(_RetrievalMetric):
     """1 / the rank of the first relevant id in the whole ranking, whatever k is."""
 
     alias = "retrieval-mrr"
 
-    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
-        """The `rr` of karat."""
-        del k
-        hits = _found(ids, gains)
+    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+        del ids, gains, k
         rank = int(hits.rank[0]) if len(hits.rank) else None
         return MetricScore(_value("rr", hits), {"first_relevant_rank": rank})
 
 
-class RetrievalNdcgAtKMetric(RankingMetric):
+class RetrievalNdcgAtKMetric(_RetrievalMetric):
     """How close the top k comes to the best order of all gains."""
 
     alias = "retrieval-ndcg-at-k"
 
-    def score_ranked(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
         """The DCG of karat for this ranking, over that for the ids ordered by gain."""
-        dcg = _discounted(ids, gains, k)
+        del hits
         best = sorted(gains, key=lambda name: _no_nan(gains[name]), reverse=True)
-        idcg = _discounted(best, gains, k)
+        dcg, idcg = _discounted(ids, gains, k), _discounted(best, gains, k)
         # RetrievalNdcgAtKMetric clips to 0..1 and scores 0.0 without an ideal gain; of
         # inf / inf it makes 1.0, as min(1.0, NaN) is its first argument here and there.
         share = max(0.0, min(1.0, dcg / idcg)) if idcg > 0.0 else 0.0
@@ -157,7 +165,7 @@ class RetrievalNdcgAtKMetric(RankingMetric):
 
 
 @dataclass(frozen=True)
-class AnswerContainmentAtKMetric(RetrievalMetric):
+class AnswerContainmentAtKMetric(_RetrievalMetric):
     """Whether the expected answer occurs in the text of a document in the top k.
 
     Attributes:
@@ -178,12 +186,10 @@ class AnswerContainmentAtKMetric(RetrievalMetric):
             )
         ranked = RankedRetrieval.from_actual_output(actual_output, sample.id)
         k = self.resolve_k(sample)
-        wanted = self._folded(span)
+        wanted, *texts = map(self._folded, [span, *ranked.texts])
         # A span of no-break spaces folds to nothing, which every text but "" contains.
-        texts = map(self._folded, ranked.texts)
-        hits = hits_of_ids(
-            [[True]], [[text != "" and wanted in text for text in texts]]
-        )
+        held = [text != "" and wanted in text for text in texts]
+        hits = hits_of_ids([[True]], [held])
         value = _value("hit", hits, k)
         rank = int(hits.rank[0]) if value else None
         return MetricScore(value, {"k": k, "expected_span": span, "matched_rank": rank})
@@ -193,7 +199,7 @@ class AnswerContainmentAtKMetric(RetrievalMetric):
         return collapsed if self.case_sensitive else collapsed.lower()
 
 
-ALIASES: Mapping[str, type[RetrievalMetric]] = {
+ALIASES: Mapping[str, type[_RetrievalMetric]] = {
     metric.alias: metric
     for metric in (
         RetrievalHitAtKMetric,
@@ -205,7 +211,7 @@ ALIASES: Mapping[str, type[RetrievalMetric]] = {
 }
 
 
-def find_metric(alias: str) -> type[RetrievalMetric]:
+def find_metric(alias: str) -> type[_RetrievalMetric]:
     """The metric an alias stands for."""
     if alias in ALIASES:
         return ALIASES[alias]
@@ -240,18 +246,13 @@ def score(
         >>> score("retrieval-recall-at-k", ["a", "b"], '["x", "a"]').score
         0.5
     """
-    sample = DatasetSample(_QUERY, {}, expected_output, metadata or {})
+    sample = DatasetSample("sample", {}, expected_output, metadata or {})
     metric = find_metric(alias)(k=k, default_k=default_k, **options)
     return metric.score(sample, actual_output)
 
 
 def _is_cutoff(value: object) -> TypeGuard[int]:
     return type(value) is int and value > 0
-
-
-def _found(ids: Ids, gains: Gains) -> Hits:
-    # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
-    return hits_of_ids([[*gains]], [ids])
 
 
 def _value(metric: str, hits: Hits, k: int | None = None) -> float:

@@ -5,18 +5,16 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import ceil, floor, isfinite
 from statistics import fmean
 from typing import Any
 
-from karat.compat.eval_harness.contract import BLANK, DatasetSample, MetricScore
-from karat.compat.eval_harness.dataset import SCHEMA_VERSION as DATASET_SCHEMA_VERSION
+from karat.compat.eval_harness.dataset import BLANK, SCHEMA_VERSION, DatasetSample
+from karat.compat.eval_harness.metrics import MetricScore
 
-__all__ = ["SCHEMA_VERSION", "EvalReport", "SampleFailure", "SampleResult"]
-
-SCHEMA_VERSION = "eval-harness.report.v1"
+__all__ = ["EvalReport", "SampleFailure", "SampleResult"]
 
 _SPACE = re.compile(r"[ \t-\r]+")
 _BUCKETS = 10
@@ -63,7 +61,7 @@ class EvalReport:
     failures: Sequence[SampleFailure] = ()
     started_at: float = 0.0
     finished_at: float = 0.0
-    dataset_schema_version: str = DATASET_SCHEMA_VERSION
+    dataset_schema_version: str = SCHEMA_VERSION
 
     @property
     def duration_seconds(self) -> float:
@@ -91,27 +89,38 @@ class EvalReport:
 
     def mean_score(self, metric: str) -> float:
         """The mean of what was scored."""
-        return _mean(self._scores(metric))
+        return _mean(_scores(self.sample_results, metric))
 
     def percentile(self, metric: str, share: float) -> float:
         """The score that a share of the samples, in percent, does not exceed."""
-        return _percentile(self._scores(metric), share)
+        return _percentile(_scores(self.sample_results, metric), share)
 
     def macro_f1(self, metric: str = "") -> float:
         """The share of scores of 0.5 and above, averaged over metrics; not an F1."""
         # EvalReport::macroF1 leaves out metrics that failed everywhere.
-        scores = map(self._scores, [metric] if metric else self.metric_names)
-        return _mean([_pass_rate(some) for some in scores if some])
+        names = [metric] if metric else self.metric_names
+        scores = (_scores(self.sample_results, name) for name in names)
+        return _mean([_aggregate(some)["pass_rate"] for some in scores if some])
 
     def metric_aggregate(self, metric: str) -> dict[str, float]:
         """Mean, p50, p95 and pass rate of a metric; zeros where nothing was scored."""
-        return _aggregate(self._scores(metric))
+        return _aggregate(_scores(self.sample_results, metric))
 
     def histogram_for_metric(
         self, metric: str, buckets: int = _BUCKETS
     ) -> list[dict[str, Any]]:
-        """How many scores of a metric lie in each bucket."""
-        return _histogram(self._scores(metric), buckets)
+        """How many scores lie in each bucket; only the last includes its maximum."""
+        size = max(1, buckets)
+        # EvalReport::scoreBoundary rounds edges and scores, or 0.3 would lie below
+        # 3 x 0.1.
+        edges = [round(place / size, 10) for place in range(size + 1)]
+        counts = [0] * size
+        for score in _scores(self.sample_results, metric):
+            counts[min(bisect_right(edges, round(score, 10)), size) - 1] += 1
+        return [
+            {"min": low, "max": high, "count": count}
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
 
     def metric_distributions(
         self, buckets: int = _BUCKETS
@@ -125,7 +134,7 @@ class EvalReport:
         """The aggregates of each tag in alphabetical order; the untagged come last."""
         cohorts: dict[str | None, list[SampleResult]] = {}
         for result in self.sample_results:
-            for tag in tags_of(result.sample) or (None,):
+            for tag in _tags(result.sample) or (None,):
                 cohorts.setdefault(tag, []).append(result)
         return [
             {
@@ -134,7 +143,7 @@ class EvalReport:
                 "is_untagged": tag is None,
                 "sample_count": len(cohorts[tag]),
                 "metrics": {
-                    name: _aggregate(_scores_of(cohorts[tag], name))
+                    name: _aggregate(_scores(cohorts[tag], name))
                     for name in self.metric_names
                 },
             }
@@ -144,7 +153,7 @@ class EvalReport:
     def to_dict(self) -> dict[str, Any]:
         """Everything, in plain values, under the names of the original's JSON."""
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": "eval-harness.report.v1",
             "dataset_schema_version": self.dataset_schema_version,
             "dataset": self.dataset,
             "started_at": self.started_at,
@@ -161,7 +170,7 @@ class EvalReport:
             "samples": [
                 {
                     "id": result.sample.id,
-                    "tags": tags_of(result.sample),
+                    "tags": _tags(result.sample),
                     "actual_output": result.actual_output,
                     "scores": {
                         name: {"score": score.score, "details": dict(score.details)}
@@ -170,10 +179,7 @@ class EvalReport:
                 }
                 for result in self.sample_results
             ],
-            "failures": [
-                {"sample_id": f.sample_id, "metric": f.metric, "error": f.error}
-                for f in self.failures
-            ],
+            "failures": [asdict(failure) for failure in self.failures],
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -185,18 +191,15 @@ class EvalReport:
         """The report for people, its sections always in the same order."""
         return "\n".join(_markdown(self)) + "\n"
 
-    def _scores(self, metric: str) -> list[float]:
-        return _scores_of(self.sample_results, metric)
+
+def _scores(results: Iterable[SampleResult], metric: str) -> list[float]:
+    scores = (result.metric_scores.get(metric) for result in results)
+    return [score.score for score in scores if score is not None]
 
 
 def _mean(scores: Sequence[float]) -> float:
     """The mean; 0.0 for nothing, as EvalReport shows it."""
     return fmean(scores) if scores else 0.0
-
-
-def _pass_rate(scores: Sequence[float]) -> float:
-    """The share of scores of 0.5 and above."""
-    return _mean([float(score >= _PASSED) for score in scores])
 
 
 def _percentile(scores: Sequence[float], share: float) -> float:
@@ -215,32 +218,15 @@ def _percentile(scores: Sequence[float], share: float) -> float:
 
 
 def _aggregate(scores: Sequence[float]) -> dict[str, float]:
-    """All of these by name."""
     return {
         "mean": _mean(scores),
         "p50": _percentile(scores, 50),
         "p95": _percentile(scores, 95),
-        "pass_rate": _pass_rate(scores),
+        "pass_rate": _mean([float(score >= _PASSED) for score in scores]),
     }
 
 
-def _histogram(
-    scores: Sequence[float], buckets: int = _BUCKETS
-) -> list[dict[str, Any]]:
-    """How many scores lie in each bucket; only the last one includes its maximum."""
-    size = max(1, buckets)
-    # EvalReport::scoreBoundary rounds edges and scores, or 0.3 would lie below 3 x 0.1.
-    edges = [round(place / size, 10) for place in range(size + 1)]
-    counts = [0] * size
-    for score in scores:
-        counts[min(bisect_right(edges, round(score, 10)), size) - 1] += 1
-    return [
-        {"min": low, "max": high, "count": count}
-        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-
-
-def tags_of(sample: DatasetSample) -> list[str]:
+def _tags(sample: DatasetSample) -> list[str]:
     """The tags of a sample, each once; what is not text is passed over."""
     tags = sample.metadata.get("tags")
     if isinstance(tags, Mapping):
@@ -248,11 +234,6 @@ def tags_of(sample: DatasetSample) -> list[str]:
     texts = tags if isinstance(tags, list | tuple) else [tags]
     trimmed = (text.strip(BLANK) for text in texts if isinstance(text, str))
     return list(dict.fromkeys(filter(None, trimmed)))
-
-
-def _scores_of(results: Iterable[SampleResult], metric: str) -> list[float]:
-    scores = (result.metric_scores.get(metric) for result in results)
-    return [score.score for score in scores if score is not None]
 
 
 def _writable(value: Any) -> Any:
@@ -266,54 +247,47 @@ def _writable(value: Any) -> Any:
 
 
 def _markdown(report: EvalReport) -> Iterator[str]:
-    seconds = f"{report.duration_seconds:.2f}"
+    names, seconds = report.metric_names, f"{report.duration_seconds:.2f}"
     samples, failures = report.total_samples, report.total_failures
     yield from (f"# Eval report \N{EM DASH} {_text(report.dataset)}", "")
     counts = f"{samples} samples ({failures} failures captured)"
-    yield f"_Run completed in {seconds}s over {counts}._"
-    yield from ("", "## Summary", "")
-    yield from _table("total samples", "total failures", "duration seconds")
-    yield from (_row(samples, failures, seconds), "")
-    yield from ("## Per-metric aggregates", "")
-    yield from _table("metric", *_COLUMNS)
-    for name in report.metric_names:
-        yield _row(_cell(name), *_numbers(report.metric_aggregate(name)))
+    yield from (f"_Run completed in {seconds}s over {counts}._", "")
+    summary = ("total samples", "total failures", "duration seconds")
+    yield from _table("## Summary", summary, [(samples, failures, seconds)])
+    rows = ((_cell(name), *_numbers(report.metric_aggregate(name))) for name in names)
+    yield from _table("## Per-metric aggregates", ("metric", *_COLUMNS), rows)
     average = f"{report.macro_f1():.4f}"
-    yield from ("", f"## Macro-F1 (avg pass-rate across all metrics): {average}", "")
+    yield from (f"## Macro-F1 (avg pass-rate across all metrics): {average}", "")
     if cohorts := report.cohort_summaries():
-        yield from ("## Cohorts by metadata.tags", "")
-        yield from _table("cohort", "samples", "metric", *_COLUMNS)
-        for cohort in cohorts:
-            label, size = _cell(cohort["label"]), cohort["sample_count"]
-            for name, numbers in cohort["metrics"].items():
-                yield _row(label, size, _cell(name), *_numbers(numbers))
-        yield ""
-    yield from _histograms(report)
+        rows = (
+            (_cell(c["label"]), c["sample_count"], _cell(name), *_numbers(aggregate))
+            for c in cohorts
+            for name, aggregate in c["metrics"].items()
+        )
+        columns = ("cohort", "samples", "metric", *_COLUMNS)
+        yield from _table("## Cohorts by metadata.tags", columns, rows)
+    if names:
+        yield from ("## Score histograms", "")
+    for name, buckets in report.metric_distributions().items():
+        rows = (
+            (
+                f"{b['min']:.1f}-{b['max']:.1f}{' inclusive' * (b['max'] >= 1)}",
+                b["count"],
+            )
+            for b in buckets
+        )
+        yield from _table(f"### {_text(name)}", ("score range", "count"), rows)
     if report.failures:
         yield from ("## Failures", "", *map(_failure, report.failures), "")
 
 
-def _histograms(report: EvalReport) -> Iterator[str]:
-    if report.metric_names:
-        yield from ("## Score histograms", "")
-    for name, counts in report.metric_distributions().items():
-        yield from (f"### {_text(name)}", "")
-        yield from _table("score range", "count")
-        for bucket in counts:
-            last = " inclusive" if bucket["max"] >= 1 else ""
-            yield _row(
-                f"{bucket['min']:.1f}-{bucket['max']:.1f}{last}", bucket["count"]
-            )
-        yield ""
-
-
-def _table(*columns: str) -> Iterator[str]:
-    yield _row(*columns)
-    yield _row(*["---"] * len(columns))
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+def _table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Iterator[str]:
+    yield from (title, "")
+    for row in (columns, ["---"] * len(columns), *rows):
+        yield f"| {' | '.join(map(str, row))} |"
+    yield ""
 
 
 def _numbers(aggregate: Mapping[str, float]) -> list[str]:

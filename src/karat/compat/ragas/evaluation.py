@@ -1,6 +1,5 @@
 """Many samples under several metrics: `evaluate()`."""
 
-import asyncio
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,22 +12,14 @@ from karat.compat.ragas.dataset_schema import (
     SingleTurnSample,
     frame_of,
 )
+from karat.compat.ragas.judging import MetricResult, Scorer
 from karat.compat.ragas.llms import Model, RunConfig
-from karat.compat.ragas.metrics.llm import context_precision, context_recall
-from karat.compat.ragas.metrics.scoring import (
-    ComparingMetric,
-    Elsewhere,
-    JudgedMetric,
-    MetricResult,
-)
+from karat.compat.ragas.metrics import Elsewhere, context_precision, context_recall
 from karat.extend import MetricScores, UnknownNameError, UsageError, run_sync
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
-Chosen: TypeAlias = dict[str, ComparingMetric | JudgedMetric]
-Results: TypeAlias = dict[str, list[MetricResult]]
 Rows: TypeAlias = EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]]
-Metrics: TypeAlias = Iterable[ComparingMetric | JudgedMetric]
 
 _USUAL = (context_precision, context_recall)
 # Taken for the sake of old calls; each decides nothing here.
@@ -80,7 +71,7 @@ class EvaluationResult:
 
 def evaluate(
     dataset: Rows,
-    metrics: Metrics | None = None,
+    metrics: Iterable[Scorer] | None = None,
     llm: Model | None = None,
     embeddings: object = None,
     *,
@@ -111,17 +102,14 @@ def evaluate(
         {'id_based_context_recall': 0.5000}
     """
     del embeddings
-    _check(unused)
-    samples, chosen = _read(dataset, metrics, column_map or {})
-    results = _compare(samples, chosen)
-    if judged := _judged(chosen):
-        results |= run_sync(lambda: _judge(samples, judged, llm, run_config))
+    samples, chosen = _read(dataset, metrics, column_map or {}, unused)
+    results = run_sync(lambda: _score(samples, chosen, llm, run_config))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
 async def aevaluate(
     dataset: Rows,
-    metrics: Metrics | None = None,
+    metrics: Iterable[Scorer] | None = None,
     llm: Model | None = None,
     embeddings: object = None,
     *,
@@ -132,37 +120,35 @@ async def aevaluate(
 ) -> EvaluationResult:
     """The same as `evaluate`, to be awaited where an event loop runs already."""
     del embeddings
-    _check(unused)
-    samples, chosen = _read(dataset, metrics, column_map or {})
-    results = await asyncio.to_thread(_compare, samples, chosen)
-    results |= await _judge(samples, _judged(chosen), llm, run_config)
+    samples, chosen = _read(dataset, metrics, column_map or {}, unused)
+    results = await _score(samples, chosen, llm, run_config)
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
-def _check(unused: Mapping[str, object]) -> None:
+def _read(
+    dataset: Rows,
+    metrics: Iterable[Scorer] | None,
+    column_map: Mapping[str, str],
+    unused: Iterable[str],
+) -> tuple[EvaluationDataset, list[Scorer]]:
+    """The samples and the metrics, once everything that was given can be."""
     for name in unused:
         if name not in _UNUSED:
             raise UnknownNameError("argument", name, _UNUSED)
-
-
-def _read(
-    dataset: Rows, metrics: Metrics | None, column_map: Mapping[str, str]
-) -> tuple[EvaluationDataset, Chosen]:
-    rows = [
+    rows: list[Any] = [
         {ours: row[theirs] for ours, theirs in column_map.items() if theirs in row}
         | {k: v for k, v in row.items() if k not in column_map.values()}
         if column_map and isinstance(row, Mapping)
         else row
         for row in dataset
     ]
-    samples = [row for row in rows if isinstance(row, SingleTurnSample)]
-    if len(samples) < len(rows):
-        samples = EvaluationDataset.from_list(
+    if not all(isinstance(row, SingleTurnSample) for row in rows):
+        rows = EvaluationDataset.from_list(
             row.to_dict() if isinstance(row, SingleTurnSample) else row for row in rows
         ).samples
-    chosen: Chosen = {}
+    chosen: dict[str, Scorer] = {}
     for metric in _USUAL if metrics is None else metrics:
-        if not isinstance(metric, ComparingMetric | JudgedMetric):
+        if not isinstance(metric, Scorer):
             raise UsageError(
                 f"metrics must be instances such as LLMContextRecall(), got {metric!r}"
             )
@@ -173,57 +159,42 @@ def _read(
         chosen[metric.name] = metric
     if not chosen:
         raise UsageError("no metrics: name at least one, as in [LLMContextRecall()]")
-    return EvaluationDataset(samples), chosen
+    return EvaluationDataset(rows), [*chosen.values()]
 
 
-def _judged(chosen: Chosen) -> dict[str, JudgedMetric]:
-    return {name: m for name, m in chosen.items() if isinstance(m, JudgedMetric)}
-
-
-def _compare(samples: EvaluationDataset, chosen: Chosen) -> Results:
-    return {
-        name: [metric.attempt(sample) for sample in samples]
-        for name, metric in chosen.items()
-        if isinstance(metric, ComparingMetric)
-    }
-
-
-async def _judge(
+async def _score(
     samples: EvaluationDataset,
-    chosen: Mapping[str, JudgedMetric],
+    metrics: Iterable[Scorer],
     llm: Model | None,
     run_config: RunConfig | None,
-) -> Results:
-    return {
-        name: await metric.results(samples, llm, run_config)
-        for name, metric in chosen.items()
-    }
+) -> dict[str, list[MetricResult]]:
+    return {m.name: await m.results(samples, llm, run_config) for m in metrics}
 
 
 def _finish(
     samples: EvaluationDataset,
-    chosen: Chosen,
-    results: Results,
+    metrics: Iterable[Scorer],
+    results: Mapping[str, list[MetricResult]],
     *,
     raise_exceptions: bool,
 ) -> EvaluationResult:
-    in_order = {name: results[name] for name in chosen}
-    here = {n: m for n, m in chosen.items() if not isinstance(m, Elsewhere)}
-    errors = (row.error for name in here for row in results[name] if row.error)
-    if raise_exceptions and (error := next(errors, None)):
-        raise error
-    result = EvaluationResult(samples, in_order)
-    for metric in chosen.values():
+    """The result, and warnings of what its means do not show."""
+    result = EvaluationResult(samples, results)
+    warned = []
+    for metric in metrics:
+        errors = [row.error for row in results[metric.name] if row.error]
         if isinstance(metric, Elsewhere):
-            warnings.warn(metric.sentence, stacklevel=3)
-    for name, column in result.columns.items():
-        if column.failed and name in here:
+            warned.append(metric.sentence)
+        elif errors and raise_exceptions:
+            raise errors[0]
+        elif errors:
             # The original prints a mean without them, and does not say so.
-            warnings.warn(
-                f"{name}: {column.failed} of {len(samples)} rows failed, and the mean "
-                "is of the others; .columns says why",
-                stacklevel=3,
+            warned.append(
+                f"{metric.name}: {len(errors)} of {len(samples)} rows failed, and the "
+                "mean is of the others; .columns says why"
             )
+    for sentence in warned:
+        warnings.warn(sentence, stacklevel=3)
     return result
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
 from karat.judging.probe.prompts import CONTROL
-from karat.judging.run_order import limits, plain
+from karat.judging.rates import limits, plain
 from karat.stats import mean_interval
 from karat.stats.fisher import ALPHA, Stratum, fisher_test, strata_needed
 from karat.stats.multiple import holm
@@ -99,9 +99,9 @@ class SuccessRate(NamedTuple):
             str(self.failed),
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """The figures in plain values; null is one that does not exist."""
-        return plain(self._asdict())
+        return plain(self)
 
 
 @dataclass(frozen=True)

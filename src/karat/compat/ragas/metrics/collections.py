@@ -1,16 +1,18 @@
 """Metrics that ask a model, called with keywords: `ragas.metrics.collections`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from karat.compat.ragas.dataset_schema import SingleTurnSample
-from karat.compat.ragas.metrics.llm import ClaimsJudged, ContextsJudged
-from karat.compat.ragas.metrics.scoring import (
-    KeywordCalls,
+from karat.compat.ragas.judging import (
+    ClaimsJudged,
+    ContextsJudged,
+    JudgedMetric,
     MetricResult,
-    elsewhere,
 )
+from karat.compat.ragas.metrics import elsewhere
+from karat.extend import DataError, UsageError, run_sync
 
 __all__ = [
     "ContextPrecision",
@@ -23,8 +25,44 @@ __all__ = [
 __getattr__ = elsewhere
 
 
+class _KeywordCalls(JudgedMetric):
+    """The newer calls: the fields of a sample in, a `MetricResult` out."""
+
+    strict = True
+
+    def read(self, sample: Any) -> list[Any]:
+        """The fields that are needed; as in the original, none may be empty."""
+        if isinstance(sample, Mapping):
+            if unknown := [name for name in sample if name not in self.needs]:
+                known = ", ".join(self.needs)
+                raise UsageError(f"{self.name} takes {known}; got {unknown[0]!r}")
+            sample = SingleTurnSample(**sample)
+        values = super().read(sample)
+        for name, value in zip(self.needs, values, strict=True):
+            if not value:
+                raise DataError(f"{name} must not be empty")
+        return values
+
+    def score(self, **row: Any) -> MetricResult:
+        """What `ascore` gives, from plain code."""
+        return run_sync(lambda: self.result(row))
+
+    async def abatch_score(
+        self, inputs: Sequence[Mapping[str, Any]]
+    ) -> list[MetricResult]:
+        """One result per input, in order; one that failed carries its error."""
+        return await self.results(inputs)
+
+    def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
+        """The same, from plain code."""
+        return run_sync(lambda: self.results(inputs))
+
+    async def _ascore(self, *fields: Any) -> MetricResult:
+        return await self.result(dict(zip(self.needs, fields, strict=True)))
+
+
 @dataclass
-class ContextRecall(ClaimsJudged, KeywordCalls):
+class ContextRecall(ClaimsJudged, _KeywordCalls):
     """The share of the claims of the reference answer that the contexts support.
 
     Undefined (NaN) where the judge finds no claim. `result.reason` lists the claims
@@ -53,17 +91,11 @@ class ContextRecall(ClaimsJudged, KeywordCalls):
         self, user_input: str, retrieved_contexts: Sequence[str], reference: str
     ) -> MetricResult:
         """The score of one sample."""
-        return await self.result(
-            SingleTurnSample(
-                user_input=user_input,
-                retrieved_contexts=retrieved_contexts,
-                reference=reference,
-            )
-        )
+        return await self._ascore(user_input, retrieved_contexts, reference)
 
 
 @dataclass
-class ContextPrecisionWithReference(ContextsJudged, KeywordCalls):
+class ContextPrecisionWithReference(ContextsJudged, _KeywordCalls):
     """Whether the contexts that help to arrive at the reference answer stand on top."""
 
     name: str = "context_precision_with_reference"
@@ -72,17 +104,11 @@ class ContextPrecisionWithReference(ContextsJudged, KeywordCalls):
         self, user_input: str, reference: str, retrieved_contexts: Sequence[str]
     ) -> MetricResult:
         """The score of one sample."""
-        return await self.result(
-            SingleTurnSample(
-                user_input=user_input,
-                reference=reference,
-                retrieved_contexts=retrieved_contexts,
-            )
-        )
+        return await self._ascore(user_input, retrieved_contexts, reference)
 
 
 @dataclass
-class ContextPrecisionWithoutReference(ContextsJudged, KeywordCalls):
+class ContextPrecisionWithoutReference(ContextsJudged, _KeywordCalls):
     """Whether the contexts that help to arrive at the response stand on top."""
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "response")
@@ -93,13 +119,7 @@ class ContextPrecisionWithoutReference(ContextsJudged, KeywordCalls):
         self, user_input: str, response: str, retrieved_contexts: Sequence[str]
     ) -> MetricResult:
         """The score of one sample."""
-        return await self.result(
-            SingleTurnSample(
-                user_input=user_input,
-                response=response,
-                retrieved_contexts=retrieved_contexts,
-            )
-        )
+        return await self._ascore(user_input, retrieved_contexts, response)
 
 
 @dataclass

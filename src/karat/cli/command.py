@@ -1,4 +1,4 @@
-"""Where the value of an option comes from: flag, environment, `karat.yaml`, default.
+"""Every command: where its settings come from, and what it says beside its tables.
 
 A flag beats `KARAT_*` in the environment, which beats `karat.yaml` in the current
 folder, which beats the default; `-v` prints each value with its origin. The names are
@@ -8,6 +8,8 @@ the file they stand under the command, those about a model also under `judging:`
 
 import json
 import logging
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.saying import say
 from karat.errors import FormatError, UnknownNameError
 
-__all__ = ["Command", "log", "speak"]
+__all__ = ["Command", "harmless", "log", "say", "speak"]
 
 PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
@@ -157,6 +158,33 @@ def _names(option: click.Option) -> list[str]:
 
 def _unknown(kind: str, name: object, known: Iterable[str]) -> FormatError:
     return FormatError(str(UnknownNameError(kind, str(name), known)), path=SETTINGS)
+
+
+def say(line: str, *, err: bool = False, alarm: bool = False) -> None:
+    """Print a line; ids and file names in it cannot play tricks on the terminal.
+
+    Args:
+        line: what to say.
+        err: on stderr.
+        alarm: in red, on a terminal where colours are welcome.
+    """
+    text = harmless(line)
+    if alarm and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        text = click.style(text, fg="red", bold=True)
+    # As it is now: a bar that is shown takes its place, and keeps lines above itself.
+    click.echo(text, file=sys.stderr if err else None)
+
+
+def harmless(line: str) -> str:
+    r"""The line with a `?` for all that would move the cursor, or hide or colour text.
+
+    Example:
+        >>> harmless("q1\x1b[2J\rall is well")
+        'q1?[2J?all is well'
+    """
+    if line.isprintable():
+        return line
+    return "".join(mark if mark.isprintable() else "?" for mark in line)
 
 
 def speak(level: int) -> None:

@@ -1,4 +1,4 @@
-"""Order of runs: whether people and a judge say the same about which run is better."""
+"""Rates and orders: how often a judge and people agree, and on which run is better."""
 
 import math
 from collections.abc import Mapping
@@ -7,13 +7,85 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Floats
+from karat.data.arrays import Bools, Floats, Ints
 from karat.data.scores import Interval
 from karat.data.tables import DASH, counted, number
 from karat.errors import DataError
+from karat.stats import mean_interval
+from karat.stats.agreement import AgreementFigures
 from karat.stats.rank_correlation import order_correlation, spearman_rho
 
-__all__ = ["Order", "limits", "order_agreement", "plain"]
+__all__ = [
+    "Order",
+    "Rate",
+    "figure_facts",
+    "limits",
+    "order_agreement",
+    "plain",
+    "rate_of",
+]
+
+
+class Rate(NamedTuple):
+    """A figure with its interval, such as how often the judge says the same as people.
+
+    Attributes:
+        name: what it is.
+        rate: its value.
+        n: the number of labels that it is made from.
+        interval: how far it may be off, for other queries than these.
+    """
+
+    name: str
+    rate: float
+    n: int
+    interval: Interval | None
+
+    def row(self) -> list[str]:
+        """Its row in a table of agreement."""
+        return [self.name, number(self.rate), limits(self.interval), str(self.n)]
+
+
+def rate_of(
+    name: str,
+    values: Floats | Bools,
+    query: Ints | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Rate:
+    """A mean with its interval over queries; without bounds, of yes and no."""
+    rows, binary = values.astype(float), bounds is None
+    limits = bounds or (0.0, 1.0)
+    interval = mean_interval(rows, binary=binary, bounds=limits, clusters=query)
+    mean = float(rows.mean()) if len(rows) else math.nan
+    return Rate(name, mean, len(rows), interval)
+
+
+def figure_facts(figures: AgreementFigures) -> dict[str, Any]:
+    """The value of each figure by its name, and all intervals."""
+    named = figures._asdict()
+    intervals = {name: figure.interval for name, figure in named.items()}
+    values = {name: figure.value for name, figure in named.items()}
+    return {**values, "intervals": intervals}
+
+
+def limits(interval: Interval | None) -> str:
+    """An interval in a table; nothing where there is none."""
+    if interval is None:
+        return ""
+    return f"{number(interval.low)} .. {number(interval.high)}"
+
+
+def plain(fact: Any) -> Any:
+    """Facts as JSON can hold them: intervals as two numbers, null for NaN."""
+    if isinstance(fact, Interval):
+        return fact[:2]
+    if hasattr(fact, "_asdict"):
+        fact = fact._asdict()
+    if isinstance(fact, Mapping):
+        return {name: plain(value) for name, value in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [plain(value) for value in fact]
+    return None if isinstance(fact, float) and math.isnan(fact) else fact
 
 
 class Order(NamedTuple):
@@ -50,11 +122,12 @@ class Order(NamedTuple):
 
     def rows(self) -> list[list[str]]:
         """Its rows in a table of agreement."""
-        name, count = f"order of {len(self.people)} runs", str(self.queries)
-        return [
-            [f"{name}, tau", number(self.tau), limits(self.interval), count],
-            [f"{name}, Spearman's rho", number(self.rho), "", count],
-        ]
+        name = f"order of {len(self.people)} runs"
+        rates = (
+            (", tau", self.tau, self.interval),
+            (", Spearman's rho", self.rho, None),
+        )
+        return [Rate(name + of, v, self.queries, i).row() for of, v, i in rates]
 
     def notes(self) -> list[str]:
         """Both orders in words, and the queries they are based on."""
@@ -75,7 +148,7 @@ class Order(NamedTuple):
             notes.append(f"order reversed: {text}; do not choose between them by it")
         return notes
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """Its fields in plain values; null is one that does not exist."""
         facts = self._asdict()
         facts["queries_of_people"] = facts.pop("labelled")
@@ -111,26 +184,6 @@ def order_agreement(
     counts = (one.shape[1], len(scored))
     rho = spearman_rho(*means)
     return Order(tau, interval, *counts, metric, people=people, judge=judge, rho=rho)
-
-
-def limits(interval: Interval | None) -> str:
-    """An interval in a table; nothing where there is none."""
-    if interval is None:
-        return ""
-    return f"{number(interval.low)} .. {number(interval.high)}"
-
-
-def plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts as JSON can hold them: intervals as two numbers, null for NaN."""
-
-    def value(fact: Any) -> Any:
-        if isinstance(fact, Interval):
-            return fact[:2]
-        if isinstance(fact, Mapping):
-            return plain(fact)
-        return None if isinstance(fact, float) and math.isnan(fact) else fact
-
-    return {name: value(fact) for name, fact in facts.items()}
 
 
 def _ranking(means: Mapping[str, float]) -> str:
