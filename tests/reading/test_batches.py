@@ -14,9 +14,8 @@ from karat.errors import FormatError
 from karat.reading.doors import load
 from karat.reading.meaning import gathering
 from karat.reading.meaning.rows import Table
-from karat.reading.meaning.shapes import Batched
 from karat.reading.problems import Notes
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Source
 from karat.reading.syntax import json_text
 
 

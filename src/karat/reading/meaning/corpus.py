@@ -11,10 +11,10 @@ from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
-from karat.reading.meaning.shapes import Batched, records_of
+from karat.reading.meaning.shapes import records_of
 from karat.reading.meaning.values import as_records, is_list, read_id, show
 from karat.reading.problems import placed
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Source
 
 __all__ = ["bare_id", "gather_texts", "looks_like_id", "unknown_documents"]
 

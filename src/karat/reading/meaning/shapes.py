@@ -7,13 +7,11 @@ Understood are
 - `{query: {document: number}}`, `{query: [document, ...]}` and lists of lists.
 """
 
-import dataclasses
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from itertools import chain, islice
-from numbers import Integral, Real
+from itertools import chain
+from numbers import Integral
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
@@ -23,73 +21,30 @@ from karat.reading.meaning.aliases import (
     WRAPPERS,
     infer,
     is_row,
-    names_fields,
 )
 from karat.reading.meaning.gathering import Gathered
 from karat.reading.meaning.rows import Table
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.values import is_list, is_scores, show, unpack
+from karat.reading.meaning.values import (
+    holds_rows,
+    is_list,
+    is_scores,
+    named_rows,
+    show,
+    unpack,
+)
 from karat.reading.problems import Notes
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Records, Source, in_batches
 
 __all__ = [
-    "Batched",
-    "Batches",
-    "Records",
-    "holds_columns",
-    "holds_rows",
     "interpret",
     "interpret_by",
     "note_numbered",
     "records_of",
 ]
 
-Records: TypeAlias = Iterator[tuple[int | None, Any]]
-"""Records with the line each stands on, where lines are known."""
-Batches: TypeAlias = Iterator[tuple[Sequence[int | None], list[Any]]]
-"""Some lines at a time, and the record on each of them."""
-
-_BATCH = 256
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
-_NUMBER = "number"
-# The kinds of the values of a row, text or number, and what they are.
-_ROWS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (re.compile("ttn|tnn|ntn"), ("query_id", "doc_id", _NUMBER)),
-    (re.compile("[tn][tn]tn"), ("query_id", "", "doc_id", _NUMBER)),
-    (re.compile("[tn]tnt"), ("query_id", "doc_id", _NUMBER, "")),
-    (re.compile("[tn]t[tn]nn[tn]"), ("query_id", "", "doc_id", "rank", "score", "")),
-)
-_ENOUGH = 100
-_FEW = 40
-
-
-class Batched(Iterator[tuple[int | None, Any]]):
-    """Records that come many at a time.
-
-    Attributes:
-        batches: lines and records.
-        header: the names of columns, where a record is a list of cells.
-    """
-
-    def __init__(self, batches: Batches, header: list[str] | None = None) -> None:
-        self.batches = batches
-        self.header = header
-        self._each = (
-            pair for some in batches for pair in zip(*self.named(*some), strict=True)
-        )
-
-    def __next__(self) -> tuple[int | None, Any]:
-        return next(self._each)
-
-    def named(
-        self, lines: Sequence[int | None], rows: list[Any]
-    ) -> tuple[Sequence[int | None], list[Any]]:
-        """The same lines with their cells under the names of the columns."""
-        if self.header is None:
-            return lines, rows
-        cells = ([cell or None for cell in row] for row in rows)
-        return lines, [dict(zip(self.header, row, strict=True)) for row in cells]
 
 
 def interpret(value: object, source: Source, format: str) -> Dataset:
@@ -118,64 +73,6 @@ def interpret(value: object, source: Source, format: str) -> Dataset:
     if holds_rows(value):
         return _load_stream(_unnumbered(named_rows(value, source.role)), source, format)
     return _load_lists(value, source, format)
-
-
-def holds_rows(values: Sequence[Any]) -> bool:
-    """Whether a list holds rows of query, document and number, as tuples or the like.
-
-    Also rows as lines of TREC qrels and runs have them, and as ir_datasets does.
-
-    Example:
-        >>> holds_rows([("q1", "d7", 0.5)]), holds_rows([["d7", "d3", "d1"]])
-        (True, False)
-    """
-    first: Any = values[0] if values else None
-    if hasattr(first, "_asdict"):
-        return is_row(infer(first._fields))
-    if dataclasses.is_dataclass(first) and not isinstance(first, type):
-        return is_row(infer(vars(first)))
-    layouts = {_layout(row) for row in values[:_ENOUGH]}
-    return len(layouts) == 1 and None not in layouts
-
-
-def _layout(row: Any) -> tuple[str, ...] | None:
-    """What the values of a row are, as far as their kinds say."""
-    if not isinstance(row, list | tuple):
-        return None
-    kinds = "".join(
-        "t" if isinstance(value, str) else "n" if isinstance(value, Real) else "?"
-        for value in row
-    )
-    return next((names for known, names in _ROWS if known.fullmatch(kinds)), None)
-
-
-def named_rows(values: Sequence[Any], role: str | None) -> Iterator[Any]:
-    """Tuples of query, document and number as records."""
-    number = "grade" if role == "gold" else "score"
-    names = [number if n == _NUMBER else n for n in _layout(values[0]) or ()]
-    for row in values:
-        if hasattr(row, "_asdict"):
-            yield row._asdict()
-        elif is_list(row):
-            pairs = zip(names, row, strict=False)
-            yield {name: value for name, value in pairs if name}
-        else:
-            yield vars(row)
-
-
-def holds_columns(value: Mapping[Any, Any]) -> bool:
-    """Whether the keys of a mapping are names of fields, not ids of queries.
-
-    Example:
-        >>> holds_columns({"qid": ["q1"], "docno": ["d7"], "score": [0.5]})
-        True
-    """
-    if len(value) > _FEW or not names_fields(value):
-        return False
-    fields = infer(map(str, value))
-    return is_row(fields) or bool(
-        fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1
-    )
 
 
 def interpret_by(
@@ -224,15 +121,10 @@ def _unnumbered(values: Iterable[Any]) -> Records:
     return ((None, entry) for entry in values)
 
 
-def _in_batches(records: Records) -> Batches:
-    while some := [*islice(records, _BATCH)]:
-        yield [line for line, _ in some], [record for _, record in some]
-
-
 def _load_stream(records: Records, source: Source, format: str) -> Dataset:
     """What a stream of records holds: rows of one document each, or samples."""
     if not isinstance(records, Batched):
-        records = Batched(_in_batches(records))
+        records = Batched(in_batches(records))
     batches, names = records, records.header
     if names is None:
         if (first := next(records.batches, None)) is None:

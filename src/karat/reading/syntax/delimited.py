@@ -12,8 +12,7 @@ from karat.errors import FormatError
 from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.shapes import Batched, Batches
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Batches, Source
 
 __all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
 

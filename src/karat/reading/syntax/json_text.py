@@ -10,9 +10,9 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.decoding import QUICK_SCAN, SCAN, Scan, decode_json, decode_text
 from karat.reading.format import LOOSE, Format
-from karat.reading.meaning.shapes import Batched, Batches, interpret
+from karat.reading.meaning.shapes import interpret
 from karat.reading.problems import placed
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Batches, Source
 
 __all__ = ["JSON", "JSON_LINES"]
 
