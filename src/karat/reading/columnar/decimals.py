@@ -1,7 +1,6 @@
 """Decimal numbers in bulk: millions of texts read as `float` reads each."""
 
 import re
-from fractions import Fraction
 from functools import cache
 from math import isfinite, nan
 
@@ -199,9 +198,14 @@ def _scaled(halves: list[Keys], exponent: Ints | int, odd: Bools) -> Floats:
 @cache
 def _powers() -> tuple[Floats, Floats]:
     """Powers of ten, each as two floats that add up to it within 2**-106."""
-    exact = [Fraction(10) ** power for power in _POWERS]
-    rest = [float(power - Fraction(float(power))) for power in exact]
-    return np.array([*map(float, exact)]), np.array(rest)
+    powers = [float(f"1e{power}") for power in _POWERS]
+    rest = []
+    for power, near in zip(_POWERS, powers, strict=True):
+        above, below = 10 ** max(power, 0), 10 ** max(-power, 0)
+        numerator, denominator = near.as_integer_ratio()
+        exact = above * denominator - numerator * below
+        rest.append(exact / (below * denominator))
+    return np.array(powers), np.array(rest)
 
 
 def _take_out_point(parts: list[Keys], decimals: int) -> Bools:

@@ -8,7 +8,6 @@ the end. The outcome does not depend on how rows are cut into parts.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -230,25 +229,27 @@ def in_order(
     if len(first) == 1:
         yield work(first[0])
         return
-    pool: Executor = ThreadPoolExecutor(_THREADS)
+    # Small files are one piece and need no pool, which takes long to load.
+    from concurrent import futures  # noqa: PLC0415
+
+    pool: futures.Executor = futures.ThreadPoolExecutor(_THREADS)
     task: Callable[[Item], Result] = work
     if workers:
-        # Most callers start no process, and these take long to load.
-        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
         from multiprocessing import get_context  # noqa: PLC0415
 
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), _keep_work, (work,))
+        spawn = get_context("spawn")
+        pool = futures.ProcessPoolExecutor(workers, spawn, _keep_work, (work,))
         task = _do_work
     try:
         with pool:
-            ahead: deque[Future[Result]] = deque()
+            ahead: deque[futures.Future[Result]] = deque()
             for item in chain(first, left):
                 ahead.append(pool.submit(task, item))
                 if len(ahead) > max(workers, _THREADS):
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
-    except BrokenExecutor:
+    except futures.BrokenExecutor:
         raise UsageError(
             f"one of {workers} worker processes died: too little memory, or a script "
             "that starts workers when it is imported; with fewer workers each has more "
