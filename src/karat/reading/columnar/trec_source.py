@@ -171,12 +171,12 @@ class _Lines(Batch):
         except ValueError:
             raise Malformed(chunk.offset) from None
 
-    def queries(self) -> tuple[Ints, list[str], Ints]:
+    def queries(self) -> tuple[Ints, ByteColumn, Ints]:
         """The groups of lines with one query."""
         start = self.query.starts()
         some = self.query.view(start)
         first, which = some.distinct()
-        return start, some.view(first).names(), which
+        return start, some.view(first), which
 
     def documents(self) -> ByteColumn:
         """The document of each line."""
