@@ -173,8 +173,8 @@ class ByteColumn:
             return first, which
         # Different texts have the same key: numbers do not.
         numbers: dict[str, int] = {}
-        rows = [numbers.setdefault(name, len(numbers)) for name in self.names()]
-        return distinct(np.array(rows))
+        each = [numbers.setdefault(name, len(numbers)) for name in self.names()]
+        return distinct(np.array(each))
 
     def descending_words(self) -> list[Keys]:
         """Columns by which texts are in order, the last in byte order first."""
