@@ -79,7 +79,9 @@ def outputs_of(
     known = [f".{name}" for name in formats if name != _JUNIT]
     more = f", or NAME.{_JUNIT}" if _JUNIT in formats else ""
     for target in targets:
-        if Path(target).suffix.lower() not in known and not (more and _is_junit(target)):
+        if Path(target).suffix.lower() not in known and not (
+            more and _is_junit(target)
+        ):
             raise UsageError(
                 f"-o {target}: the extension chooses the format, one of "
                 f"{', '.join(known)}{more}"
