@@ -18,7 +18,7 @@ from karat.llm import Prices, Progress, Settings, Stage
 from karat.llm.budget import Budget
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.run_options import JOURNAL
-from karat.reports.progress import Bar, can_show_bar
+from karat.reports.terminal import Bar, can_show_bar
 
 __all__ = ["JudgingProgress", "claims_judge", "open_session", "read_votes"]
 

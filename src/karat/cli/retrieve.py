@@ -17,7 +17,7 @@ from karat.llm import Progress, Settings
 from karat.reading.decoding import decode_json
 from karat.reading.format import name_format
 from karat.reading.queries import read_queries
-from karat.reports.progress import Bar, can_show_bar
+from karat.reports.terminal import Bar, can_show_bar
 from karat.retrieving.retrieve import ATTEMPTS, CACHE, load_object, retrieve
 
 __all__ = ["command"]
