@@ -12,10 +12,9 @@ from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
 from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
-from karat.diagnosis.diagnosis import Diagnosis
+from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
+from karat.diagnosis.evidence import Given, Missed, check_corpus, gold_of
 from karat.diagnosis.headroom import gains_of, headroom, ideal
-from karat.diagnosis.miss_evidence import Given, Missed, check_corpus, gold_of
-from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
 from karat.evaluation import check_options

@@ -24,7 +24,7 @@ from karat.planning import DEFAULT_METRICS
 from karat.reading.doors import load as load_input, take_gold
 from karat.reading.meaning.aliases import FIELDS
 from karat.reports import REPORTS
-from karat.reports.gates import as_junit
+from karat.reports.files import as_junit
 from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.kept import digest_of, keep, kept
