@@ -16,7 +16,6 @@ from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import LETTER
 from karat.data.tables import counted
-from karat.engines import ENGINES, Engine
 from karat.errors import (
     MismatchError,
     ParameterError,
@@ -64,7 +63,7 @@ def evaluate(  # noqa: PLR0913
     threshold: float | None = None,
     depth: int | None = None,
     judged_only: bool | None = None,
-    engine: str | Engine = "local",
+    engine: str = "local",
     force: bool | None = None,
     mapping: Mapping[str, str] | None = None,
     queries: Any = None,
@@ -106,7 +105,7 @@ def evaluate(  # noqa: PLR0913
         depth: read only so many documents of each ranking; natively all.
         judged_only: remove documents without any label before ranking, which gives
             the condensed lists of incomplete judgements.
-        engine: where to compute.
+        engine: where to compute: `local`. Runs on a cluster are known by their kind.
         force: score even when no gold id occurs anywhere in the run.
         mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
             where the inference should not decide.
@@ -129,6 +128,7 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
+    _check_engine(engine)
     if retriever is not None:
         if run is not None:
             raise UsageError("run and retriever are one too many: pass either")
@@ -159,7 +159,7 @@ def evaluate(  # noqa: PLR0913
     )
     if workers:
         prepared = prepared._replace(run=_with_workers(prepared.run, workers))
-    return _carry_out(prepared, _engine(engine), name=name, keep=keep)
+    return _carry_out(prepared, name=name, keep=keep)
 
 
 class Evaluator:
@@ -171,7 +171,7 @@ class Evaluator:
     Args:
         gold: what should have been retrieved, as `evaluate` takes it.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
-        engine: where to compute.
+        engine: where to compute, as there.
         options: further options of `evaluate`, such as `match`, `profile` or `k`.
 
     Raises:
@@ -191,11 +191,11 @@ class Evaluator:
         gold: Any,
         metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
         *,
-        engine: str | Engine = "local",
+        engine: str = "local",
         **options: Any,
     ) -> None:
+        _check_engine(engine)
         check_options("Evaluator", options, refused=("keep", "workers"))
-        self._engine = _engine(engine)
         self._asked = {**options, **prepare_gold(gold, metrics, **options)}
 
     def evaluate(
@@ -209,7 +209,7 @@ class Evaluator:
             keep: how many of each query's top documents the result keeps, as there.
         """
         prepared = prepare(run, **self._asked)
-        return _carry_out(prepared, self._engine, name=name, keep=keep)
+        return _carry_out(prepared, name=name, keep=keep)
 
 
 def check_options(
@@ -222,11 +222,11 @@ def check_options(
             raise UnknownNameError(f"option of {owner}", name, known)
 
 
-def _engine(engine: str | Engine) -> Engine:
-    found = ENGINES[engine]() if isinstance(engine, str) else engine
-    if not isinstance(found, Engine):
-        raise ParameterError("evaluate", "engine", "a name or an engine", engine)
-    return found
+def _check_engine(engine: object) -> None:
+    if not isinstance(engine, str):
+        raise ParameterError("evaluate", "engine", "a name", engine)
+    if engine != "local":
+        raise UnknownNameError("engine", engine, ["local"])
 
 
 def _with_workers(run: Run, workers: int) -> Run:
@@ -269,12 +269,10 @@ def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 aevaluate = _in_thread(evaluate)
 
 
-def _carry_out(
-    prepared: Prepared, engine: Engine, *, name: str | None, keep: int | None
-) -> Evaluation:
+def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Evaluation:
     plan, run, gold, facts, own_k, read, fields, retrieval = prepared
     queries = gold.queries
-    found = engine.run(plan, run, gold, own_k)
+    found = plan.match(run, gold, own_k)
     if retrieval.failures:
         found = _with_failures(found, queries, retrieval.failures)
     _refuse(plan.policies, queries, found, run)

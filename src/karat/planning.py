@@ -1,9 +1,9 @@
-"""Planning: from what a caller asks for to what an engine carries out."""
+"""Planning: from what a caller asks for to what is carried out."""
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import fields, replace
-from functools import lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
+from karat.data.matches import Matches
 from karat.data.policies import Policies, policies_for
 from karat.data.queries import DEFAULT_K, Dataset, Query
 from karat.data.runs import Notice, Retrieval, Run
 from karat.data.spelling import LETTER
-from karat.engines import Plan
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
@@ -29,7 +29,7 @@ from karat.reading.objects import check_places
 from karat.reading.queries import read_queries
 from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_METRICS", "Prepared", "prepare", "prepare_gold"]
+__all__ = ["DEFAULT_METRICS", "Plan", "Prepared", "prepare", "prepare_gold"]
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
@@ -39,6 +39,80 @@ _SWITCHES = {field.name for field in fields(Policies)} - {"profile"}
 
 # No ranking is so long, and what counts ranks holds no more.
 _TOO_DEEP = 10**9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute.
+
+    Attributes:
+        measures: the columns of the result, in order.
+        matchers: the matchers that they read, by spelling.
+        default_matcher: spelling of the matcher of metrics that bring none.
+        policies: the rules applied.
+    """
+
+    measures: tuple[Measure, ...]
+    matchers: Mapping[str, Matcher]
+    default_matcher: str
+    policies: Policies
+
+    @cached_property
+    def judged(self) -> dict[str, bool]:
+        """Whether any measure of a matcher reads judged non-relevant items."""
+        return {
+            name: any(m.metric.needs_judged for m in self.measures if m.matcher == name)
+            for name in self.matchers
+        }
+
+    @cached_property
+    def own_k(self) -> bool:
+        """Whether any measure is spelled with the letter k."""
+        return any(measure.own_k for measure in self.measures)
+
+    def match(self, run: Run, gold: Gold, own_k: Ints | None) -> dict[str, Matches]:
+        """What each matcher found, by its spelling.
+
+        Args:
+            run: what was retrieved.
+            gold: what should have been.
+            own_k: each query's cutoff for metrics spelled with the letter k.
+        """
+        found = {}
+        for name, matcher in self.matchers.items():
+            policies = self.policies_of(name, own_k)
+            judged = self.judged[name]
+            matches = matcher.match(run, gold, judged=judged, policies=policies)
+            # A judge says itself what it could not judge.
+            if not matcher.costly and (lacking := _without_gold(matcher, matches)):
+                matches = replace(matches, notices=(*matches.notices, lacking))
+            found[name] = matches
+        return found
+
+    def policies_of(self, matcher: str, own_k: Ints | None) -> Policies:
+        """The rules for a matcher: a costly one reads no deeper than is asked for."""
+        if not self.matchers[matcher].costly:
+            return self.policies
+        own = 1 if own_k is None else int(own_k.max(initial=1))
+        metrics = (m.metric for m in self.measures if m.matcher == matcher)
+        cutoffs = [getattr(metric, LETTER, None) for metric in metrics]
+        if None in cutoffs:
+            return self.policies
+        deepest = max(own if k == LETTER else int(k or 1) for k in cutoffs)
+        return replace(
+            self.policies, depth=min(deepest, self.policies.depth or deepest)
+        )
+
+
+def _without_gold(matcher: Matcher, matches: Matches) -> Notice | None:
+    """A notice where a matcher has nothing to match: why its metrics say nothing."""
+    count = matches.hits.size - int(np.count_nonzero(matches.hits.gold_count))
+    if not count:
+        return None
+    kinds = " or ".join(matcher.reads)
+    have = f"no {kinds} in gold; {matcher.name} needs {kinds}"
+    text, one = f"queries have {have}", f"query has {have}"
+    return Notice(f"no {kinds}", count, text, one=one)
 
 
 class Prepared(NamedTuple):
@@ -164,6 +238,8 @@ def _named_by_text(
     retrieved: Dataset, truth: Dataset, asked: Mapping[str, Query]
 ) -> Dataset:
     """A run whose queries are their texts, as in traces, under the ids of gold."""
+    if not truth.queries and not asked:
+        return retrieved
     rankings = getattr(retrieved.run, "by_query", {})
     known = {fact.text: name for name, fact in {**truth.queries, **asked}.items()}
     wanted = () if truth.gold is None else truth.gold.queries
@@ -287,7 +363,7 @@ def _own_k(
         integral = isinstance(k, Integral) and not isinstance(k, bool)
         if not integral or not 0 < k < _TOO_DEEP:
             raise ParameterError("evaluate", LETTER, "an integer >= 1", k)
-    if all(getattr(m.metric, LETTER, None) != LETTER for m in plan.measures):
+    if not plan.own_k:
         if k is not None:
             raise UsageError(
                 f"k = {k} changes nothing: no metric is spelled with the letter, as in "

@@ -50,8 +50,8 @@ def sum_by(query: Ints, weights: npt.NDArray[Any], size: int) -> Floats:
     would differ in the last bit and could flip a printed decimal.
     """
     # Without any rows bincount counts, in integers, even if there are weights.
-    total = np.bincount(query, weights=weights, minlength=size)
-    return cast("Floats", total.astype(np.float64, copy=False))
+    total = np.bincount(query, weights, size)
+    return cast("Floats", total if len(query) else np.zeros(len(total)))
 
 
 def running_sum(query: Ints, values: Floats) -> Floats:
@@ -71,7 +71,8 @@ def count_by(query: Ints, size: int) -> Ints:
 def place_by(query: Ints, size: int) -> Ints:
     """Number each query's rows from 1; rows of a query stand together."""
     count = np.bincount(query, minlength=size)
-    return cast("Ints", np.arange(1, len(query) + 1) - (count.cumsum() - count)[query])
+    first = np.add.accumulate(count) - count
+    return cast("Ints", np.arange(1, len(query) + 1) - first[query])
 
 
 def defined(score: Floats, count: Ints) -> Floats:

@@ -1,19 +1,90 @@
 """Hits: which gold items a run found, and where. All that a metric reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
 from karat.data.coverage import Coverage, concatenate_coverage
 
-__all__ = ["Credits", "Hits", "Subtopics", "concatenate_hits", "is_relevant"]
+__all__ = [
+    "Credits",
+    "GoldGrades",
+    "Hits",
+    "Subtopics",
+    "concatenate_hits",
+    "is_relevant",
+]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Credits:
+class GoldGrades:
+    """The labels of all gold items, and what follows from them whatever was found.
+
+    Hits of several runs against one gold share it, so that ideals are computed once.
+
+    Attributes:
+        count: number of gold items of each query, judged non-relevant included.
+        grade: their labels, query after query.
+    """
+
+    count: Ints
+    grade: Floats
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def keep(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What is computed from the labels alone, once for each key."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        found: T = self._kept[key]
+        return found
+
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """The smallest and largest label of any gold item; (1, 1) without any."""
+        if not len(self.grade):
+            return (1.0, 1.0)
+        return float(self.grade.min()), float(self.grade.max())
+
+    @cached_property
+    def query(self) -> Ints:
+        """Index of the query of each label."""
+        return np.arange(len(self.count)).repeat(self.count)
+
+    @cached_property
+    def ideal_order(self) -> tuple[Ints, Ints, Floats]:
+        """Query, place from 1 and grade of all positive gold, in the best order."""
+        query, grade = self.query, self.grade
+        low, high = self.range
+        if low <= 0:
+            rows = grade > 0
+            query, grade = query[rows], grade[rows]
+        # Equal grades are in the best order already.
+        if low < high:
+            grade = grade[np.lexsort((-grade, query))]
+        return query, place_by(query, len(self.count)), grade
+
+    def relevant(self, threshold: float | None) -> tuple[Ints, Floats]:
+        """R of each query, and the same to divide by, undefined (NaN) where it is 0."""
+        return self.keep(threshold, lambda: self._relevant(threshold))
+
+    def _relevant(self, threshold: float | None) -> tuple[Ints, Floats]:
+        count = self.count
+        if threshold is not None or self.range[0] <= 0:
+            rows = is_relevant(self.grade, threshold)
+            count = count_by(self.query[rows], len(count))
+        return count, defined(count.astype(np.float64), count)
+
+
+_UNKNOWN = GoldGrades(np.zeros(0, np.int64), np.zeros(0))
+
+
+class Credits(NamedTuple):
     """Each relevant gold item once, at its first rank: the rows most formulas add up.
 
     Ordered by (query, first rank, grade descending). The j-th item of a query takes the
@@ -88,6 +159,8 @@ class Hits:
         subtopics: which subtopics of a query its gold items serve, if the gold says so.
         joint: which rows match their item only together with a later row: they count
             as matched positions, but the item is not found there yet.
+        gold: the labels as other runs against the same gold have them too; made from
+            the labels above where it is not of them.
     """
 
     query: Ints
@@ -103,31 +176,28 @@ class Hits:
     coverage: Coverage | None = None
     subtopics: Subtopics | None = None
     joint: Bools | None = None
-    _credits: dict[float | None, Credits] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    gold: GoldGrades = field(default=_UNKNOWN, repr=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        gold, count, grade = self.gold, self.gold_count, self.gold_grade
+        if gold.grade is not grade or gold.count is not count:
+            object.__setattr__(self, "gold", GoldGrades(count, grade))
 
     @property
     def size(self) -> int:
         """Number of queries."""
         return len(self.gold_count)
 
-    @cached_property
+    @property
     def grade_range(self) -> tuple[float, float]:
         """The smallest and largest label of any gold item; (1, 1) without any."""
-        if not len(self.gold_grade):
-            return (1.0, 1.0)
-        return float(self.gold_grade.min()), float(self.gold_grade.max())
+        return self.gold.range
 
     @property
-    def all_positive(self) -> bool:
-        """Whether no gold item is judged non-relevant, so that nothing is left out."""
-        return self.grade_range[0] > 0
-
-    @cached_property
     def gold_query(self) -> Ints:
         """Index of the query of each entry of `gold_grade`."""
-        return np.arange(self.size).repeat(self.gold_count)
+        return self.gold.query
 
     @cached_property
     def first(self) -> Bools:
@@ -163,9 +233,34 @@ class Hits:
 
     def credits(self, threshold: float | None = None) -> Credits:
         """Each relevant item once, at its first rank, in the order of payment."""
-        if threshold not in self._credits:
-            self._credits[threshold] = self._pay(threshold)
-        return self._credits[threshold]
+        credits: Credits | None = self._kept.get(threshold)
+        if credits is None:
+            credits = self._kept[threshold] = self._pay(threshold)
+        return credits
+
+    def found_within(self, k: int | str | None, threshold: float | None = None) -> Ints:
+        """How many relevant gold items of each query the top k holds."""
+        credits = self.credits(threshold)
+        return self._count_within(credits.query, credits.rank, k, threshold)
+
+    def matched_within(
+        self, k: int | str | None, threshold: float | None = None
+    ) -> Ints:
+        """How many positions of the top k match a relevant item of their query."""
+        if self.item is None or self.distinct:
+            return self.found_within(k, threshold)
+        query, rank = self.positions(threshold)
+        return self._count_within(query, rank, k, (threshold, "positions"))
+
+    def _count_within(
+        self, query: Ints, rank: Ints, k: int | str | None, key: Hashable
+    ) -> Ints:
+        count: Ints | None = self._kept.get((k, key))
+        if count is None:
+            if (cutoff := self.cutoff(k, query)) is not None:
+                query = query[rank <= cutoff]
+            count = self._kept[k, key] = np.bincount(query, minlength=self.size)
+        return count
 
     def positions(self, threshold: float | None = None) -> tuple[Ints, Ints]:
         """Query and rank of every position that matches a relevant item, each once."""
@@ -178,17 +273,10 @@ class Hits:
         new[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
         return query[new], rank[new]
 
-    @cached_property
+    @property
     def ideal_order(self) -> tuple[Ints, Ints, Floats]:
         """Query, place from 1 and grade of all positive gold, in the best order."""
-        query, grade = self.gold_query, self.gold_grade
-        if not self.all_positive:
-            rows = grade > 0
-            query, grade = query[rows], grade[rows]
-        # Equal grades are in the best order already.
-        if self.grade_range[0] < self.grade_range[1]:
-            grade = grade[np.lexsort((-grade, query))]
-        return query, place_by(query, self.size), grade
+        return self.gold.ideal_order
 
     def cutoff(self, k: int | str | None, query: Ints | slice) -> Ints | int | None:
         """The largest rank that counts for each row: k itself, or the query's own."""
@@ -204,23 +292,12 @@ class Hits:
             order = np.lexsort((-grade, rank, query))
             query, rank, grade = query[order], rank[order], grade[order]
         place = place_by(query, self.size)
-        relevant = self.gold_count
-        if threshold is not None or not self.all_positive:
-            gold = is_relevant(self.gold_grade, threshold)
-            relevant = count_by(self.gold_query[gold], self.size)
-        return Credits(
-            query=query,
-            rank=rank,
-            slot=np.maximum(rank, place),
-            order=place,
-            grade=grade,
-            relevant=relevant,
-            whole=defined(relevant.astype(np.float64), relevant),
-        )
+        slot = np.maximum(rank, place)
+        return Credits(query, rank, slot, place, grade, *self.gold.relevant(threshold))
 
     def _paid(self, threshold: float | None) -> Bools | slice:
         """Selects the rows that earn: relevant, and the first of their item."""
-        if threshold is None and self.all_positive:
+        if threshold is None and self.gold.range[0] > 0:
             return slice(None) if self.item is None or self.distinct else self.first
         rows = self.relevant(threshold)
         return rows if self.item is None or self.distinct else rows & self.first

@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from operator import methodcaller
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, as_floats
+from karat.data.hits import GoldGrades
 from karat.data.runs import Labels
 
 __all__ = ["ColumnLabels"]
+
+_VALUES = methodcaller("values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +48,13 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
             [*labels],
             np.fromiter(map(len, rows), np.int64, len(rows)),
             [*chain.from_iterable(rows)],
-            as_floats(chain.from_iterable(row.values() for row in rows)),
+            as_floats(chain.from_iterable(map(_VALUES, rows))),
         )
+
+    @cached_property
+    def grades(self) -> GoldGrades:
+        """What each query has, and what follows from it for any run."""
+        return GoldGrades(self.count, self.grade)
 
     @cached_property
     def numbers(self) -> dict[str, int]:

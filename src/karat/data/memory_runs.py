@@ -20,7 +20,7 @@ from karat.data.arrays import Bools, Floats, Ints, count_by
 from karat.data.labels import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
-from karat.data.score_ranks import count_before, rank_order
+from karat.data.score_ranks import count_before, count_in_ties, rank_order
 from karat.errors import DataError
 
 __all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
@@ -57,8 +57,7 @@ class _MemoryRun(Run, Generic[R]):
 
         A query that the run does not have gets `nothing`, of length -1.
         """
-        get = self._rankings.get
-        rows = [get(query, nothing) for query in labels]
+        rows = [*map(self._rankings.get, labels, repeat(nothing))]
         sizes = np.fromiter(map(len, rows), np.int64, len(rows))
         if np.count_nonzero(sizes) < len(rows):
             sizes[[query not in self._rankings for query in labels]] = -1
@@ -98,12 +97,10 @@ class _MemoryRun(Run, Generic[R]):
             extra=[q for q in self._rankings if q not in labels] if extra else (),
         )
         # The query in the high bits and the rank in the low ones: one sort orders both.
-        key = (rows.query << 40) + rows.place
-        order = key.argsort(kind="stable")
-        key = key[order]
+        order = ((rows.query << 40) + rows.place).argsort(kind="stable")
         return Located(
-            query=key >> 40,
-            rank=(key & (1 << 40) - 1) + 1,
+            query=rows.query,
+            rank=rows.place[order] + 1,
             grade=rows.grade[order],
             retrieved=sizes,
             extra=extra,
@@ -153,33 +150,35 @@ class ScoredRun(_MemoryRun[Scores]):
         """Find labelled documents; a rank is 1 + the number of documents before."""
         try:
             labels = ColumnLabels.of(labels)
-            grade = labels.grade
             rankings, sizes = self._labelled(labels, {})
             # A ranking and a name for each label: no step is taken in Python.
             counts = labels.count.tolist()
             each: Iterable[Any] = chain.from_iterable(map(repeat, rankings, counts))
             names: Iterable[str] = labels.names
-            wanted = None if judged else grade > 0
+            wanted = None if judged else labels.grade > 0
             if wanted is not None:
                 chosen = wanted.tolist()
                 each, names = compress(each, chosen), compress(names, chosen)
-            names = [*names]
-            plain = all(isinstance(ranking, dict) for ranking in rankings)
-            found_or_none = [*map(dict.get if plain else _get, each, names)]
-            there = [*map(is_not, found_or_none, repeat(None))]
-            names = [*compress(names, there)]
+            get = dict.get if {*map(type, rankings)} <= {dict} else _get
+            found_or_none = [*map(get, each, names)]
+            there = bytes(map(is_not, found_or_none, repeat(None)))
             scores = [*compress(found_or_none, there)]
-            item = np.flatnonzero(there)
+            item = np.frombuffer(there, np.bool_).nonzero()[0]
             if wanted is not None:
-                item = np.flatnonzero(wanted)[item]
-            query = np.arange(len(rankings)).repeat(labels.count)[item]
+                item = wanted.nonzero()[0][item]
+            query = labels.grades.query[item]
             found = count_by(query, len(rankings))
-            place, tied = count_before(rankings, found, names, scores, policies)
+            place, tied = count_before(rankings, found, scores, policies)
+            if len(tied):
+                documents = [labels.names[number] for number in item.tolist()]
+                place += count_in_ties(
+                    rankings, found, documents, scores, tied, policies
+                )
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()
             raise
-        grade = grade[item]
+        grade = labels.grade[item]
         ties = query[tied[grade[tied] > 0]] if len(tied) else tied
         found_rows = _Rows(query, place, item, grade)
         return self._located(found_rows, sizes, labels, policies, ties=ties)

@@ -107,9 +107,8 @@ class Policies:
 
     def changes(self) -> dict[str, Any]:
         """The switches that differ from the native rules."""
-        native = Policies()
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {k: v for k, v in pairs if v != getattr(native, k)}
+        return {k: v for k, v in pairs if v != getattr(_NATIVE, k)}
 
 
 def _as_number(threshold: object) -> float:
@@ -160,6 +159,9 @@ PROFILES: Catalogue[Policies] = Catalogue(
 )
 
 
+_NATIVE = Policies()
+
+
 def policies_for(profile: str | None, **switches: Any) -> Policies:
     """The profile's policies, with every switch that is not None put on top."""
     if profile is not None and not isinstance(profile, str):
@@ -171,6 +173,8 @@ def policies_for(profile: str | None, **switches: Any) -> Policies:
             "metrics, and duplicates='collapse' or 'keep' sets either rule"
         )
     given = {name: value for name, value in switches.items() if value is not None}
+    if not given and profile is None:
+        return _NATIVE
     try:
         return _policies(profile, **given)
     except TypeError:
@@ -180,4 +184,4 @@ def policies_for(profile: str | None, **switches: Any) -> Policies:
 
 @lru_cache(maxsize=256, typed=True)
 def _policies(profile: str | None, **given: Any) -> Policies:
-    return replace(Policies() if profile is None else PROFILES[profile], **given)
+    return replace(_NATIVE if profile is None else PROFILES[profile], **given)

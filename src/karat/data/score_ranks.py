@@ -13,7 +13,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, as_floats
 from karat.data.policies import Policies
 
-__all__ = ["count_before", "rank_order"]
+__all__ = ["count_before", "count_in_ties", "rank_order"]
 
 Scores = Mapping[str, Any]
 
@@ -50,19 +50,16 @@ def rank_order(
 def count_before(
     rankings: Sequence[Scores],
     found: Ints,
-    documents: Sequence[str],
     scores: Sequence[Any],
     policies: Policies,
 ) -> tuple[Ints, Ints]:
-    """How many documents come before each one, and which share their score with others.
+    """How many documents score better than each one, and which ones have equals.
 
     Args:
         rankings: all rankings, document -> score.
         found: how many of the documents are from each ranking.
-        documents: documents that occur there, ranking after ranking.
-        scores: their scores.
-        policies: how equal scores are ordered, and in which precision scores are
-            compared.
+        scores: their scores, ranking after ranking.
+        policies: in which precision scores are compared.
 
     Raises:
         ValueError: a score of any ranking is not finite.
@@ -73,17 +70,37 @@ def count_before(
     numbers = found.tolist()
     if policies.precision == "double" and size < _MANY:
         counted = _count_one_by_one(rankings, numbers, scores)
-    better, tied = counted or _count_at_once(rankings, numbers, scores, policies)
-    if len(tied):
-        ends = found.cumsum()
-        for number in np.unique(ends.searchsorted(tied, "right")).tolist():
-            end = int(ends[number])
-            begin = end - int(found[number])
-            equal = {*_as_compared(scores[begin:end], policies)}
-            before = _count_in_ties(rankings[number], equal, policies)
-            places = map(before.__getitem__, documents[begin:end])
-            better[begin:end] += np.fromiter(places, np.int64, end - begin)
-    return better, tied
+    return counted or _count_at_once(rankings, numbers, scores, policies)
+
+
+def count_in_ties(
+    rankings: Sequence[Scores],
+    found: Ints,
+    documents: Sequence[str],
+    scores: Sequence[Any],
+    tied: Ints,
+    policies: Policies,
+) -> Ints:
+    """How many documents of its own score come before each one.
+
+    Args:
+        rankings: all rankings, document -> score.
+        found: how many of the documents are from each ranking.
+        documents: documents that occur there, ranking after ranking.
+        scores: their scores.
+        tied: which of them have equals.
+        policies: how equal scores are ordered.
+    """
+    count: Ints = np.zeros(len(documents), np.int64)
+    ends = found.cumsum()
+    for number in np.unique(ends.searchsorted(tied, "right")).tolist():
+        end = int(ends[number])
+        begin = end - int(found[number])
+        equal = {*_as_compared(scores[begin:end], policies)}
+        before = _count_in_ties(rankings[number], equal, policies)
+        places = map(before.__getitem__, documents[begin:end])
+        count[begin:end] = np.fromiter(places, np.int64, end - begin)
+    return count
 
 
 def _count_in_ties(

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -69,31 +69,28 @@ def near_miss_notices(
         count: the number of labels of each query.
         missed: which of the labels are relevant and were not found.
     """
-    every = np.flatnonzero(missed)
+    every = missed.nonzero()[0]
     if not len(every):
         return ()
-    ends = count.cumsum()
+    ends = np.add.accumulate(count)
 
-    def wanted(rows: Ints) -> dict[str, set[str]]:
-        ids: dict[str, set[str]] = {}
-        query_of = ends.searchsorted(rows, "right").tolist()
-        for query, row in zip(query_of, rows.tolist(), strict=True):
-            ids.setdefault(queries[query], set()).add(names[row])
-        return ids
+    def pairs(rows: Ints) -> tuple[list[str], list[str]]:
+        number = ends.searchsorted(rows, "right").tolist()
+        return [queries[n] for n in number], [names[row] for row in rows.tolist()]
 
     if isinstance(run, _IN_MEMORY):
-        few, head = wanted(every[:_FEW]), run
+        some, head = pairs(every[:_FEW]), run
     else:
         # Of a file, what comes first is looked at, whichever queries that are.
         head = RankedRun(run.ids_of(_All(), first=_FIRST))
         here = np.array([query in head.by_query for query in queries], np.bool_)
-        few = wanted(every[here.repeat(count)[every]])
-    if not _may_differ(head, few):
+        some = pairs(every[here.repeat(count)[every]])
+    if not _may_differ(head, *some):
         return ()
-    if next(_misses(head, few, _PROBE, _FIRST), None) is None:
+    if next(_misses(head, _by_query(*some), _PROBE, _FIRST), None) is None:
         return ()
     by_form: dict[str, list[OtherForm]] = {}
-    for miss in _misses(run, wanted(every[:_MOST]), _MOST):
+    for miss in _misses(run, _by_query(*pairs(every[:_MOST])), _MOST):
         by_form.setdefault(miss.how, []).append(miss)
     return tuple(
         Notice(
@@ -135,23 +132,26 @@ def _misses(
         most -= len(some)
 
 
-def _may_differ(run: Run, wanted: Mapping[str, set[str]]) -> bool:
+def _by_query(queries: list[str], wanted: list[str]) -> dict[str, set[str]]:
+    ids: dict[str, set[str]] = {}
+    for query, name in zip(queries, wanted, strict=True):
+        ids.setdefault(query, set()).add(name)
+    return ids
+
+
+def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
     """Whether ids are such that another form of them could match, seen at a glance.
 
     Most runs miss some of their gold, and most ids have one form: all that is looked at
     is looked at in one piece, without a step per id.
     """
-    if not isinstance(run, RankedRun | ScoredRun):
-        return True
-    some: list[Any] = []
-    for query in wanted:
-        some += islice(iter(run.by_query.get(query, ())), _FIRST)
-        if len(some) > _PROBE:
-            break
+    rankings = map(run.by_query.get, dict.fromkeys(queries), repeat(()))
+    some = chain.from_iterable(map(islice, rankings, repeat(_FIRST)))
     try:
-        retrieved = "\n".join(some)
-        gold = "\n".join(name for ids in wanted.values() for name in ids)
+        retrieved = "\n".join(islice(some, _PROBE))
+        gold = "\n".join(wanted)
     except TypeError:
+        # Documents have more than an id.
         return True
     both = f"\n{gold}\n{retrieved}"
     if (

@@ -9,6 +9,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold
+from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
@@ -82,7 +83,7 @@ class TextMatcher(Matcher):
             notices=rankings.notices(),
         )
         names = [item.name for row in items for item in row]
-        graded = (count, grade)
+        graded = GoldGrades(count, grade)
         return lay_out(
             run, queries, located, names, graded, judged=judged, policies=policies
         )

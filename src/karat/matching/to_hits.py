@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
-from karat.data.hits import Hits, Subtopics
+from karat.data.hits import GoldGrades, Hits, Subtopics
 from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
 from karat.data.policies import Policies
@@ -76,7 +76,7 @@ def lay_out(
     queries: Iterable[str],
     located: Located,
     items: Sequence[str],
-    gold: tuple[Ints, Floats],
+    gold: GoldGrades,
     *,
     judged: bool,
     policies: Policies,
@@ -89,7 +89,7 @@ def lay_out(
         queries: ids of the queries that the rows count.
         located: the rows.
         items: the names of all gold items, query after query.
-        gold: number of gold items of each query, and the grades of all of them.
+        gold: how many gold items each query has, and the grades of all of them.
         judged: whether rows of judged non-relevant items are among the rows.
         policies: how much of each ranking is read.
         run_notices: what is to be said of the run; None: what the rows' notices say is
@@ -107,17 +107,17 @@ def lay_out(
         )
     if policies.depth is not None or policies.judged_only:
         located = narrow(located, policies)
-    count, grade = gold
     hits = Hits(
-        query=located.query,
-        rank=located.rank,
-        grade=located.grade,
-        gold_count=count,
-        gold_grade=grade,
-        retrieved=np.maximum(located.retrieved, 0) if absent else located.retrieved,
-        item=located.item,
-        distinct=located.distinct,
+        located.query,
+        located.rank,
+        located.grade,
+        gold.count,
+        gold.grade,
+        np.maximum(located.retrieved, 0) if absent else located.retrieved,
+        located.item,
+        located.distinct,
         judged=judged,
+        gold=gold,
     )
     notices = located.notices if run_notices is None else ()
     return Matches(hits, items, missing, located.extra, notices, run_notices)
@@ -218,32 +218,30 @@ def match_labels(
         subtopics: which subtopics of a query documents serve, if that is known.
     """
     labels = ColumnLabels.of(labels)
-    count, grade = labels.count, labels.grade
+    gold, names = labels.grades, labels.names
     # Where every label is positive there is nothing to leave out.
-    positive = bool(grade.min(initial=1) > 0)
+    positive = gold.range[0] > 0
     judged = bool(judged or policies.judged_only or groups or positive)
-    names: Sequence[str]
     if groups:
         items = items_of(labels, groups)
-        count, grade = items.count, items.grade
+        gold = GoldGrades(items.count, items.grade)
         names = [name for row in items.names for name in row]
         located = items.locate(run, labels, policies)
     else:
-        names = labels.names
         located = run.locate(labels, judged=judged, policies=policies)
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)
     notices = located.notices
     if not groups and located.item is not None:
-        missed = grade > 0
+        missed = gold.grade > 0
         missed[located.item] = False
-        notices += near_miss_notices(run, [*labels], names, count, missed)
+        notices += near_miss_notices(run, labels.queries, names, gold.count, missed)
     matches = lay_out(
         run,
         labels,
         located,
         names,
-        (count, grade),
+        gold,
         judged=judged,
         policies=policies,
         run_notices=notices,

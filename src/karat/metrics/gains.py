@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints, ratio, sum_by
 from karat.data.hits import Hits
-from karat.data.spelling import write_value
+from karat.data.spelling import LETTER, write_value
 from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric
 
@@ -58,7 +58,7 @@ class GainMetric(CutoffMetric):
 
     def dcg(self, hits: Hits) -> Floats:
         """The discounted gain of what was found."""
-        hits = hits.with_grades(self._gains)
+        hits = self._graded(hits)
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
         query = credits.query[rows]
@@ -67,7 +67,16 @@ class GainMetric(CutoffMetric):
 
     def ideal(self, hits: Hits) -> Floats:
         """The discounted gain of all gold in the best order."""
-        hits = hits.with_grades(self._gains)
+        hits = self._graded(hits)
+        if self.k == LETTER:
+            return self._ideal(hits)
+        key = ("ideal", self.k, self.gain)
+        return hits.gold.keep(key, lambda: self._ideal(hits))
+
+    def _graded(self, hits: Hits) -> Hits:
+        return hits.with_grades(self._gains) if self.gains else hits
+
+    def _ideal(self, hits: Hits) -> Floats:
         low, high = hits.grade_range
         if low == high > 0 and self._shift(hits) is None:
             # All gold is worth the same: one running sum serves every query.
@@ -87,7 +96,7 @@ class GainMetric(CutoffMetric):
     def workings(self, hits: Hits) -> str:
         """DCG and ideal DCG, term by term."""
         found, slot, ideal, place = self._terms(hits)
-        shift = self._shift(hits.with_grades(self._gains))
+        shift = self._shift(self._graded(hits))
         return (
             f"DCG {_discounted(found, slot)} = {self.dcg(hits)[0]:.4f}; "
             f"ideal {_discounted(ideal, place)} = {self.ideal(hits)[0]:.4f}"
@@ -96,7 +105,7 @@ class GainMetric(CutoffMetric):
 
     def _terms(self, hits: Hits) -> tuple[Floats, Ints, Floats, Ints]:
         """Gain and slot of what was found, and of the ideal, of the only query."""
-        hits = hits.with_grades(self._gains)
+        hits = self._graded(hits)
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
         found = self._worth(hits, credits.query[rows], credits.grade[rows])
@@ -166,7 +175,7 @@ class _Sum(GainMetric):
     bounds: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def _whole(self, hits: Hits, total: Floats) -> Floats:
-        shift = self._shift(hits.with_grades(self._gains))
+        shift = self._shift(self._graded(hits))
         if shift is not None:
             with np.errstate(over="ignore"):
                 total = np.ldexp(total, shift.astype(np.int64))
@@ -214,7 +223,7 @@ class NCG(GainMetric):
 
     def score(self, hits: Hits) -> Floats:
         """Gain over ideal gain."""
-        hits = hits.with_grades(self._gains)
+        hits = self._graded(hits)
         credits = hits.credits()
         rows = self.within(hits, credits.query, credits.slot)
         query = credits.query[rows]

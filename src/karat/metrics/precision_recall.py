@@ -25,9 +25,8 @@ __all__ = [
 
 def found(metric: BinaryMetric, hits: Hits) -> tuple[Ints, Ints]:
     """How many gold items of each query the top k holds, and how many there are."""
-    credits = hits.credits(metric.threshold)
-    rows = metric.within(hits, credits.query, credits.rank)
-    return count_by(credits.query[rows], hits.size), credits.relevant
+    count = hits.found_within(metric.k, metric.threshold)
+    return count, hits.credits(metric.threshold).relevant
 
 
 class Hit(BinaryMetric):
@@ -88,7 +87,8 @@ class Recall(BinaryMetric):
 
     def score(self, hits: Hits) -> Floats:
         """Found over relevant."""
-        return found(self, hits)[0] / hits.credits(self.threshold).whole
+        count = hits.found_within(self.k, self.threshold)
+        return count / hits.credits(self.threshold).whole
 
     def workings(self, hits: Hits) -> str:
         """Found / R."""
@@ -244,9 +244,7 @@ class Precision(BinaryMetric):
         return f"{matched[0]} positions match / {np.max(room)}"
 
     def _parts(self, hits: Hits) -> tuple[Ints, Ints | int]:
-        query, rank = hits.positions(self.threshold)
-        rows = self.within(hits, query, rank)
-        matched = count_by(query[rows], hits.size)
+        matched = hits.matched_within(self.k, self.threshold)
         room = hits.cutoff(self.k, slice(None))
         if room is None:
             return matched, hits.retrieved

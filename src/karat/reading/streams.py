@@ -1,16 +1,12 @@
 """Inputs: files and standard input, decompressed if their first bytes say so."""
 
-import bz2
 import io
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from glob import has_magic
-from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 from karat.data.tables import counted
@@ -53,6 +49,8 @@ class Source:
         """How reports call what is read from here."""
         if self.path == STDIN:
             return "stdin"
+        from pathlib import Path  # noqa: PLC0415  each of these takes long to load
+
         path = Path(self.path)
         while has_magic(path.name):
             path = path.parent
@@ -172,6 +170,8 @@ def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
 def _similar(name: str) -> str:
     if os.path.islink(name):  # noqa: PTH114
         return f"it is a link to {os.readlink(name)!r}, which is not there"  # noqa: PTH115
+    from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
+
     folder, file = os.path.split(name)
     try:
         close = get_close_matches(file, os.listdir(folder or "."), n=1)  # noqa: PTH208
@@ -278,10 +278,14 @@ class _Unpacking(io.RawIOBase):
 
 
 def _gzip() -> _Codec:
+    import zlib  # noqa: PLC0415
+
     return _Codec(partial(zlib.decompressobj, 16 + zlib.MAX_WBITS), zlib.error)
 
 
 def _bzip2() -> _Codec:
+    import bz2  # noqa: PLC0415
+
     return _Codec(bz2.BZ2Decompressor, OSError)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import NamedTuple
 
-from karat.data.spelling import Spelling, Value, parse
+from karat.data.spelling import LETTER, Spelling, Value, parse
 from karat.matching.shipped import JUDGED, read_matcher
 from karat.metrics import Metric, read_metric, read_spelling
 
@@ -30,6 +30,11 @@ class Measure(NamedTuple):
     label: str
     metric: Metric
     matcher: str
+
+    @property
+    def own_k(self) -> bool:
+        """Whether it is spelled with the letter k, for each query's own cutoff."""
+        return getattr(self.metric, LETTER, None) == LETTER
 
     def with_threshold(self, threshold: float | None) -> "Measure":
         """The measure with an evaluation's threshold, unless it has its own.

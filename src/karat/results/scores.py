@@ -11,7 +11,6 @@ from karat.data.arrays import Bools, Floats, Ints
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.scores import Interval
-from karat.data.spelling import LETTER
 from karat.data.tables import number
 from karat.errors import DataError, UnknownNameError
 from karat.results.measures import Measure
@@ -77,20 +76,25 @@ class MetricScores:
         """Number of queries whose score could not be computed."""
         return len(self.failures)
 
-    @cached_property
+    @property
     def mean(self) -> float:
         """The mean over the defined scores; NaN when there are none.
 
         The geometric mean or the sum, where that is how the metric is reported.
         """
-        defined = self.defined
-        n = len(defined)
-        if not n:
-            return float("nan")
+        geometric = self.average == "geometric"
+        terms = self._logarithms if geometric else self.scores
         # One after the other, as trec_eval adds up: the same last bit on any machine.
-        if self.average == "geometric":
-            return math.exp(float(self._logarithms.cumsum()[-1]) / n)
-        total = float(defined.cumsum()[-1])
+        sums = np.add.accumulate(terms)
+        if not len(sums) or sums[-1] != sums[-1]:
+            # Some are not defined.
+            sums = np.add.accumulate(self.defined)
+        n = len(sums)
+        if not n:
+            return math.nan
+        total = float(sums[-1])
+        if geometric:
+            return math.exp(total / n)
         return total if self.average == "sum" else total / n
 
     @property
@@ -136,7 +140,7 @@ def score_measures(
     scores: Floats = np.empty((len(measures), len(queries)))
     for row, measure in enumerate(measures):
         hits = matches[measure.matcher].hits
-        if own_k is not None and getattr(measure.metric, LETTER, None) == LETTER:
+        if own_k is not None and measure.own_k:
             hits = replace(hits, own_k=own_k)
         scores[row] = measure.metric.score(hits)
     undefined = np.isnan(scores)
@@ -162,7 +166,7 @@ def score_measures(
             matches[measure.matcher].failures,
             binary=measure.metric.binary,
             bounds=measure.metric.bounds,
-            cutoffs=ks if getattr(measure.metric, LETTER, None) == LETTER else (),
+            cutoffs=ks if ks and measure.own_k else (),
             average=measure.metric.average,
             higher_is_better=measure.metric.higher_is_better,
         )

@@ -10,6 +10,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.coverage import Coverage, Evidence
 from karat.data.gold import Gold
+from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Located, Notice, Run, note_examples
@@ -107,8 +108,9 @@ class Span(Matcher):
             notices=notices,
         )
         names = [target.name for row in targets for target in row]
+        graded = GoldGrades(count, grade)
         matched = lay_out(
-            run, queries, located, names, (count, grade), judged=True, policies=policies
+            run, queries, located, names, graded, judged=True, policies=policies
         )
         return replace(matched, hits=replace(matched.hits, coverage=coverage))
 

@@ -194,6 +194,7 @@ _NEUTRAL: Final = {
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     """The form names are compared in: letters and digits only, lower case."""
     return "".join(filter(str.isalnum, name.casefold()))

@@ -1,4 +1,4 @@
-"""What the local engine says besides the scores, and what evaluate refuses."""
+"""What matching says besides the scores, and what evaluate refuses."""
 
 from typing import Any
 
