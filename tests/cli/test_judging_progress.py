@@ -14,13 +14,8 @@ from karat.cli.command import log, say
 from karat.cli.judge_session import JudgingProgress
 from karat.data.judgements import Usage
 from karat.llm import Prices, Progress, Stage
-<<<<<<< HEAD
 from karat.llm.limits import Budget
-from karat.reports import progress as bars
-=======
-from karat.llm.budget import Budget
 from karat.reports import terminal as bars
->>>>>>> shown-next
 
 JOURNAL = Path("kept.sqlite")
 SPLITTING = Stage("splitting", "reference")

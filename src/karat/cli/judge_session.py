@@ -17,13 +17,8 @@ from karat.judging import Claims, DryRun, JudgeSession
 from karat.llm import Prices, Progress, Settings, Stage
 from karat.llm.limits import Budget
 from karat.llm.openai_client import OpenAIClient
-<<<<<<< HEAD
 from karat.llm.settings import JOURNAL
-from karat.reports.progress import Bar, can_show_bar
-=======
-from karat.llm.run_options import JOURNAL
 from karat.reports.terminal import Bar, can_show_bar
->>>>>>> shown-next
 
 __all__ = ["JudgingProgress", "claims_judge", "open_session", "read_votes"]
 
