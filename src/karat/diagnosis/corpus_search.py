@@ -10,9 +10,13 @@ import numpy.typing as npt
 from rapidfuzz.fuzz import ratio
 
 from karat.data.arrays import Ints
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import (
+    Source,
+    Texts,
+    hash_grams,
+    places_inside,
+)
 from karat.matching.coverage.cover import is_wide
-from karat.matching.coverage.ngram_index import Texts, hash_grams, places_inside
 from karat.matching.normaliser import fold
 
 __all__ = ["ALIKE", "LexicalRanks", "closest", "group_alike", "similarity"]

@@ -13,10 +13,9 @@ from karat.data.runs import Document
 from karat.diagnosis.corpus_search import LexicalRanks, closest, group_alike
 from karat.diagnosis.diagnosis import Related
 from karat.errors import MismatchError
-from karat.matching.coverage.cover import is_wide
-from karat.matching.coverage.measure import Passage, compare_texts
-from karat.matching.coverage.ngram_index import HEADER_SLACK
-from karat.matching.coverage.targets import QueryTexts, Target, read_targets
+from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.cover import HEADER_SLACK
+from karat.matching.coverage.measure import Passage, compare, read_targets
 from karat.matching.near_misses import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
@@ -36,7 +35,6 @@ __all__ = [
 ENOUGH = 0.9
 """The share of a gold text that makes a document have it."""
 
-_BLOCK = 32
 # So many documents of a ranking are read.
 _READ = 100
 
@@ -139,20 +137,12 @@ def compare_with(
         >>> round(found.share(0), 2), found.union([0, 1]), found.is_fragment(0)
         (0.38, 1.0, True)
     """
-    found: dict[int, Shares] = {}
-    for wide in (False, True):
-        own = [n for n, (gold, _) in enumerate(pairs) if is_wide(gold) == wide]
-        for start in range(0, len(own), _BLOCK):
-            block = own[start : start + _BLOCK]
-            texts = [_query_texts(*pairs[number]) for number in block]
-            for number, (passage,) in zip(block, compare_texts(texts)[0], strict=True):
-                found[number] = Shares(*pairs[number], _masks(passage), passage)
-    return [found[number] for number in range(len(pairs))]
-
-
-def _query_texts(gold: str, documents: Sequence[Document]) -> QueryTexts:
-    target = Target("", 1.0, (gold,), (None,))
-    return QueryTexts(0, 0, [target], [*range(1, len(documents) + 1)], [*documents])
+    found = []
+    for gold, documents in pairs:
+        sources = [Source(document.text or "") for document in documents]
+        (passage,), _ = compare([gold], sources)
+        found.append(Shares(gold, documents, _masks(passage), passage))
+    return found
 
 
 def _masks(passage: Passage) -> dict[int, Bools]:
@@ -331,12 +321,11 @@ def item_texts(
     """
     found: dict[str, tuple[str, ...]] = {}
     for target in read_targets(gold, query):
-        texts = [
-            text
-            if text is not None or place is None
-            else (corpus or {}).get(place.source, "")[place.start : place.end]
-            for text, place in zip(target.texts, target.places, strict=True)
-        ]
+        texts = [*target.texts]
+        for number, place in enumerate(target.places):
+            if texts[number] is None:
+                source = (corpus or {}).get(place.source, "")
+                texts[number] = source[place.start : place.end]
         found[target.name] = tuple(text for text in texts if text)
     for items, one in ((gold.answers, True), (gold.claims, False)):
         for item in wanted_items(items.get(query, ()), alternatives=one):

@@ -3,25 +3,45 @@
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from glob import has_magic
+from itertools import islice
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 from karat.data.tables import counted
-from karat.errors import FormatError, MissingExtraError, MissingFieldError
+from karat.errors import DataError, FormatError, MissingExtraError, MissingFieldError
 from karat.reading.problems import Notes
 
-__all__ = ["BLOCK", "STDIN", "Role", "Source", "blocks", "open_binary", "path_of"]
+__all__ = [
+    "BLOCK",
+    "STDIN",
+    "Batched",
+    "Batches",
+    "Records",
+    "Role",
+    "Source",
+    "blocks",
+    "in_batches",
+    "open_binary",
+    "path_of",
+]
 
 STDIN = "-"
 BLOCK = 1 << 20
 _PIECE = 1 << 18
 _LONGEST = 1000
+_BATCH = 256
 
 Role: TypeAlias = Literal["run", "gold", "samples", "queries", "corpus"]
 """What a file is taken for, where its contents could be either."""
+
+
+Records: TypeAlias = Iterator[tuple[int | None, Any]]
+"""Records with the line each stands on, where lines are known."""
+Batches: TypeAlias = Iterator[tuple[Sequence[int | None], list[Any]]]
+"""Some lines at a time, and the record on each of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +131,50 @@ class Source:
     def lacks(self, field: str, problem: str) -> MissingFieldError:
         """A field that the user named and this input does not have."""
         return MissingFieldError(problem, field, path=self.path)
+
+
+class Batched(Iterator[tuple[int | None, Any]]):
+    """Records that come many at a time.
+
+    Attributes:
+        batches: lines and records.
+        header: the names of columns, where a record is a list of cells.
+    """
+
+    def __init__(self, batches: Batches, header: list[str] | None = None) -> None:
+        self.batches = batches
+        self.header = header
+        self._each = (
+            pair for some in batches for pair in zip(*self.named(*some), strict=True)
+        )
+
+    def __next__(self) -> tuple[int | None, Any]:
+        return next(self._each)
+
+    def named(
+        self, lines: Sequence[int | None], rows: list[Any]
+    ) -> tuple[Sequence[int | None], list[Any]]:
+        """The same lines with their cells under the names of the columns."""
+        if self.header is None:
+            return lines, rows
+        cells = ([cell or None for cell in row] for row in rows)
+        return lines, [dict(zip(self.header, row, strict=True)) for row in cells]
+
+
+def in_batches(records: Records) -> Batches:
+    """Records that come one by one; a problem with one comes up behind those before."""
+    wrong: DataError | None = None
+    while wrong is None:
+        some: list[tuple[int | None, Any]] = []
+        try:
+            some.extend(islice(records, _BATCH))
+        except DataError as error:
+            wrong = error
+        if not some and wrong is None:
+            return
+        if some:
+            yield [line for line, _ in some], [record for _, record in some]
+    raise wrong
 
 
 def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:

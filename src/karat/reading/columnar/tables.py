@@ -32,14 +32,9 @@ from karat.reading.columnar.join import find_repeated, row_keys
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.order import note_ascending, note_contradictions
+from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.shapes import interpret
-from karat.reading.meaning.table_columns import (
-    read_as_one,
-    reading,
-    system_column,
-    unread,
-)
 from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
 from karat.reading.streams import Source
 
