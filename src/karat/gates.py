@@ -1,12 +1,12 @@
 """Gates: what a build must reach, and what counts as having failed it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from karat.comparison.movers_and_slices import clusters_of
+from karat.comparison.movers_and_slices import clusters_of, rows_by_tag
 from karat.comparison.pairing import Pairing, pair, paired_scores
 from karat.data.arrays import Ints
 from karat.data.tables import number
@@ -149,7 +149,9 @@ def check_gates(
                     f"{_OPTIONS[gate.kind]} {gate.metric}: {evaluation.run} was scored "
                     f"by {', '.join(evaluation)}"
                 )
-            advice = _judged_only(evaluation, gate.metric)
+            matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
+            judged = matches is not None and bool(matches.verdicts)
+            advice = judged and "agreement" not in evaluation.provenance
             if gate.kind != "drop":
                 status, sentence = _level(gate, evaluation)
                 results.append(
@@ -163,7 +165,7 @@ def check_gates(
                 )
             pairing = pair(baseline, evaluation, force=force)
             clusters = clusters_of(baseline, pairing, cluster)
-            slices = _slices(evaluation, pairing) if by_tag else {}
+            slices = rows_by_tag(pairing.queries, evaluation) if by_tag else {}
             if by_tag and not slices:
                 raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
             for tag, rows in {"": None, **slices}.items():
@@ -189,13 +191,6 @@ def outcome_of(results: Iterable[GateResult]) -> Status:
     if "fail" in statuses:
         return "fail"
     return "inconclusive" if "inconclusive" in statuses else "pass"
-
-
-def _judged_only(evaluation: Evaluation, metric: str) -> bool:
-    """Whether a model gave the verdicts, and its agreement with people is not known."""
-    matches = evaluation.matches.get(evaluation.matchers.get(metric, ""))
-    judged = matches is not None and bool(matches.verdicts)
-    return judged and "agreement" not in evaluation.provenance
 
 
 def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
@@ -259,12 +254,3 @@ def _drop(
     if worst >= -gate.value:
         return "pass", f"{change} ruled out"
     return "inconclusive", f"{change} possible"
-
-
-def _slices(evaluation: Evaluation, pairing: Pairing) -> Mapping[str, list[int]]:
-    tags: dict[str, list[int]] = {}
-    for row, query in enumerate(pairing.queries):
-        fact = evaluation.facts.get(query)
-        for tag in fact.tags if fact else ():
-            tags.setdefault(tag, []).append(row)
-    return dict(sorted(tags.items()))

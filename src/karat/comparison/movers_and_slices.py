@@ -13,7 +13,7 @@ from karat.errors import UsageError
 from karat.results.evaluation import Evaluation
 from karat.stats.multiple import benjamini_hochberg
 
-__all__ = ["MOVERS", "Mover", "clusters_of", "movers_of", "slices_of"]
+__all__ = ["MOVERS", "Mover", "clusters_of", "movers_of", "rows_by_tag", "slices_of"]
 
 MOVERS = 20
 """How many queries that changed are kept."""
@@ -107,6 +107,19 @@ def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
     return [] if matches is None else matches.first_ranks()
 
 
+def rows_by_tag(
+    queries: Sequence[str], *evaluations: Evaluation
+) -> dict[str, list[int]]:
+    """The rows of each tag's queries, by what the first evaluation knows of them."""
+    tags: dict[str, list[int]] = {}
+    for row, query in enumerate(queries):
+        facts = (one.facts.get(query) for one in evaluations)
+        fact = next(filter(None, facts), None)
+        for tag in fact.tags if fact else ():
+            tags.setdefault(tag, []).append(row)
+    return dict(sorted(tags.items()))
+
+
 def slices_of(
     metrics: Sequence[str],
     baseline: Evaluation,
@@ -116,14 +129,10 @@ def slices_of(
     clusters: Ints | None,
 ) -> dict[str, tuple[Difference, ...]]:
     """The differences on the queries of each tag, false findings kept rare."""
-    tags: dict[str, list[int]] = {}
-    for row, query in enumerate(pairing.queries):
-        fact = baseline.facts.get(query) or other.facts.get(query)
-        for tag in fact.tags if fact else ():
-            tags.setdefault(tag, []).append(row)
+    tags = rows_by_tag(pairing.queries, baseline, other)
     if not tags:
         raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
-    found: dict[str, list[Difference]] = {tag: [] for tag in sorted(tags)}
+    found: dict[str, list[Difference]] = {tag: [] for tag in tags}
     for metric in metrics:
         old, new, known = paired_scores(metric, baseline, other, pairing)
         measured = []
