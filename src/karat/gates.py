@@ -4,8 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+<<<<<<< HEAD
 from karat.comparison.movers_and_slices import tagged
 from karat.comparison.pairing import Pairing, pair
+=======
+import numpy as np
+
+from karat.comparison.movers_and_slices import clusters_of, rows_by_tag
+from karat.comparison.pairing import Pairing, pair, paired_scores
+from karat.data.arrays import Ints
+>>>>>>> shown-next
 from karat.data.tables import number
 from karat.errors import UsageError
 from karat.metrics import read_metric
@@ -146,7 +154,9 @@ def check_gates(
                     f"{_OPTIONS[gate.kind]} {gate.metric}: {evaluation.run} was scored "
                     f"by {', '.join(evaluation)}"
                 )
-            advice = _judged_only(evaluation, gate.metric)
+            matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
+            judged = matches is not None and bool(matches.verdicts)
+            advice = judged and "agreement" not in evaluation.provenance
             if gate.kind != "drop":
                 status, sentence = _level(gate, evaluation)
                 results.append(
@@ -158,8 +168,14 @@ def check_gates(
                     f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
                     "karat baseline set FILE"
                 )
+<<<<<<< HEAD
             pairing = pair(baseline, evaluation, force=force, cluster=cluster)
             slices = tagged(pairing.queries, evaluation) if by_tag else {}
+=======
+            pairing = pair(baseline, evaluation, force=force)
+            clusters = clusters_of(baseline, pairing, cluster)
+            slices = rows_by_tag(pairing.queries, evaluation) if by_tag else {}
+>>>>>>> shown-next
             if by_tag and not slices:
                 raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
             for tag, rows in {"": None, **slices}.items():
@@ -184,13 +200,6 @@ def outcome_of(results: Iterable[GateResult]) -> Status:
     if "fail" in statuses:
         return "fail"
     return "inconclusive" if "inconclusive" in statuses else "pass"
-
-
-def _judged_only(evaluation: Evaluation, metric: str) -> bool:
-    """Whether a model gave the verdicts, and its agreement with people is not known."""
-    matches = evaluation.matches.get(evaluation.matchers.get(metric, ""))
-    judged = matches is not None and bool(matches.verdicts)
-    return judged and "agreement" not in evaluation.provenance
 
 
 def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:

@@ -13,11 +13,11 @@ from karat.cli.outputs import INCOMPLETE, STDOUT, format_name, write_dataset
 from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import FormatError, UsageError
-from karat.llm import Progress, Settings
+from karat.llm import Settings
 from karat.reading.decoding import decode_json
 from karat.reading.format import name_format
 from karat.reading.queries import read_queries
-from karat.reports.terminal import Bar, can_show_bar
+from karat.reports.terminal import RunBar
 from karat.retrieving.retrieve import ATTEMPTS, CACHE, load_object, retrieve
 
 __all__ = ["command"]
@@ -73,7 +73,7 @@ def command(**options: Any) -> None:
         sys.path.insert(0, "")
         retriever = load_object(options["retriever"], Path.cwd())
     queries = read_queries(options["queries"])
-    bar = _QueryBar()
+    bar = RunBar()
     click.get_current_context().call_on_close(bar.close)
     run = retrieve(
         retriever,
@@ -109,23 +109,6 @@ def command(**options: Any) -> None:
             say(f"  {query}: {why}", err=True)
     if len(run.failures) > options["max_failures"]:
         sys.exit(INCOMPLETE)
-
-
-class _QueryBar:
-    """Shows on a terminal how many queries are answered."""
-
-    _bar: Bar | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        if self._bar is None and can_show_bar():
-            self._bar = Bar(str(progress.stage), progress.total)
-        if self._bar is not None:
-            self._bar.show(progress.done, str(progress).partition(", ")[2])
-
-    def close(self) -> None:
-        """Remove the bar from the terminal."""
-        if self._bar is not None:
-            self._bar.close()
 
 
 def _body(text: str | None) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from karat.data.coverage import Range
 from karat.data.tables import Table, clean
 from karat.results.leaderboard import WIDTH
 
-__all__ = ["Bar", "can_show_bar", "show", "show_text", "track", "width_of"]
+__all__ = ["RunBar", "can_show_bar", "show", "show_text", "track", "width_of"]
 
 T = TypeVar("T")
 _SHOW_AFTER_SECONDS = 0.7
@@ -128,6 +128,28 @@ def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
             bar.show(done)
     finally:
         bar.close()
+
+
+class RunBar:
+    """Shows on a terminal how far runs of many calls are, one after the other."""
+
+    _bar: "Bar | None" = None
+
+    def __call__(self, progress: Any) -> None:
+        """Show the `Progress` of a run, until all is done."""
+        if self._bar is None and can_show_bar():
+            self._bar = Bar(str(progress.stage), progress.total)
+        if self._bar is not None:
+            # The bar itself shows what comes before the first comma.
+            self._bar.show(progress.done, str(progress).partition(", ")[2])
+        if progress.done == progress.total:
+            self.close()
+
+    def close(self) -> None:
+        """Remove the bar from the terminal."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
 
 class Bar:
