@@ -4,16 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-<<<<<<< HEAD
 from karat.comparison.movers_and_slices import tagged
 from karat.comparison.pairing import Pairing, pair
-=======
-import numpy as np
-
-from karat.comparison.movers_and_slices import clusters_of, rows_by_tag
-from karat.comparison.pairing import Pairing, pair, paired_scores
-from karat.data.arrays import Ints
->>>>>>> shown-next
 from karat.data.tables import number
 from karat.errors import UsageError
 from karat.metrics import read_metric
@@ -168,14 +160,8 @@ def check_gates(
                     f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
                     "karat baseline set FILE"
                 )
-<<<<<<< HEAD
             pairing = pair(baseline, evaluation, force=force, cluster=cluster)
             slices = tagged(pairing.queries, evaluation) if by_tag else {}
-=======
-            pairing = pair(baseline, evaluation, force=force)
-            clusters = clusters_of(baseline, pairing, cluster)
-            slices = rows_by_tag(pairing.queries, evaluation) if by_tag else {}
->>>>>>> shown-next
             if by_tag and not slices:
                 raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
             for tag, rows in {"": None, **slices}.items():

@@ -11,11 +11,7 @@ from karat.errors import UsageError
 from karat.results.evaluation import Evaluation
 from karat.stats.multiple import benjamini_hochberg
 
-<<<<<<< HEAD
 __all__ = ["MOVERS", "Mover", "movers_of", "slices_of", "tagged"]
-=======
-__all__ = ["MOVERS", "Mover", "clusters_of", "movers_of", "rows_by_tag", "slices_of"]
->>>>>>> shown-next
 
 MOVERS = 20
 """How many queries that changed are kept."""
@@ -86,45 +82,22 @@ def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
     return [] if matches is None else matches.first_ranks()
 
 
-<<<<<<< HEAD
 def tagged(queries: Sequence[str], *runs: Evaluation) -> dict[str, list[int]]:
     """The places of the queries of each tag, by what the first run says that knows."""
     tags: dict[str, list[int]] = {}
     for row, query in enumerate(queries):
         fact = next((run.facts[query] for run in runs if query in run.facts), None)
-=======
-def rows_by_tag(
-    queries: Sequence[str], *evaluations: Evaluation
-) -> dict[str, list[int]]:
-    """The rows of each tag's queries, by what the first evaluation knows of them."""
-    tags: dict[str, list[int]] = {}
-    for row, query in enumerate(queries):
-        facts = (one.facts.get(query) for one in evaluations)
-        fact = next(filter(None, facts), None)
->>>>>>> shown-next
         for tag in fact.tags if fact else ():
             tags.setdefault(tag, []).append(row)
     return dict(sorted(tags.items()))
 
 
 def slices_of(
-<<<<<<< HEAD
     metrics: Sequence[str], pairing: Pairing, margins: Mapping[str, float]
 ) -> dict[str, tuple[Difference, ...]]:
     """The differences on the queries of each tag, false findings kept rare."""
     baseline, other = pairing.baseline, pairing.candidate
     tags = tagged(pairing.queries, baseline, other)
-=======
-    metrics: Sequence[str],
-    baseline: Evaluation,
-    other: Evaluation,
-    pairing: Pairing,
-    margins: Mapping[str, float],
-    clusters: Ints | None,
-) -> dict[str, tuple[Difference, ...]]:
-    """The differences on the queries of each tag, false findings kept rare."""
-    tags = rows_by_tag(pairing.queries, baseline, other)
->>>>>>> shown-next
     if not tags:
         raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
     found: dict[str, list[Difference]] = {tag: [] for tag in tags}
