@@ -1,8 +1,8 @@
 """Samples: records that carry a query with its ranking, its gold, or both."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Latency, Retrieval
@@ -77,16 +77,15 @@ def load_records(
     return samples.finish("objects", name=name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How records with one set of field names are read."""
+class _Plan(NamedTuple):
+    """How records with one set of fields are read: pairs of our name and theirs."""
 
     identity: str | None
-    ranking: tuple[tuple[str, str], ...]
-    gold: tuple[tuple[str, str], ...]
+    ranking: list[tuple[str, str]]
+    gold: list[tuple[str, str]]
     grades: str | None
-    facts: tuple[tuple[str, str], ...]
-    rest: tuple[str, ...]
+    facts: list[tuple[str, str]]
+    rest: list[str]
 
 
 class Samples:
@@ -266,11 +265,11 @@ class Samples:
             facts += [(f, f"{place}.{f}") for place in places for f in _NESTED]
             self._plans[keys] = _Plan(
                 identity=kept.get("id"),
-                ranking=tuple((f, t) for f, t in kept.items() if f in _RANKING),
-                gold=tuple((f, t) for f, t in kept.items() if f in GOLD),
+                ranking=[field for field in kept.items() if field[0] in _RANKING],
+                gold=[field for field in kept.items() if field[0] in GOLD],
                 grades=kept.get("relevant_grades"),
-                facts=tuple(fact for fact in facts if fact[0] != "id"),
-                rest=tuple(name for name in names if name not in used),
+                facts=[fact for fact in facts if fact[0] != "id"],
+                rest=[name for name in names if name not in used],
             )
         return self._plans[keys]
 
@@ -300,9 +299,10 @@ class Samples:
 
     def _at(self, record: Mapping[Any, Any], theirs: str) -> Any:
         """What a field holds, or what lies at the end of a path."""
-        value = value_at(record, theirs)
-        if value is not None and "." in theirs:
-            self._told.add(theirs)
+        value = record.get(theirs)
+        if value is None and "." in theirs:
+            value = value_at(record, theirs)
+            self._told |= {theirs} if value is not None else set()
         return value
 
     def _our_names_inside(self, value: Any) -> Any:

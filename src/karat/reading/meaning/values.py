@@ -185,7 +185,13 @@ def are_ids(*columns: Iterable[Any]) -> bool:
         (True, False, False)
     """
     for ids in columns:
-        if {*map(type, ids)} != {str} or not all(map(str.strip, ids)):
+        try:
+            joined = "".join(ids)
+        except TypeError:
+            return False
+        # Only where there is any space at all may one of them be nothing else.
+        spaced = " " in joined or not joined.isprintable()
+        if not all(map(str.strip, ids) if spaced else ids):
             return False
     return True
 
@@ -225,7 +231,7 @@ def plain_floats(values: Collection[Any]) -> list[float] | None:
     if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
         return None
     try:
-        numbers = [*map(float, values)]
+        numbers = [*values] if kinds == {float} else [*map(float, values)]
     except (OverflowError, ValueError):
         return None
     return numbers if isfinite(sum(numbers)) else None
