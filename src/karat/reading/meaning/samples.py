@@ -1,6 +1,6 @@
 """Samples: records that carry a query with its ranking, its gold, or both."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from karat.reading.meaning.mapping import (
     value_at,
 )
 from karat.reading.meaning.values import (
+    is_list,
     read_cutoff,
     read_id,
     read_number,
@@ -35,10 +36,10 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import Notes, placed
-from karat.reading.streams import Role, Source
+from karat.reading.problems import placed
+from karat.reading.streams import Source
 
-__all__ = ["Samples", "load_records"]
+__all__ = ["Samples"]
 
 _NESTED = ("k", "tags")
 _SETTINGS = ("eval_config", "evalConfig")
@@ -46,35 +47,6 @@ _SHOWN = 12
 # What is suggested to whoever has none: the names for what most have.
 _RETRIEVED = ("retrieved", "retrieved_ids")
 _GOLD = ("relevant", "passages", "answers", "reference")
-
-
-def load_records(
-    records: Iterable[Any],
-    *,
-    role: Role | None = None,
-    mapping: Mapping[str, str] | None = None,
-    name: str = "samples",
-) -> Dataset:
-    """What a list of sample dictionaries holds.
-
-    Args:
-        records: one mapping per query; their field names are inferred.
-        role: `run` or `gold` when only that is wanted, `samples` when both must be.
-        mapping: our field name -> theirs, where the inference should not decide.
-        name: how reports call the run and the gold.
-
-    Example:
-        >>> loaded = load_records(
-        ...     [{"id": "q-1", "expected_output": ["d-3"], "output": ["d-7", "d-3"]}]
-        ... )
-        >>> loaded.run.queries(), loaded.gold.documents
-        (['q-1'], {'q-1': {'d-3': 1.0}})
-    """
-    source = Source(name, role, dict(mapping or {}), Notes())
-    samples = Samples(source)
-    for record in records:
-        samples.take(record)
-    return samples.finish("objects", name=name)
 
 
 class _Plan(NamedTuple):
@@ -127,26 +99,50 @@ class Samples:
             self._problem(error, line, query)
 
     def add(
-        self, query: object, value: Any, read: Callable[[Gathered, str, Any], None]
+        self, query: object, value: Any, *, gold: bool, text: object = None
     ) -> None:
-        """Read one query that is not a record, such as an entry of a mapping."""
+        """Read one query that is not a record, such as an entry of a mapping.
+
+        Args:
+            query: its id.
+            value: its gold or its ranking.
+            gold: which of them.
+            text: what was asked.
+        """
         name: str | None = None
         self._count += 1
         try:
             name = read_id(query, "query id", self._source.notes)
             self._claim(name, None)
-            read(self._gathered, name, self._our_names_inside(value))
+            value = self._our_names_inside(value)
+            if not gold and isinstance(unpack(value), str):
+                raise FormatError(
+                    f"the ranking must be a list of documents, got {show(value)}",
+                    hint="one query? write [['a', 'b']]; one document? write it in a "
+                    "list",
+                )
+            # Arrays of NumPy, Arrow and pandas are lists too.
+            value = value if isinstance(value, str | AbstractSet) else unpack(value)
+            if not isinstance(value, str | Mapping | AbstractSet) and not is_list(
+                value
+            ):
+                raise FormatError(
+                    "must have a list of documents, or an object of document and "
+                    f"number, got {show(value)}"
+                )
+            if gold:
+                self._gathered.add_gold(name, "gold", "", value)
+            else:
+                self._gathered.add_ranking(name, {"retrieved": value})
         except DataError as error:
             self._problem(error, None, name)
+        if name is not None and isinstance(text, str):
+            self._queries[name] = Query(name, text)
 
-    def ask_text(self, query: str, text: str) -> None:
-        """Remember what a query asked."""
-        self._queries[query] = Query(query, text)
-
-    def finish(self, format: str, name: str | None = None) -> Dataset:
+    def finish(self, format: str) -> Dataset:
         """Everything that was read, as one."""
         source = self._source
-        loaded = self._gathered.finish(name or source.name, list(self._places))
+        loaded = self._gathered.finish(source.name, list(self._places))
         run, gold = loaded.run, loaded.gold
         if self._count and (lacking := self._lacking(source.mapping)):
             source.notes.problem(lacking)
