@@ -32,15 +32,16 @@ __all__ = ["Gathered"]
 _NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}
 _CALLED = {"documents": "relevant", "references": "reference"}
 _BESIDE = {"sources", "groups", "subtopics"}
-_ORDER = (
-    "lists are ranked in the order given; their scores say otherwise "
-    "(karat evaluate --order descending goes by them)"
+_AS_GIVEN = "ranked in the order given"
+_RANKS = (
+    f"{{list is {_AS_GIVEN}; its|lists are {_AS_GIVEN}; their}} ranks say otherwise"
 )
-_ALONE = "samples have one text where a list is expected: ranks mean little"
-_ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
-_ORDER_ONE = (
-    "list is ranked in the order given; its scores say otherwise "
-    "(karat evaluate --order descending goes by them)"
+_ORDER = (
+    _RANKS.replace("ranks say", "scores say")
+    + " (karat evaluate --order descending goes by them)"
+)
+_ALONE = (
+    "{sample has|samples have} one text where a list is expected: ranks mean little"
 )
 
 
@@ -104,7 +105,7 @@ class Gathered:
             if ours != "retrieved_texts":
                 note_joined(value, "ranking", self._notes)
             else:
-                self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
+                self._notes.notice("one text", _ALONE, query)
             value = [value]
         self._add_list(query, ours, value)
 
@@ -145,11 +146,7 @@ class Gathered:
     def _note_ranks(self, ranks: Sequence[Any]) -> None:
         known = [rank for rank in ranks if isinstance(rank, int | float)]
         if known != sorted(known):
-            self._notes.notice(
-                "order",
-                "lists are ranked in the order given; their ranks say otherwise",
-                one="list is ranked in the order given; its ranks say otherwise",
-            )
+            self._notes.notice("order", _RANKS)
 
     def _put(self, query: str, ranking: list[Document]) -> None:
         self._rankings[query] = ranking
@@ -157,7 +154,7 @@ class Gathered:
 
     def _note_order(self, query: str, scores: list[float]) -> None:
         if scores != sorted(scores, reverse=True):
-            self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
+            self._notes.notice("order", _ORDER, query)
 
     def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
         """One field of one query's gold."""

@@ -92,11 +92,8 @@ def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
 def note_repeated(ids: Sequence[str], notes: Notes) -> None:
     """Say so if a list of relevant documents has some of them twice."""
     if len({*ids}) < len(ids):
-        notes.notice(
-            "duplicates",
-            "lists of relevant ids repeat some, which count once",
-            one="list of relevant ids repeats some, which count once",
-        )
+        what = "{list of relevant ids repeats|lists of relevant ids repeat}"
+        notes.notice("duplicates", f"{what} some, which count once")
 
 
 def with_grades(value: Any, grades: Any) -> Any:

@@ -223,11 +223,8 @@ class Samples:
             raise FormatError(f"has no {theirs!r}, which earlier samples have")
         else:
             query = str(self._count - 1)
-            self._source.notes.notice(
-                "numbered",
-                "samples without an id, numbered from 0",
-                one="sample without an id, numbered from 0",
-            )
+            what = "{sample|samples} without an id, numbered from 0"
+            self._source.notes.notice("numbered", what)
         self._claim(query, line)
         return query
 

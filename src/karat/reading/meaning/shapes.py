@@ -279,12 +279,8 @@ def _load_lists(values: Sequence[Any], source: Source, format: str) -> Dataset:
 def note_numbered(count: int, notes: Notes) -> None:
     """Say that queries have no ids."""
     for number in range(count):
-        notes.notice(
-            "numbered",
-            "queries without an id, numbered from 0",
-            number,
-            one="query without an id, numbered from 0",
-        )
+        what = "{query|queries} without an id, numbered from 0"
+        notes.notice("numbered", what, number)
 
 
 def _load_by_query(

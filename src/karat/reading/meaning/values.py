@@ -308,9 +308,8 @@ def note_joined(value: object, what: str, notes: Notes) -> None:
     words = value.split()
     numbered = len(words) > 1 and all(re.search(r"\d", word) for word in words)
     if numbered or _JOINED.fullmatch(value):
-        hint = 'a list is JSON: ["a", "b"]'
-        one = f"{what} read as one id; {hint}"
-        notes.notice("joined", f"{what}s read as one id each; {hint}", value, one=one)
+        text = f"{{{what} read as one id|{what}s read as one id each}}"
+        notes.notice("joined", f'{text}; a list is JSON: ["a", "b"]', value)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
