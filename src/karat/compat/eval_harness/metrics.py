@@ -104,11 +104,9 @@ class _RetrievalMetric(Metric):
         gains = RankedRetrieval.relevance_gains_from_expected(
             sample.expected_output, sample.id
         )
-        k = self.resolve_k(sample)
-        # Hit, recall and MRR of the original read keys only: a gain of 0 is relevant.
-        return self._score(ids, gains, hits_of_ids([[*gains]], [ids]), k)
+        return self._score(ids, gains, self.resolve_k(sample))
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The score of a ranking, and its details under the original's names."""
         raise NotImplementedError
 
@@ -118,10 +116,10 @@ class RetrievalHitAtKMetric(_RetrievalMetric):
 
     alias = "retrieval-hit-at-k"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         relevant = [_as_key(name) for name in gains]
         details = {"k": k, "relevant": relevant, "top_k": list(ids[:k])}
-        return MetricScore(_value("hit", hits, k), details)
+        return MetricScore(_value("hit", _found(ids, gains), k), details)
 
 
 class RetrievalRecallAtKMetric(_RetrievalMetric):
@@ -129,7 +127,8 @@ class RetrievalRecallAtKMetric(_RetrievalMetric):
 
     alias = "retrieval-recall-at-k"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
+        hits = _found(ids, gains)
         found, top_k = int((hits.rank <= k).sum()), list(ids[:k])
         counts = {"relevant_count": len(gains), "found": found}
         return MetricScore(
@@ -142,8 +141,9 @@ class RetrievalMrrMetric(_RetrievalMetric):
 
     alias = "retrieval-mrr"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
-        del ids, gains, k
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
+        del k
+        hits = _found(ids, gains)
         rank = int(hits.rank[0]) if len(hits.rank) else None
         return MetricScore(_value("rr", hits), {"first_relevant_rank": rank})
 
@@ -153,9 +153,8 @@ class RetrievalNdcgAtKMetric(_RetrievalMetric):
 
     alias = "retrieval-ndcg-at-k"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The DCG of karat for this ranking, over that for the ids ordered by gain."""
-        del hits
         best = sorted(gains, key=lambda name: _no_nan(gains[name]), reverse=True)
         dcg, idcg = _discounted(ids, gains, k), _discounted(best, gains, k)
         # RetrievalNdcgAtKMetric clips to 0..1 and scores 0.0 without an ideal gain; of
@@ -253,6 +252,11 @@ def score(
 
 def _is_cutoff(value: object) -> TypeGuard[int]:
     return type(value) is int and value > 0
+
+
+def _found(ids: Ids, gains: Gains) -> Hits:
+    # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
+    return hits_of_ids([[*gains]], [ids])
 
 
 def _value(metric: str, hits: Hits, k: int | None = None) -> float:
