@@ -13,8 +13,8 @@ from karat.compat.eval_harness.dataset import (
     MetricException,
     RankedRetrieval,
 )
-from karat.compat.literal import hits_of_ids
-from karat.extend import NDCG, Hits, UnknownNameError, make_metric
+from karat.compat.literal import hits_of_ids, score_of
+from karat.extend import NDCG, Hits, UnknownNameError
 
 __all__ = [
     "ALIASES",
@@ -119,7 +119,7 @@ class RetrievalHitAtKMetric(_RetrievalMetric):
     def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         relevant = [_as_key(name) for name in gains]
         details = {"k": k, "relevant": relevant, "top_k": list(ids[:k])}
-        return MetricScore(_value("hit", _found(ids, gains), k), details)
+        return MetricScore(score_of("hit", _found(ids, gains), k), details)
 
 
 class RetrievalRecallAtKMetric(_RetrievalMetric):
@@ -132,7 +132,7 @@ class RetrievalRecallAtKMetric(_RetrievalMetric):
         found, top_k = int((hits.rank <= k).sum()), list(ids[:k])
         counts = {"relevant_count": len(gains), "found": found}
         return MetricScore(
-            _value("recall", hits, k), {"k": k, **counts, "top_k": top_k}
+            score_of("recall", hits, k), {"k": k, **counts, "top_k": top_k}
         )
 
 
@@ -145,7 +145,7 @@ class RetrievalMrrMetric(_RetrievalMetric):
         del k
         hits = _found(ids, gains)
         rank = int(hits.rank[0]) if len(hits.rank) else None
-        return MetricScore(_value("rr", hits), {"first_relevant_rank": rank})
+        return MetricScore(score_of("rr", hits), {"first_relevant_rank": rank})
 
 
 class RetrievalNdcgAtKMetric(_RetrievalMetric):
@@ -189,7 +189,7 @@ class AnswerContainmentAtKMetric(_RetrievalMetric):
         # A span of no-break spaces folds to nothing, which every text but "" contains.
         held = [text != "" and wanted in text for text in texts]
         hits = hits_of_ids([[True]], [held])
-        value = _value("hit", hits, k)
+        value = score_of("hit", hits, k)
         rank = int(hits.rank[0]) if value else None
         return MetricScore(value, {"k": k, "expected_span": span, "matched_rank": rank})
 
@@ -257,10 +257,6 @@ def _is_cutoff(value: object) -> TypeGuard[int]:
 def _found(ids: Ids, gains: Gains) -> Hits:
     # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
     return hits_of_ids([[*gains]], [ids])
-
-
-def _value(metric: str, hits: Hits, k: int | None = None) -> float:
-    return float(make_metric(metric, k).score(hits)[0])
 
 
 def _discounted(ids: Ids, gains: Gains, k: int) -> float:
