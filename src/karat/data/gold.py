@@ -121,10 +121,15 @@ class Gold:
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
-        if isinstance(self.documents, ColumnLabels) and len(self.documents.grade):
-            others = (k for k in KINDS[1:] if any(getattr(self, k).values()))
-            return ("documents", *others)
-        return tuple(kind for kind in KINDS if any(getattr(self, kind).values()))
+        documents = self.documents
+        if isinstance(documents, ColumnLabels):
+            kinds = [*KINDS[: bool(len(documents.grade))]]
+        else:
+            kinds = [*KINDS[: any(documents.values())]]
+        for kind in KINDS[1:]:
+            if (labels := getattr(self, kind)) and any(labels.values()):
+                kinds.append(kind)
+        return tuple(kinds)
 
     @property
     def is_plain(self) -> bool:

@@ -44,21 +44,31 @@ class GoldGrades:
         found: T = self._kept[key]
         return found
 
-    @cached_property
+    @property
     def range(self) -> tuple[float, float]:
         """The smallest and largest label of any gold item; (1, 1) without any."""
+        return self.keep("range", self._range)
+
+    def _range(self) -> tuple[float, float]:
         if not len(self.grade):
             return (1.0, 1.0)
+        first = self.grade.item(0)
+        # Most gold has one grade, and comparing is quicker than looking for the least.
+        if np.count_nonzero(self.grade == first) == len(self.grade):
+            return first, first
         return float(self.grade.min()), float(self.grade.max())
 
-    @cached_property
+    @property
     def query(self) -> Ints:
         """Index of the query of each label."""
-        return np.arange(len(self.count)).repeat(self.count)
+        return self.keep("query", lambda: np.arange(len(self.count)).repeat(self.count))
 
-    @cached_property
+    @property
     def ideal_order(self) -> tuple[Ints, Ints, Floats]:
         """Query, place from 1 and grade of all positive gold, in the best order."""
+        return self.keep("ideal order", self._ideal_order)
+
+    def _ideal_order(self) -> tuple[Ints, Ints, Floats]:
         query, grade = self.query, self.grade
         low, high = self.range
         if low <= 0:

@@ -80,7 +80,8 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
         return query in self.numbers
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
+        queries = self.queries
+        return iter(queries if isinstance(queries, list) else self._ids)
 
     def __len__(self) -> int:
         return len(self.queries)
