@@ -44,11 +44,12 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
         if isinstance(labels, cls):
             return labels
         rows = labels.values()
+        values = dict.values if {*map(type, rows)} <= {dict} else _VALUES
         return cls(
             [*labels],
             np.fromiter(map(len, rows), np.int64, len(rows)),
             [*chain.from_iterable(rows)],
-            as_floats(chain.from_iterable(map(_VALUES, rows))),
+            as_floats(chain.from_iterable(map(values, rows))),
         )
 
     @cached_property

@@ -5,6 +5,7 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,8 +72,7 @@ class Notice:
         return f"{self.count} {text}{examples}"
 
 
-@dataclass(frozen=True, eq=False)
-class Located:
+class Located(NamedTuple):
     """Where judged documents stand in a run.
 
     Rows are sorted by (query, rank); query indices count the labels' queries in order.
