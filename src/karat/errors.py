@@ -23,7 +23,6 @@ The facts stay on the error as attributes, so that callers need not parse the se
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 __all__ = [
     "CallError",
@@ -129,6 +128,8 @@ def _closest(name: str, known: Sequence[str]) -> str | None:
     alike = (other for other in known if _ZEROS.sub("", other.lower()) == bare)
     if (same := next(alike, None)) is not None:
         return same
+    from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
+
     return next(iter(get_close_matches(name.lower(), known, n=1, cutoff=0.5)), None)
 
 

@@ -19,7 +19,7 @@ from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
 from karat.reading.columnar import (
     arrow_source as arrow_sources,
-    label_index,
+    join,
     scanning,
 )
 from karat.reading.columnar.arrow_source import (
@@ -152,7 +152,7 @@ def read_in_pieces(
         stack.enter_context(patch.object(arrow_sources, "_PIECE_ROWS", piece))
         stack.enter_context(patch.object(scanning, "_MOST_ROWS", batch + piece))
         if colliding:
-            stack.enter_context(patch.object(label_index, "_mix", _same_key))
+            stack.enter_context(patch.object(join, "_mix", _same_key))
         yield
 
 

@@ -15,14 +15,14 @@ from karat.reading.doors import load
 from karat.reading.meaning import gathering
 from karat.reading.meaning.rows import Table
 from karat.reading.problems import Notes
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Source
 from karat.reading.syntax import json_text
 
 
 def lines_of(text: str) -> tuple[list[Any], list[str]]:
     """The values with their lines, and all problems."""
     source = Source("x.jsonl", notes=Notes(keep=99))
-    found = [*json_text._records(io.BytesIO(text.encode()), source)]
+    found = [*Batched(json_text._batches(io.BytesIO(text.encode()), source))]
     return found, [str(problem) for problem in source.notes.problems]
 
 
@@ -52,7 +52,7 @@ def test_lines_of_json(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = LINES[:1] * source.choice((1, 30))
     text = "\n".join(source.choices(plain + LINES, k=source.randint(1, 8)))
     ours = lines_of(text)
-    monkeypatch.setattr(json_text, "_decode_at_once", lambda *_, **__: None)
+    monkeypatch.setattr(json_text, "_decoded", lambda *_: None)
     assert ours == lines_of(text)
 
 

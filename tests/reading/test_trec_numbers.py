@@ -144,7 +144,7 @@ def test_words_are_grouped_compared_and_ordered_by_their_bytes(
     assert some.copy().names() == texts
     firsts = [i for i, p in enumerate(parts) if i == 0 or parts[i - 1] != p]
     assert some.starts().tolist() == firsts
-    order = some.descending_order(np.zeros(len(parts), np.int64))
+    order = np.lexsort(some.descending_words()[::-1])
     assert [parts[i] for i in order] == sorted(parts, reverse=True)
     others = ByteColumn.of(texts[::-1])
     assert some.equal(others).tolist() == [

@@ -6,21 +6,20 @@ those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:
 the file they stand under the command, those about a model also under `judging:`.
 """
 
-import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from karat.errors import FormatError, UnknownNameError
 
-__all__ = ["Command", "harmless", "log", "say", "speak"]
+__all__ = ["COUNT", "Command", "harmless", "log", "option", "say", "speak"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
 SUITES = "suites"
@@ -33,18 +32,42 @@ ORIGINS = {
     ParameterSource.DEFAULT_MAP: SETTINGS,
     ParameterSource.DEFAULT: "default",
 }
+COUNT = click.IntRange(min=1)
+"""A whole number of one or more."""
 log = logging.getLogger("karat")
 # What PyYAML raises of a value that is not what its tag or its look promises.
 _UNREADABLE = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
     RecursionError,
 )
+_TYPES = {"INTEGER": int, "FLOAT": float}
 _UNSET: tuple[Any, ...] = (None, (), {}, False)
 
 
 def _speak_up(_context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001
     if value:
         speak(logging.INFO)
+
+
+def option(spelling: str, about: str | None = None, **more: Any) -> Callable[[F], F]:
+    """An option, spelled as its help shows it, as in `-o --output FILE`.
+
+    What it takes stands last, with a star if the option may be repeated; without that
+    and without a type it is a flag. A word in lower case is its name in Python, and a
+    list as type says all that it may be.
+    """
+    words = spelling.split()
+    names = [word for word in words if word[0] == "-" or word.islower()]
+    takes = "".join(word for word in words if word not in names)
+    if takes in _TYPES:
+        more["type"] = _TYPES[takes]
+    elif takes:
+        more |= {"metavar": takes.rstrip("*"), "multiple": takes[-1] == "*"}
+    elif "type" not in more:
+        more["is_flag"] = True
+    elif isinstance(more["type"], list):
+        more["type"] = click.Choice(more["type"])
+    return click.option(*names, help=about, **more)
 
 
 class Command(click.Command):
@@ -204,17 +227,17 @@ class _Stderr(logging.Handler):
 
 def _read_file() -> Mapping[str, Mapping[str, Any]]:
     """The settings in the current folder, by command."""
-    path = Path(SETTINGS)
-    if not path.is_file():
+    if not os.path.isfile(SETTINGS):  # noqa: PTH113  pathlib takes long to import
         return {}
     # Only who has such a file pays for importing its reader.
     import yaml  # noqa: PLC0415
 
     try:
-        settings = yaml.safe_load(path.read_text("utf-8"))
+        with open(SETTINGS, encoding="utf-8") as file:  # noqa: PTH123
+            settings = yaml.safe_load(file)
     except (yaml.YAMLError, *_UNREADABLE) as error:
         problem = " ".join(str(error).split())
-        raise FormatError(f"not readable as YAML: {problem}", path=path) from None
+        raise FormatError(f"not readable as YAML: {problem}", path=SETTINGS) from None
     if settings is None:
         return {}
     if not isinstance(settings, dict) or not all(
@@ -222,7 +245,7 @@ def _read_file() -> Mapping[str, Mapping[str, Any]]:
     ):
         raise FormatError(
             "must hold a section per command, as in 'evaluate: {metrics: [recall@5]}'",
-            path=path,
+            path=SETTINGS,
         )
     return settings
 
@@ -243,6 +266,8 @@ def _written(value: Any) -> str:
     """A value as it stands after `=` on the command line."""
     if isinstance(value, str):
         return value
+    import json  # noqa: PLC0415  many a command needs none
+
     try:
         return json.dumps(value, default=str)
     except (ValueError, TypeError, RecursionError) as error:

@@ -46,8 +46,8 @@ from karat.judging import (
 )
 from karat.judging.agreement import middle
 from karat.judging.grading import Pool
-from karat.judging.probe.report import ProbeReport
-from karat.judging.probe.run import PASSAGES
+from karat.judging.probe import PASSAGES
+from karat.judging.probe_report import ProbeReport
 from karat.leaderboards import leaderboard
 from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS, name_format

@@ -27,8 +27,8 @@ from karat.judging import (
 from karat.judging.agreement import middle
 from karat.judging.claim_agreement import ClaimAgreement, save_calibration
 from karat.judging.contexts import contexts_of
-from karat.judging.probe.report import ProbeReport
-from karat.judging.probe.run import PASSAGES
+from karat.judging.probe import PASSAGES
+from karat.judging.probe_report import ProbeReport
 from karat.reading.doors import load, with_texts
 from karat.reading.streams import Role
 from karat.trust import REPORT_VERSION, compare_claims

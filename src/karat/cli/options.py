@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from karat.cli.command import COUNT, option
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.meaning.aliases import FIELDS
@@ -36,30 +37,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-COUNT = click.IntRange(min=1)
-"""A whole number of one or more."""
-_TYPES = {"INTEGER": int, "FLOAT": float}
-
-
-def option(spelling: str, about: str | None = None, **more: Any) -> Callable[[F], F]:
-    """An option, spelled as its help shows it, as in `-o --output FILE`.
-
-    What it takes stands last, with a star if the option may be repeated; without that
-    and without a type it is a flag. A word in lower case is its name in Python, and a
-    list as type says all that it may be.
-    """
-    words = spelling.split()
-    names = [word for word in words if word[0] == "-" or word.islower()]
-    takes = "".join(word for word in words if word not in names)
-    if takes in _TYPES:
-        more["type"] = _TYPES[takes]
-    elif takes:
-        more |= {"metavar": takes.rstrip("*"), "multiple": takes[-1] == "*"}
-    elif "type" not in more:
-        more["is_flag"] = True
-    elif isinstance(more["type"], list):
-        more["type"] = click.Choice(more["type"])
-    return click.option(*names, help=about, **more)
 
 
 def _several(*options: Callable[[F], F]) -> Callable[[F], F]:

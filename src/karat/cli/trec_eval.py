@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from karat.cli.options import COUNT, option
+from karat.cli.command import COUNT, option
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
 from karat.reading.columnar.trec_qrels import read_qrels

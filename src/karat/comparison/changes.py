@@ -11,7 +11,6 @@ from karat.data.scores import Interval
 from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError
-from karat.results.evaluation import Evaluation
 from karat.stats.paired import difference_interval
 from karat.stats.sign_flip import sign_flip
 
@@ -75,15 +74,14 @@ class Change:
     sentence: str
 
 
-def change_between(
-    baseline: Evaluation, candidate: Evaluation, pairing: Pairing, matcher: str, k: int
-) -> Change | None:
+def change_between(pairing: Pairing, matcher: str, k: int) -> Change | None:
     """What kind of change it was; None where the hits of either are not kept."""
+    baseline, candidate = pairing.baseline, pairing.candidate
     if matcher not in baseline.matches or matcher not in candidate.matches:
         return None
     threshold = baseline.policies.threshold
-    old = gains_of(baseline.matches[matcher], pairing.baseline, threshold)
-    new = gains_of(candidate.matches[matcher], pairing.candidate, threshold)
+    old = gains_of(baseline.matches[matcher], pairing.places[0], threshold)
+    new = gains_of(candidate.matches[matcher], pairing.places[1], threshold)
     new = _aligned(old, new)
     before, after = headroom(old, k), headroom(new, k)
     known = ~np.isnan(before.score)
@@ -143,7 +141,7 @@ def _kind(reached: Floats, ranked: Floats) -> Kind:
     """
     if not reached.size:
         return "none"
-    p = sign_flip(np.stack([reached, ranked, reached + ranked])).p
+    p = sign_flip(np.stack([reached, ranked, reached + ranked]))
     if not (p <= _ALPHA).any():
         return "none"
     coverage, ranking = (

@@ -1,19 +1,17 @@
-"""What a comparison tells besides its differences: clusters, movers and slices."""
+"""What a comparison tells besides its differences: movers and slices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
-from karat.comparison.pairing import Pairing, paired_scores
-from karat.data.arrays import Bools, Ints
-from karat.data.queries import Query
+from karat.comparison.differences import Difference, measure, with_adjusted
+from karat.comparison.pairing import Pairing
 from karat.errors import UsageError
 from karat.results.evaluation import Evaluation
 from karat.stats.multiple import benjamini_hochberg
 
-__all__ = ["MOVERS", "Mover", "clusters_of", "movers_of", "slices_of"]
+__all__ = ["MOVERS", "Mover", "movers_of", "slices_of", "tagged"]
 
 MOVERS = 20
 """How many queries that changed are kept."""
@@ -50,34 +48,11 @@ class Mover:
         return self.candidate_score - self.baseline_score
 
 
-def clusters_of(one: Evaluation, pairing: Pairing, field: str | None) -> Ints | None:
-    """A number per common query, equal for those with the same value of a field."""
-    if field is None:
-        return None
-    facts: Mapping[str, Query] = one.facts
-    values = [
-        facts[query].metadata.get(field) if query in facts else None
-        for query in pairing.queries
-    ]
-    if all(value is None for value in values):
-        known = sorted({name for fact in facts.values() for name in fact.metadata})
-        shown = ", ".join(known) or "none"
-        raise UsageError(
-            f"no query has a field {field!r} to cluster by; fields of queries: {shown}"
-        )
-    numbers: dict[object, int] = {}
-    # A query without the field is a cluster of its own.
-    pairs = zip(pairing.queries, values, strict=True)
-    keys = [(query,) if value is None else value for query, value in pairs]
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-
-
-def movers_of(
-    metric: str, baseline: Evaluation, other: Evaluation, pairing: Pairing
-) -> list[Mover]:
+def movers_of(metric: str, pairing: Pairing) -> list[Mover]:
     """The queries that changed most, with the ranks of their gold items."""
-    old, new, known = paired_scores(metric, baseline, other, pairing)
-    change = np.where(known, np.abs(new - old), 0.0)
+    baseline, other = pairing.baseline, pairing.candidate
+    old, new, _ = pairing.scores(metric)
+    change = np.abs(pairing.differences(metric))
     order = np.argsort(-change, kind="stable")[:MOVERS]
     before = _first_ranks(baseline, metric)
     after = _first_ranks(other, metric)
@@ -86,8 +61,8 @@ def movers_of(
         query = pairing.queries[row]
         fact = baseline.facts.get(query) or other.facts.get(query)
         both = bool(before and after)
-        one = before[pairing.baseline[row]] if both else {}
-        two = after[pairing.candidate[row]] if both else {}
+        one = before[pairing.places[0][row]] if both else {}
+        two = after[pairing.places[1][row]] if both else {}
         movers.append(
             Mover(
                 query,
@@ -107,42 +82,31 @@ def _first_ranks(one: Evaluation, metric: str) -> list[dict[str, int | None]]:
     return [] if matches is None else matches.first_ranks()
 
 
-def slices_of(
-    metrics: Sequence[str],
-    baseline: Evaluation,
-    other: Evaluation,
-    pairing: Pairing,
-    margins: Mapping[str, float],
-    clusters: Ints | None,
-) -> dict[str, tuple[Difference, ...]]:
-    """The differences on the queries of each tag, false findings kept rare."""
+def tagged(queries: Sequence[str], *runs: Evaluation) -> dict[str, list[int]]:
+    """The places of the queries of each tag, by what the first run says that knows."""
     tags: dict[str, list[int]] = {}
-    for row, query in enumerate(pairing.queries):
-        fact = baseline.facts.get(query) or other.facts.get(query)
+    for row, query in enumerate(queries):
+        fact = next((run.facts[query] for run in runs if query in run.facts), None)
         for tag in fact.tags if fact else ():
             tags.setdefault(tag, []).append(row)
+    return dict(sorted(tags.items()))
+
+
+def slices_of(
+    metrics: Sequence[str], pairing: Pairing, margins: Mapping[str, float]
+) -> dict[str, tuple[Difference, ...]]:
+    """The differences on the queries of each tag, false findings kept rare."""
+    baseline, other = pairing.baseline, pairing.candidate
+    tags = tagged(pairing.queries, baseline, other)
     if not tags:
         raise UsageError("no query has a tag; queries=... (--queries FILE) brings some")
-    found: dict[str, list[Difference]] = {tag: [] for tag in sorted(tags)}
+    found: dict[str, list[Difference]] = {tag: [] for tag in tags}
     for metric in metrics:
-        old, new, known = paired_scores(metric, baseline, other, pairing)
-        measured = []
-        for tag in found:
-            own: Bools = np.zeros(len(known), np.bool_)
-            own[tags[tag]] = True
-            both = own & known
-            column = baseline[metric]
-            pairs = Pairs(
-                old[both],
-                new[both],
-                int((own & ~known).sum()),
-                column.binary and other[metric].binary,
-                column.bounds,
-                clusters=None if clusters is None else clusters[both],
-                higher_is_better=column.higher_is_better,
-            )
-            names = (metric, baseline.run, other.run)
-            measured.append(measure(names, pairs, margins.get(metric)))
+        names = (metric, baseline.run, other.run)
+        measured = [
+            measure(names, pairing.pairs(metric, rows), margins.get(metric))
+            for rows in tags.values()
+        ]
         adjusted = benjamini_hochberg(np.array([one.p for one in measured]))
         # The rate of false findings is kept at one in ten.
         halved = (adjusted * (_ALPHA / _FALSE_FINDINGS)).tolist()

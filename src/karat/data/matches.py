@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.hits import Hits, concatenate_hits
-from karat.data.judgements import Usage, Verdict
 from karat.data.runs import Notice
+
+if TYPE_CHECKING:
+    from karat.data.judgements import Usage, Verdict
 
 __all__ = ["Matches", "in_order", "merge_matches", "merge_notices"]
 
@@ -43,8 +45,8 @@ class Matches:
     notices: tuple[Notice, ...] = ()
     run_notices: tuple[Notice, ...] | None = None
     failures: Mapping[int, str] = field(default_factory=dict)
-    verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
-    usage: Mapping[int, Usage] = field(default_factory=dict)
+    verdicts: "Mapping[int, tuple[Verdict, ...]]" = field(default_factory=dict)
+    usage: "Mapping[int, Usage]" = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def first_ranks(self) -> list[dict[str, int | None]]:

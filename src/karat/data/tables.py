@@ -1,6 +1,5 @@
 """Tables: what a person is shown, before anybody decides how."""
 
-import html
 import math
 import textwrap
 import unicodedata
@@ -135,6 +134,8 @@ class Table:
 
     def as_html(self) -> str:
         """The table for a notebook; every cell is escaped."""
+        from html import escape  # noqa: PLC0415  loaded for few results
+
         # Notebooks keep no style sheet: every cell says where its text stands.
         sides = [
             "left" if n in self.texts else "right" for n in range(len(self.columns))
@@ -142,12 +143,11 @@ class Table:
         head = _in_html("th", self.columns, sides)
         body = "".join(f"<tr>{_in_html('td', row, sides)}</tr>" for row in self.rows)
         notes = "".join(
-            f'<div style="font-size:85%">{html.escape(note)}</div>'
-            for note in self.notes
+            f'<div style="font-size:85%">{escape(note)}</div>' for note in self.notes
         )
         caption = (
             '<caption style="caption-side:top;text-align:left">'
-            f"{html.escape(self.title)}</caption>"
+            f"{escape(self.title)}</caption>"
             if self.title
             else ""
         )
@@ -243,8 +243,10 @@ def _lines(text: str, room: int) -> list[str]:
 
 
 def _in_html(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    from html import escape  # noqa: PLC0415
+
     return "".join(
-        f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
+        f'<{tag} style="text-align:{side}">{escape(cell)}</{tag}>'
         for cell, side in zip(cells, sides, strict=True)
     )
 

@@ -8,9 +8,13 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.errors import MissingExtraError
-from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.alphabet import (
+    Source,
+    Texts,
+    hash_grams,
+    places_inside,
+)
 from karat.matching.coverage.cover import is_wide
-from karat.matching.coverage.ngram_index import Texts, hash_grams, places_inside
 from karat.matching.normaliser import fold
 
 __all__ = ["LexicalRanks", "closest"]

@@ -11,7 +11,7 @@ from karat.diagnosis.corpus_search import LexicalRanks, closest
 from karat.diagnosis.near_duplicates import group_alike
 from karat.diagnosis.text_evidence import Shares, compare_with
 from karat.errors import MismatchError, MissingExtraError
-from karat.matching.coverage.targets import read_targets
+from karat.matching.coverage.measure import read_targets
 from karat.matching.near_misses import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
@@ -208,12 +208,11 @@ def item_texts(
     """
     found: dict[str, tuple[str, ...]] = {}
     for target in read_targets(gold, query):
-        texts = [
-            text
-            if text is not None or place is None
-            else (corpus or {}).get(place.source, "")[place.start : place.end]
-            for text, place in zip(target.texts, target.places, strict=True)
-        ]
+        texts = [*target.texts]
+        for number, place in enumerate(target.places):
+            if texts[number] is None:
+                source = (corpus or {}).get(place.source, "")
+                texts[number] = source[place.start : place.end]
         found[target.name] = tuple(text for text in texts if text)
     for items, one in ((gold.answers, True), (gold.claims, False)):
         for item in wanted_items(items.get(query, ()), alternatives=one):

@@ -8,8 +8,12 @@ import numpy.typing as npt
 from rapidfuzz.fuzz import ratio
 
 from karat.data.arrays import Ints
-from karat.matching.coverage.alphabet import Source
-from karat.matching.coverage.ngram_index import Texts, hash_grams, places_inside
+from karat.matching.coverage.alphabet import (
+    Source,
+    Texts,
+    hash_grams,
+    places_inside,
+)
 
 __all__ = ["ALIKE", "group_alike", "similarity"]
 

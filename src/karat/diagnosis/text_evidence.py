@@ -8,17 +8,14 @@ import numpy as np
 from karat.data.arrays import Bools
 from karat.data.runs import Document
 from karat.diagnosis.misses import Related
-from karat.matching.coverage.cover import Part, is_wide
-from karat.matching.coverage.measure import Passage, compare_texts
-from karat.matching.coverage.ngram_index import HEADER_SLACK
-from karat.matching.coverage.targets import QueryTexts, Target
+from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.cover import HEADER_SLACK, Part
+from karat.matching.coverage.measure import Passage, compare
 
 __all__ = ["ENOUGH", "Shares", "compare_with"]
 
 ENOUGH = 0.9
 """The share of a gold text that makes a document have it."""
-
-_BLOCK = 32
 
 
 class Shares(NamedTuple):
@@ -127,24 +124,12 @@ def compare_with(
         >>> round(found.share(0), 2), found.union([0, 1]), found.is_fragment(0)
         (0.38, 1.0, True)
     """
-    found: list[Shares | None] = [None] * len(pairs)
-    rows = {
-        wide: [n for n, (gold, _) in enumerate(pairs) if is_wide(gold) == wide]
-        for wide in (False, True)
-    }
-    for own in rows.values():
-        for start in range(0, len(own), _BLOCK):
-            block = own[start : start + _BLOCK]
-            texts = [_query_texts(*pairs[number]) for number in block]
-            for number, (passage,) in zip(block, compare_texts(texts)[0], strict=True):
-                gold, documents = pairs[number]
-                found[number] = Shares(gold, documents, _masks(passage), passage)
-    return [one for one in found if one is not None]
-
-
-def _query_texts(gold: str, documents: Sequence[Document]) -> QueryTexts:
-    target = Target("", 1.0, (gold,), (None,))
-    return QueryTexts(0, 0, [target], [*range(1, len(documents) + 1)], [*documents])
+    found = []
+    for gold, documents in pairs:
+        sources = [Source(document.text or "") for document in documents]
+        (passage,), _ = compare([gold], sources)
+        found.append(Shares(gold, documents, _masks(passage), passage))
+    return found
 
 
 def _masks(passage: Passage) -> dict[int, Bools]:

@@ -26,6 +26,7 @@ from karat.llm import Stage
 from karat.reading.doors import with_texts
 
 __all__ = [
+    "LAST",
     "RELEVANT",
     "Grade",
     "GradedPool",
@@ -47,6 +48,9 @@ RELEVANT = 2
 
 Metrics count any positive grade, unless `--threshold 2` says the same to them.
 """
+
+LAST = max(prompts.GRADES)
+"""The best grade."""
 
 _GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
 
@@ -251,15 +255,11 @@ def grade_pool(
             failures[query, name] = result.reason
         else:
             grades[query][name] = result
+    rows, source = grades.items(), session.source
     gold = Gold(
-        documents={
-            query: {name: float(result.grade) for name, result in row.items()}
-            for query, row in grades.items()
-        },
-        sources={
-            query: dict.fromkeys(row, session.source) for query, row in grades.items()
-        },
-        name=session.source,
+        {q: {name: float(g.grade) for name, g in row.items()} for q, row in rows},
+        sources={query: dict.fromkeys(row, source) for query, row in rows},
+        name=source,
     )
     return GradedPool(gold, grades, failures)
 
@@ -301,8 +301,7 @@ def is_binary(labels: Labels) -> bool:
         >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
         (True, False)
     """
-    grades = {grade for row in labels.values() for grade in row.values()}
-    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
+    return _is_scale(labels, 1)
 
 
 def is_graded(labels: Labels) -> bool:
@@ -312,9 +311,12 @@ def is_graded(labels: Labels) -> bool:
         >>> is_graded({"q": {"a": 3, "b": 1}}), is_graded({"q": {"a": 2, "b": 0}})
         (True, False)
     """
+    return _is_scale(labels, LAST)
+
+
+def _is_scale(labels: Labels, last: int) -> bool:
     grades = {grade for row in labels.values() for grade in row.values()}
-    scale = prompts.GRADES
-    return max(scale) in grades and all(g <= 0 or g in scale for g in grades)
+    return last in grades and all(g <= 0 or g in range(last + 1) for g in grades)
 
 
 def relevance(labels: Labels, threshold: float | None = None) -> Labels:

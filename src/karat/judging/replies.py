@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from karat.data.judgements import Prompt, Reply
+from karat.data.judgements import Conversation, ParallelConversation, Prompt, Reply
 from karat.judging import prompts
 from karat.llm.server_errors import cut_off
 
@@ -25,6 +25,7 @@ __all__ = [
     "read_object",
     "read_reason",
     "read_reply",
+    "side_by_side",
 ]
 
 T = TypeVar("T")
@@ -80,6 +81,24 @@ def ask(
         # Each repair adds to the last, so that no two attempts are the same prompt.
         prompt = prompts.repair(prompt, problem)
     return answers
+
+
+def side_by_side(
+    conversations: Iterable[Conversation[T]],
+) -> ParallelConversation[list[T]]:
+    """Several conversations at once, and what each of them returns."""
+    every = [*conversations]
+    results: dict[int, T] = {}
+    asked = {index: next(one) for index, one in enumerate(every)}
+    while asked:
+        replies = yield [*asked.values()]
+        for index, reply in zip([*asked], replies, strict=True):
+            try:
+                asked[index] = every[index].send(reply)
+            except StopIteration as end:
+                results[index] = end.value
+                del asked[index]
+    return [results[index] for index in range(len(every))]
 
 
 def read_reply(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
 from karat.data.judgements import Failure, Prompt, Usage
-from karat.errors import IncompleteError, OfflineMissError
+from karat.errors import IncompleteError, OfflineMissError, UsageError
 from karat.judging.prompts import Prompts
 from karat.llm import (
     Client,
@@ -22,15 +22,35 @@ from karat.llm import (
     run_jobs,
     run_sync,
 )
-from karat.llm.callables import as_client
+from karat.llm.callables import FunctionClient
 from karat.llm.dry_run import unanswered
 from karat.llm.limits import Budget
+from karat.llm.openai_client import OpenAIClient
 from karat.llm.run_jobs import Job
 
-__all__ = ["DryRun", "JudgeSession"]
+__all__ = ["DryRun", "JudgeSession", "as_client"]
 
 T = TypeVar("T")
 _ROWS = Stage()
+
+
+def as_client(answerer: Any) -> Client:
+    """A client: as it is, by the name of a model, or around a function."""
+    if isinstance(answerer, str):
+        return OpenAIClient(answerer)
+    if isinstance(answerer, Client):
+        return answerer
+    if hasattr(answerer, "chat"):
+        raise UsageError(
+            f"an {type(answerer).__name__} does not say which model answers: give the "
+            "model's name alone, or karat.extend.ChatClient(NAME, client=client)"
+        )
+    if callable(answerer):
+        return FunctionClient(answerer)
+    raise UsageError(
+        "a judge is the name of a model, a client, or a function from prompt to reply; "
+        f"got {type(answerer).__name__}"
+    )
 
 
 @dataclass(frozen=True, eq=False)

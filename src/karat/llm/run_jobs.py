@@ -27,7 +27,7 @@ from karat.data.judgements import (
 from karat.data.tables import counted
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 from karat.llm.calls import Calls, Stopped
-from karat.llm.endpoints import check_endpoint
+from karat.llm.http import check_endpoint
 from karat.llm.journal import Journal
 from karat.llm.settings import Client, Progress, Settings
 from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies

@@ -116,6 +116,8 @@ def _scorers() -> dict[str, tuple[Callable[..., float], int]]:
         JaroWinkler,
         LCSseq,
         Levenshtein,
+        Postfix,
+        Prefix,
     )
 
     return {
@@ -129,6 +131,8 @@ def _scorers() -> dict[str, tuple[Callable[..., float], int]]:
         "ratio": (fuzz.ratio, 100),
         "subsequence": (LCSseq.normalized_similarity, 1),
         "subsequence_length": (LCSseq.similarity, 1),
+        "prefix": (Prefix.similarity, 1),
+        "postfix": (Postfix.similarity, 1),
     }
 
 

@@ -6,13 +6,21 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 from karat.errors import FormatError
 
-__all__ = ["decode_json", "decode_text", "foreign_kind", "gc_paused"]
+__all__ = [
+    "QUICK_SCAN",
+    "SCAN",
+    "Scan",
+    "decode_json",
+    "decode_text",
+    "foreign_kind",
+    "gc_paused",
+]
 
 _FOREIGN: Final = (
     (b"%PDF-", "a PDF file"),
@@ -81,22 +89,19 @@ def decode_text(data: bytes, line: int = 1) -> str:
         ) from None
 
 
-def decode_json(
-    text: str, line: int | None = None, *, each_key_once: bool = True
-) -> Any:
+def decode_json(text: str, line: int | None = None) -> Any:
     """The value of a JSON text. Keys given twice, NaN and great depth are errors.
 
     Args:
         text: the whole text.
         line: the line of the file it stands on, when it is one line of many.
-        each_key_once: refuse keys given twice, where nobody else looks for them.
 
     Example:
         >>> decode_json('{"d1": 2}')
         {'d1': 2}
     """
     try:
-        return (_DECODER if each_key_once else _QUICK_DECODER).decode(text)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         what = error.msg[0].lower() + error.msg[1:]
         raise FormatError(
@@ -146,7 +151,13 @@ def _refuse_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_each_key_once, parse_constant=_refuse_constant
 )
-_QUICK_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+Scan: TypeAlias = Callable[[str, int], tuple[Any, int]]
+"""From a text and a place in it to the value that is there, and where it ends."""
+SCAN: Final[Scan] = _DECODER.scan_once  # type: ignore[attr-defined]
+QUICK_SCAN: Final[Scan] = json.JSONDecoder(  # type: ignore[attr-defined]
+    parse_constant=_refuse_constant
+).scan_once
+"""The same without looking for keys given twice."""
 
 
 @contextmanager

@@ -22,11 +22,12 @@ from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset, Strings
 from karat.data.tables import counted
 from karat.errors import MismatchError
+from karat.reading.meaning.aliases import GOLD, RETRIEVED, infer, is_row, names_fields
 from karat.reading.meaning.gold import note_repeated
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import note_numbered
 from karat.reading.meaning.strings import are_prose
-from karat.reading.meaning.table_columns import holds_columns, holds_rows
+from karat.reading.meaning.values import holds_rows
 from karat.reading.problems import Notes
 
 __all__ = [
@@ -52,6 +53,7 @@ FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
+_FEW = 40
 _SAMPLE = 256
 
 
@@ -149,12 +151,22 @@ def _by_query(source: Any) -> tuple[dict[Any, Any] | None, bool]:
         if holds_rows(source):
             return None, False
         source = {str(number): row for number, row in enumerate(source)}
-    if not isinstance(source, dict) or holds_columns(source):
+    if not isinstance(source, dict) or _holds_columns(source):
         return None, False
     kinds = {*map(type, source.values())}
     if kinds == {dict}:
         return source, True
     return (source if kinds and kinds <= {list, tuple} else None), False
+
+
+def _holds_columns(value: Mapping[Any, Any]) -> bool:
+    """Whether the keys of a mapping are names of fields, not ids of queries."""
+    if len(value) > _FEW or not names_fields(value):
+        return False
+    fields = infer(map(str, value))
+    return is_row(fields) or bool(
+        fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1
+    )
 
 
 def _numbered(source: Any) -> Notes:

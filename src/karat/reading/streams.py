@@ -1,31 +1,47 @@
 """Inputs: files and standard input, decompressed if their first bytes say so."""
 
-import bz2
 import io
 import os
 import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from glob import has_magic
-from pathlib import Path
+from itertools import islice
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 from karat.data.tables import counted
-from karat.errors import FormatError, MissingExtraError, MissingFieldError
+from karat.errors import DataError, FormatError, MissingExtraError, MissingFieldError
 from karat.reading.problems import Notes
 
-__all__ = ["BLOCK", "STDIN", "Role", "Source", "blocks", "open_binary", "path_of"]
+__all__ = [
+    "BLOCK",
+    "STDIN",
+    "Batched",
+    "Batches",
+    "Records",
+    "Role",
+    "Source",
+    "blocks",
+    "in_batches",
+    "open_binary",
+    "path_of",
+]
 
 STDIN = "-"
 BLOCK = 1 << 20
 _PIECE = 1 << 18
 _LONGEST = 1000
+_BATCH = 256
 
 Role: TypeAlias = Literal["run", "gold", "samples", "queries", "corpus"]
 """What a file is taken for, where its contents could be either."""
+
+
+Records: TypeAlias = Iterator[tuple[int | None, Any]]
+"""Records with the line each stands on, where lines are known."""
+Batches: TypeAlias = Iterator[tuple[Sequence[int | None], list[Any]]]
+"""Some lines at a time, and the record on each of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +69,8 @@ class Source:
         """How reports call what is read from here."""
         if self.path == STDIN:
             return "stdin"
+        from pathlib import Path  # noqa: PLC0415  each of these takes long to load
+
         path = Path(self.path)
         while has_magic(path.name):
             path = path.parent
@@ -115,6 +133,50 @@ class Source:
         return MissingFieldError(problem, field, path=self.path)
 
 
+class Batched(Iterator[tuple[int | None, Any]]):
+    """Records that come many at a time.
+
+    Attributes:
+        batches: lines and records.
+        header: the names of columns, where a record is a list of cells.
+    """
+
+    def __init__(self, batches: Batches, header: list[str] | None = None) -> None:
+        self.batches = batches
+        self.header = header
+        self._each = (
+            pair for some in batches for pair in zip(*self.named(*some), strict=True)
+        )
+
+    def __next__(self) -> tuple[int | None, Any]:
+        return next(self._each)
+
+    def named(
+        self, lines: Sequence[int | None], rows: list[Any]
+    ) -> tuple[Sequence[int | None], list[Any]]:
+        """The same lines with their cells under the names of the columns."""
+        if self.header is None:
+            return lines, rows
+        cells = ([cell or None for cell in row] for row in rows)
+        return lines, [dict(zip(self.header, row, strict=True)) for row in cells]
+
+
+def in_batches(records: Records) -> Batches:
+    """Records that come one by one; a problem with one comes up behind those before."""
+    wrong: DataError | None = None
+    while wrong is None:
+        some: list[tuple[int | None, Any]] = []
+        try:
+            some.extend(islice(records, _BATCH))
+        except DataError as error:
+            wrong = error
+        if not some and wrong is None:
+            return
+        if some:
+            yield [line for line, _ in some], [record for _, record in some]
+    raise wrong
+
+
 def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
     """The bytes of a file from the start; gzip, bzip2 and zstd are decompressed.
 
@@ -172,6 +234,8 @@ def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
 def _similar(name: str) -> str:
     if os.path.islink(name):  # noqa: PTH114
         return f"it is a link to {os.readlink(name)!r}, which is not there"  # noqa: PTH115
+    from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
+
     folder, file = os.path.split(name)
     try:
         close = get_close_matches(file, os.listdir(folder or "."), n=1)  # noqa: PTH208
@@ -278,10 +342,14 @@ class _Unpacking(io.RawIOBase):
 
 
 def _gzip() -> _Codec:
+    import zlib  # noqa: PLC0415
+
     return _Codec(partial(zlib.decompressobj, 16 + zlib.MAX_WBITS), zlib.error)
 
 
 def _bzip2() -> _Codec:
+    import bz2  # noqa: PLC0415
+
     return _Codec(bz2.BZ2Decompressor, OSError)
 
 

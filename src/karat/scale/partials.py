@@ -18,10 +18,10 @@ from karat.evaluation import evaluate
 from karat.matching.ids import labels_in_order
 from karat.reading.columnar.arrow_source import ArrowSource, Stream
 from karat.reading.columnar.blocks import Batch, Piece
+from karat.reading.columnar.byte_column import ByteColumn
 from karat.reading.columnar.distant_runs import PartialRun
 from karat.reading.columnar.frames import table_of
-from karat.reading.columnar.join import RepeatedDocument, join_matches
-from karat.reading.columnar.label_index import LabelIndex
+from karat.reading.columnar.join import LabelIndex, RepeatedDocument, join_matches
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.columnar.scanning import Partial, scan_part, torn as find_torn
 from karat.reading.doors import take_gold, take_run
@@ -178,7 +178,7 @@ def _rows(batches: Any, mapping: Mapping[str, str]) -> Dataset | None:
 
 def _flags(queries: Sequence[str], index: LabelIndex) -> Bools:
     wanted = np.zeros(index.size + 1, np.bool_)
-    wanted[index.numbers([*queries])] = True
+    wanted[index.numbers(ByteColumn.of(queries))] = True
     return wanted[:-1]
 
 

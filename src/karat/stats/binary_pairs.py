@@ -6,7 +6,6 @@ apart, and their number is all that the test and the interval need.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,32 +14,14 @@ from karat.data.scores import Interval
 from karat.errors import ParameterError
 from karat.stats.distributions import even_binomial_tail, normal_quantile
 
-__all__ = ["McNemar", "mcnemar", "score_interval"]
+__all__ = ["mcnemar", "score_interval"]
 
 # Halvings of an interval of length 2 that leave nothing to halve.
 _HALVINGS = 55
 
 
-class McNemar(NamedTuple):
-    """The exact test of a difference of 0/1 scores.
-
-    Attributes:
-        gained: queries that only the candidate got right.
-        lost: queries that only the baseline got right.
-        p: how likely so uneven a split of these is by chance, two-sided.
-        mid_p: the same with the split observed counted half, which is less cautious.
-        smallest: the smallest p that so many of them can give.
-    """
-
-    gained: int
-    lost: int
-    p: float
-    mid_p: float
-    smallest: float
-
-
-def mcnemar(differences: Floats) -> McNemar:
-    """McNemar's exact test: of the queries that differ, do as many win as lose?
+def mcnemar(differences: Floats) -> float:
+    """P of McNemar's exact test: of the queries that differ, do as many win as lose?
 
     Args:
         differences: of scores that are 0 or 1.
@@ -49,16 +30,12 @@ def mcnemar(differences: Floats) -> McNemar:
         ParameterError: a difference that is none of -1, 0, 1.
 
     Example:
-        >>> mcnemar(np.repeat([1.0, -1.0, 0.0], [6, 1, 13])).p
+        >>> mcnemar(np.repeat([1.0, -1.0, 0.0], [6, 1, 13]))
         0.125
     """
     gained, lost = _discordant(differences)
-    fewer, both = min(gained, lost), gained + lost
-    below = even_binomial_tail(fewer, both)
-    exactly = below - even_binomial_tail(fewer - 1, both)
-    p = min(1.0, 2.0 * below)
-    mid_p = 1.0 if gained == lost else 2.0 * below - exactly
-    return McNemar(gained, lost, p, mid_p, min(1.0, 2.0 ** (1 - both)))
+    below = even_binomial_tail(min(gained, lost), gained + lost)
+    return min(1.0, 2.0 * below)
 
 
 def score_interval(differences: Floats, level: float = 0.95) -> Interval:

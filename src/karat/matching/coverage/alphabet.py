@@ -6,7 +6,7 @@ space can hide a passage. Every letter knows which character it came from.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import unescape
 from itertools import pairwise
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from karat.data.arrays import Ints
 from karat.matching.normaliser import LINKS, clusters
 
-__all__ = ["Source", "codes_of", "numbers_of"]
+__all__ = ["Source", "Texts", "hash_grams", "numbers_of", "places_inside", "seeds"]
 
 Codes = npt.NDArray[np.uint32]
 
@@ -62,6 +62,12 @@ _UNKNOWN: Final = np.uint32(0xFFFFFFFF)
 _MORE: Final = np.uint32(1 << 31)
 _table: Final[Codes] = np.full(0x110000, _UNKNOWN, np.uint32)
 _others: Final[dict[int, str]] = {}
+
+# Thirty-two bits are fast, and enough: what is found is compared letter by letter.
+_ODD: Final = np.uint32(0x9E3779B1)
+_BASE = 0x85EBCA6B
+_SLOT_BITS = 16
+_TO_SLOT: Final = np.uint32(32 - _SLOT_BITS)
 
 
 class Source:
@@ -113,7 +119,7 @@ def numbers_of(text: str) -> list[str]:
     return [_GROUPED.sub("", number).replace(",", ".") for number in found]
 
 
-def codes_of(text: str) -> Codes:
+def _codes_of(text: str) -> Codes:
     """The code point of each character."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
@@ -127,7 +133,7 @@ def _trace(text: str) -> tuple[str, Ints]:
         pieces = [unicodedata.normalize("NFC", piece) for piece in pieces]
         origin = np.repeat(starts, [*map(len, pieces)])
         text = "".join(pieces)
-    codes = codes_of(text)
+    codes = _codes_of(text)
     spelled = _table[codes]
     if (unknown := spelled == _UNKNOWN).any():
         _learn({*codes[unknown].tolist()})
@@ -139,7 +145,7 @@ def _trace(text: str) -> tuple[str, Ints]:
         letters[rows] &= ~_MORE
         others = [_others[code] for code in codes[places[rows]].tolist()]
         rows = np.repeat(rows, [*map(len, others)])
-        letters = np.insert(letters, rows + 1, codes_of("".join(others)))
+        letters = np.insert(letters, rows + 1, _codes_of("".join(others)))
         places = np.insert(places, rows + 1, places[rows])
     if origin is not None:
         places = origin[places]
@@ -212,3 +218,86 @@ def _markup(text: str) -> Iterator[tuple[int, int, str]]:
             int(after[1]) == int(before[1]) + 1 for before, after in pairwise(numbers)
         ):
             yield from ((*found.span(), "") for found in numbers)
+
+
+class Texts:
+    """The letters of texts, one after the other."""
+
+    def __init__(self, letters: Sequence[str]) -> None:
+        self.codes = _codes_of("".join(letters))
+        self.size = np.fromiter(map(len, letters), np.int64, len(letters))
+        self.bounds = np.concatenate(([0], self.size.cumsum()))
+
+
+def hash_grams(codes: Codes, n: int) -> Codes:
+    """A hash of the n letters from each place on."""
+    if len(codes) < n:
+        return np.zeros(0, np.uint32)
+    hashes, width = codes * _ODD, 1
+    whole, reach = hashes, 0
+    while True:
+        factor = np.uint32(pow(_BASE, width, 1 << 32))
+        if n & width:
+            size = len(codes) - reach - width + 1
+            part = hashes[reach : reach + size]
+            whole = whole[:size] * factor + part if reach else part
+            reach += width
+        if reach == n:
+            return whole
+        hashes = hashes[:-width] * factor + hashes[width:]
+        width *= 2
+
+
+def places_inside(texts: Texts, n: int) -> tuple[Ints, Ints]:
+    """The n-grams that lie in one text: which text, and where they begin."""
+    count = np.maximum(texts.size - n + 1, 0)
+    text = np.repeat(np.arange(len(count)), count)
+    skipped = texts.bounds[:-1] - (np.cumsum(count) - count)
+    return text, np.arange(len(text)) + skipped[text]
+
+
+def seeds(
+    sought: Sequence[str], documents: Sequence[str], n: int
+) -> list[dict[int, list[tuple[int, int, int]]]]:
+    """Where texts share n letters or more with documents, but for a rare accident.
+
+    Returns:
+        For each text by document, from where to where in the text, in its order, and
+        from where on in the document.
+
+    Example:
+        >>> seeds(["a grain of rye", "rye"], ["no grain of rye!"], 6)
+        [{0: [(1, 14, 2)]}, {}]
+    """
+    ours, theirs = Texts(sought), Texts(documents)
+    text, at = places_inside(ours, n)
+    key = hash_grams(ours.codes, n)[at]
+    hashes = hash_grams(theirs.codes, n)
+    taken = np.zeros(1 << _SLOT_BITS, np.bool_)
+    taken[key >> _TO_SLOT] = True
+    place = np.flatnonzero(taken[hashes >> _TO_SLOT])
+    document = np.searchsorted(theirs.bounds, place, "right") - 1
+    inside = place + n <= theirs.bounds[document + 1]
+    place, document = place[inside], document[inside]
+    # Each n-gram of a document once: texts that repeat themselves stay cheap.
+    _, first = np.unique((document << 32) | hashes[place], return_index=True)
+    place, document = place[first], document[first]
+    order = np.argsort(key)
+    low, high = (
+        np.searchsorted(key[order], hashes[place], side) for side in ("left", "right")
+    )
+    count = high - low
+    hit = np.repeat(np.arange(len(place)), count)
+    same = order[np.arange(len(hit)) + np.repeat(low - count.cumsum() + count, count)]
+    document, text, at, place = document[hit], text[same], at[same], place[hit]
+    order = np.lexsort((at, document))
+    rows = np.stack((text, document, at, place))[:, order]
+    starts = np.flatnonzero((np.diff(rows[2:], axis=1, prepend=-9) != 1).any(axis=0))
+    size = np.diff(np.append(starts, len(order))) + n - 1
+    text, document, at, place = rows[:, starts]
+    at, place = at - ours.bounds[text], place - theirs.bounds[document]
+    columns = (column.tolist() for column in (text, document, at, at + size, place))
+    found: list[dict[int, list[tuple[int, int, int]]]] = [{} for _ in sought]
+    for number, other, *run in zip(*columns, strict=True):
+        found[number].setdefault(other, []).append(tuple(run))
+    return found

@@ -6,7 +6,7 @@ when it lies beside a run of the same document that counts. Short gaps between s
 are typing or scanning errors, and are covered with them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -14,13 +14,13 @@ import numpy as np
 
 from karat.data.arrays import Ints
 from karat.matching.coverage.alphabet import Source, numbers_of
-from karat.matching.coverage.ngram_index import HEADER_SLACK, SLACK, Stretch
 from karat.matching.fuzzy import scorer
 from karat.matching.literal import splits_word
 
 __all__ = [
+    "HEADER_SLACK",
     "NARROW",
-    "WIDE",
+    "Gap",
     "Part",
     "Rule",
     "Run",
@@ -30,13 +30,22 @@ __all__ = [
     "is_wide",
 ]
 
+Seeds = Iterable[tuple[int, int, int]]
+"""From where to where in a passage runs may be, and from where on in a document."""
+
+HEADER_SLACK = 6
+"""So many letters may lie between the header of a document and the run after it."""
+
+_SLACK = 2
 _TYPO = 3
 _SIMILAR = 0.6
 _LONGEST_GAP = 40
 _WIDE = "\u2e80"
 _SHARE_OF_SHORT = 0.8
-# In longer documents only long stretches are looked for a second time.
+# In longer documents only long runs are looked for a second time.
 _LONG_DOCUMENT = 50_000
+# So many letters before a place that both have are compared with each other.
+_BACK = 64
 
 
 class Rule(NamedTuple):
@@ -122,8 +131,8 @@ def cover(
     rule: Rule,
     documents: Sequence[str],
     begins: Sequence[dict[int, int]],
-    stretches: dict[int, list[Stretch]],
-) -> list[Part]:
+    seeds: Mapping[int, Seeds],
+) -> Iterator[Part]:
     """What the documents of a query cover of a passage.
 
     Args:
@@ -131,39 +140,33 @@ def cover(
         rule: how long runs must be.
         documents: the letters of each document.
         begins: where each document begins, after a header, and since when.
-        stretches: the candidates, by the number of the document.
+        seeds: by document, where runs may be.
     """
     head, tail, most = gold[: rule.edge], gold[-rule.edge :], rule.least - 1
-    parts = []
     for number, document in enumerate(documents):
-        found: list[Run] = []
-        if number in stretches:
-            found = _runs(gold, document, stretches[number], rule)
-        elif rule.edge <= len(document) <= most and document in gold:
+        found = _runs(gold, document, seeds.get(number, ()), rule)
+        if not found and rule.edge <= len(document) <= most and document in gold:
             at = gold.index(document)
             found = [Run(at, at + len(document), 0)]
         for begin, since in begins[number].items():
-            runs = _counted(gold, document, found, rule, begin)
+            runs = _counted(gold, document, found, rule, begin) if found else []
             gaps = _gaps(gold, document, runs, begin) if runs else []
             if head in document[-most:] or tail in document[begin : begin + most]:
                 runs = sorted(runs + _pieces(gold, document, rule, begin))
             if runs:
-                parts.append(Part(number, since, runs, gaps))
-    return parts
+                yield Part(number, since, runs, gaps)
 
 
-def cover_brief(gold: Source, documents: Sequence[Source]) -> list[Part]:
+def cover_brief(gold: Source, documents: Sequence[Source]) -> Iterator[Part]:
     """Where documents have a passage of a few letters as words of their own."""
-    parts = []
     size = len(gold.letters)
     for number, document in enumerate(documents):
         place = document.letters.find(gold.letters) if size else -1
         while place >= 0:
             if _is_apart(gold, document, place):
-                parts.append(Part(number, number, [Run(0, size, place)], []))
+                yield Part(number, number, [Run(0, size, place)], [])
                 break
             place = document.letters.find(gold.letters, place + 1)
-    return parts
 
 
 def _is_apart(gold: Source, document: Source, place: int) -> bool:
@@ -173,35 +176,45 @@ def _is_apart(gold: Source, document: Source, place: int) -> bool:
     high = document.places[place + len(gold.letters) - 1] + 1
     if splits_word(text, low) or splits_word(text, high):
         return False
-    return text[low:high].isalpha() or numbers_of(gold.text) == numbers_of(
-        text[low:high]
-    )
+    part = text[low:high]
+    return part.isalpha() or numbers_of(gold.text) == numbers_of(part)
 
 
-def _runs(
-    gold: str, document: str, stretches: Iterable[Stretch], rule: Rule
-) -> list[Run]:
-    """The runs of a document, in the order of the passage."""
-    runs = []
-    for _, _, start, end, places in stretches:
-        if end - start < rule.least:
+def _runs(gold: str, document: str, seeds: Seeds, rule: Rule) -> list[Run]:
+    """The longest runs of a document, in the order of the passage."""
+    runs: list[Run] = []
+    for start, end, place in seeds:
+        if runs and end <= runs[-1].end:
             continue
-        part, place = gold[start:end], int(places[0])
-        if not document.startswith(part, place):
-            seek = len(part) >= rule.long or len(document) < _LONG_DOCUMENT
-            place = document.find(part) if seek else -1
-        if place >= 0:
-            runs.append(Run(start, end, place))
-            continue
-        # Its n-grams are there, but not in one piece.
-        width = end - start - len(places)
-        edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
-        runs += [
-            Run(start + low, start + high + width, int(places[low]))
-            for low, high in pairwise(edges)
-            if high - low + width >= rule.least
-        ]
+        run = _longest(gold, document, Run(start, end, place), rule)
+        if run.end - run.start >= rule.least:
+            while runs and runs[-1].start >= run.start:
+                runs.pop()
+            runs.append(run)
     return runs
+
+
+def _longest(gold: str, document: str, run: Run, rule: Rule) -> Run:
+    """The longest run from the same letter on, at the same place or at another."""
+    start, end, place = run
+    end = start + _count_same(gold, start, document, place)
+    while end < len(gold) and (
+        len(document) < _LONG_DOCUMENT or end - start >= rule.long
+    ):
+        other = document.find(gold[start : end + 1])
+        if other < 0:
+            break
+        place, end = other, start + _count_same(gold, start, document, other)
+    return Run(start, end, place)
+
+
+def _count_same(gold: str, at: int, document: str, place: int) -> int:
+    """How many letters are the same from two places on."""
+    same, size, prefix = 0, _BACK, scorer("prefix")
+    while same < size:
+        same = int(prefix(gold[at : at + size], document[place : place + size]))
+        size = 8 * size if same == size else 0
+    return same
 
 
 def _counted(
@@ -213,7 +226,7 @@ def _counted(
     """
     chains: list[list[Run]] = []
     for run in runs:
-        moved = _after(gold, document, run, chains[-1][-1], rule) if chains else None
+        moved = _beside(gold, document, run, chains[-1][-1], rule) if chains else None
         if moved:
             chains[-1].append(moved)
         else:
@@ -222,12 +235,15 @@ def _counted(
     waiting: list[Run] = []
     for chain in chains:
         if _counts(gold, document, chain, rule, begin):
-            counted += reversed(_before(gold, document, waiting, chain[0], rule))
-            counted += chain
+            before = [chain[0]]
+            for run in reversed(waiting):
+                if moved := _beside(gold, document, run, before[-1], rule):
+                    before.append(moved)
+            counted += before[:0:-1] + chain
             waiting = []
             continue
         for run in chain:
-            moved = _after(gold, document, run, counted[-1], rule) if counted else None
+            moved = _beside(gold, document, run, counted[-1], rule) if counted else None
             if moved:
                 counted.append(moved)
                 waiting = []
@@ -241,43 +257,30 @@ def _counts(gold: str, document: str, chain: list[Run], rule: Rule, begin: int) 
     if any(run.end - run.start >= rule.long for run in chain):
         return True
     first, last = chain[0], chain[-1]
-    opens = first.place <= SLACK or abs(first.place - begin) <= HEADER_SLACK
-    closes = last.place_end >= len(document) - SLACK
+    opens = abs(first.place - begin) <= (HEADER_SLACK if begin else _SLACK)
+    closes = last.place_end >= len(document) - _SLACK
     is_first, is_last = first.start < rule.least, last.end > len(gold) - rule.least
     return (opens and (closes or is_last)) or (closes and is_first)
 
 
-def _after(gold: str, document: str, run: Run, other: Run, rule: Rule) -> Run | None:
-    """The copy of a run that lies just behind another one, if there is one."""
-    if run.start - other.end > rule.near:
-        return None
-    low = max(0, other.place_end + min(0, run.start - other.end))
-    high = low + 2 * rule.near + run.end - run.start
-    place = document.find(gold[run.start : run.end], low, high)
-    return run._replace(place=place) if place >= 0 else None
-
-
-def _before(
-    gold: str, document: str, runs: list[Run], other: Run, rule: Rule
-) -> list[Run]:
-    """Copies of runs that lie just before another one, the last of them first."""
-    moved = []
-    for run in reversed(runs):
-        if other.start - run.end > rule.near:
-            break
-        high = other.place - min(0, other.start - run.end)
-        low = max(0, high - 2 * rule.near - (run.end - run.start))
-        place = document.rfind(gold[run.start : run.end], low, high)
-        if place >= 0:
-            other = run._replace(place=place)
-            moved.append(other)
-    return moved
+def _beside(gold: str, document: str, run: Run, other: Run, rule: Rule) -> Run | None:
+    """The copy of a run that lies just behind or before another one, if any."""
+    part, reach = gold[run.start : run.end], 2 * rule.near + run.end - run.start
+    if run.start >= other.start:
+        gap = run.start - other.end
+        low = max(0, other.place_end + min(0, gap))
+        place = document.find(part, low, low + reach)
+    else:
+        gap = other.start - run.end
+        high = other.place - min(0, gap)
+        place = document.rfind(part, max(0, high - reach), high)
+    return run._replace(place=place) if place >= 0 and gap <= rule.near else None
 
 
 def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:
     """The copy of a run where the document begins or ends, if there is one."""
     part = gold[run.start : run.end]
-    edge = len(part) + SLACK
+    edge = len(part) + _SLACK
     places = [
         document.find(part, 0, edge),
         document.find(part, max(0, len(document) - edge)),
@@ -319,8 +322,8 @@ def _sizes(ours: int, theirs: int) -> Iterable[tuple[int, int]]:
     size = min(ours, theirs)
     if not 0 < size <= _LONGEST_GAP:
         return ()
-    sizes = (size, *range(max(1, size - SLACK), size + SLACK + 1))
-    if ours <= theirs + SLACK:
+    sizes = (size, *range(max(1, size - _SLACK), size + _SLACK + 1))
+    if ours <= theirs + _SLACK:
         return ((ours, other) for other in sizes if other <= theirs)
     return ((mine, theirs) for mine in sizes if mine <= ours)
 

@@ -1,24 +1,30 @@
 """The matcher by coverage: a passage is found when enough of its text was retrieved."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
-from karat.data.coverage import Coverage, Evidence
+from karat.data.coverage import Coverage, Evidence, Range
 from karat.data.gold import Gold
 from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.runs import Located, Notice, Run, note_examples
+from karat.data.runs import Document, Located, Notice, Run, note_examples
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
-from karat.matching.coverage.evidence import gather
-from karat.matching.coverage.measure import Measurer
-from karat.matching.coverage.targets import QueryTexts, Target, read_targets
+from karat.matching.coverage.measure import (
+    Measured,
+    Passage,
+    QueryTexts,
+    Target,
+    measure,
+    place_of,
+    read_targets,
+)
 from karat.matching.matcher import Matcher
 from karat.matching.texts import Rankings
 from karat.matching.to_hits import lay_out
@@ -27,6 +33,9 @@ __all__ = ["Span"]
 
 _SLACK = 1e-9
 _UNIT = 1 << 40
+_BYTES_OF_A_TOKEN = 4
+
+Ranges = tuple[tuple[Range, ...], tuple[Range, ...]]
 
 
 @dataclass(frozen=True)
@@ -81,20 +90,27 @@ class Span(Matcher):
         grade = np.array([t.grade for row in targets for t in row], np.float64)
         rankings = Rankings(self.name, gold, policies)
         reader = _Reader(queries, targets, rankings)
-        measurer = Measurer()
-        for texts in reader.read(run):
-            measurer.add(texts)
-        coverage = measurer.finish(len(queries))
-        changed = self._changed(coverage)
+        coverage = _gather(reader.read(run), (count.cumsum() - count).tolist())
+        enough = coverage.share >= self.tau - _SLACK
+        changed = np.setdiff1d(
+            coverage.item[enough & ~coverage.sound],
+            coverage.item[enough & coverage.sound],
+        )
         if self.strict:
-            coverage = _only_sound(coverage)
+            # An item is covered no further while something differs.
+            rows = ("item", "item_rank", "share", "sound")
+            kept = {name: getattr(coverage, name)[coverage.sound] for name in rows}
+            coverage = replace(coverage, **kept)
         item, rank, worth = self._rows(coverage, grade)
-        found = len(item) > 0
         reader.refuse_unplaced(run)
-        rankings.refuse_without_text(run, found=found)
+        rankings.refuse_without_text(run, found=len(item) > 0)
         owner = np.repeat(np.arange(len(queries)), count)
         notices = rankings.notices()
-        notices += _notice(changed, [queries[number] for number in owner[changed]])
+        if len(changed):
+            what = "covered with a number, sign, negation or name that differs"
+            examples = note_examples(Counter(queries[n] for n in owner[changed]))
+            several, one = f"gold items are {what}", f"gold item is {what}"
+            notices += (Notice("changed", len(changed), several, examples, one),)
         query_of = owner[item]
         order = np.lexsort((item, rank, query_of))
         located = Located(
@@ -118,21 +134,48 @@ class Span(Matcher):
         self, run: Run, gold: Gold, query: str, policies: Policies | None = None
     ) -> list[Evidence]:
         """Which characters of which documents speak for the gold items of a query."""
-        policies = Policies() if policies is None else policies
-        targets = read_targets(gold, query)
-        reader = _Reader([query], [targets], Rankings(self.name, gold, policies))
+        rankings = Rankings(self.name, gold, policies or Policies())
+        reader = _Reader([query], [read_targets(gold, query)], rankings)
         return [
-            found
-            for texts in reader.read(run)
-            if texts.targets
-            for found in gather(texts, self.tau, strict=self.strict)
+            self._evidence(texts, measured, *rise)
+            for _, texts in reader.read(run)
+            for measured in [measure(texts)]
+            for rise in measured.rises
         ]
 
-    def _changed(self, coverage: Coverage) -> Ints:
-        """The items that are covered enough, with something that differs."""
-        enough = coverage.share >= self.tau - _SLACK
-        item = coverage.item[enough & ~coverage.sound]
-        return np.setdiff1d(item, coverage.item[enough & coverage.sound])
+    def _evidence(
+        self,
+        texts: QueryTexts,
+        measured: Measured,
+        item: int,
+        number: int,
+        share: float,
+        sound: bool,  # noqa: FBT001
+    ) -> Evidence:
+        """What a document adds to a gold item."""
+        target, document = texts.targets[item], texts.documents[number]
+        first = sum(len(other.texts) for other in texts.targets[:item])
+        own = measured.passages[first : first + len(target.texts)]
+        gold, text = _text_ranges(own, number) if own else _ranges(target, document)
+        differs = tuple(
+            str(difference)
+            for passage in own
+            for start, until, difference in passage.differences
+            if start <= number < until
+        )
+        enough = share >= self.tau - _SLACK
+        reason = f"{share:.0%} covered" + ("" if enough else ", not enough yet")
+        return Evidence(
+            item=target.name,
+            rank=texts.ranks[number],
+            document=document.id,
+            gold=gold,
+            text=text,
+            share=share,
+            satisfied=enough and (sound or not self.strict),
+            reason=reason + (f"; differs: {', '.join(differs)}" if differs else ""),
+            differs=differs,
+        )
 
     def _rows(self, coverage: Coverage, grade: Floats) -> tuple[Ints, Ints, Floats]:
         """Item, rank and gain of each hit."""
@@ -150,31 +193,81 @@ class Span(Matcher):
         return item[rows], rank[rows], new[rows] * np.maximum(grade[item[rows]], 0)
 
 
-def _only_sound(coverage: Coverage) -> Coverage:
-    """Coverage in which an item is covered no further while something differs."""
-    rows = coverage.sound
-    return replace(
-        coverage,
-        item=coverage.item[rows],
-        item_rank=coverage.item_rank[rows],
-        share=coverage.share[rows],
-        sound=coverage.sound[rows],
+def _gather(queries: Iterable[tuple[int, QueryTexts]], first: list[int]) -> Coverage:
+    """What all queries have covered.
+
+    Args:
+        queries: the queries, each with its index.
+        first: the index of the first gold item of each.
+    """
+    size = np.zeros(len(first))
+    documents, rises = [np.zeros((6, 0))], [np.zeros((4, 0))]
+    for query, texts in queries:
+        found = measure(texts)
+        size[query], ranks = found.size, texts.ranks
+        tokens = [*map(_tokens, texts.documents, found.length)]
+        place = [query] * len(ranks)
+        documents.append(
+            np.array((place, ranks, found.gold, found.length, found.fresh, tokens))
+        )
+        rows = [(first[query] + i, ranks[n], *more) for i, n, *more in found.rises]
+        rises.append(np.array(rows, np.float64).reshape(-1, 4).T)
+    tables = [np.concatenate(blocks, axis=1) for blocks in (documents, rises)]
+    one, two = (table[:, np.lexsort((table[1], table[0]))] for table in tables)
+    return Coverage(
+        size=size,
+        query=one[0].astype(np.int64),
+        rank=one[1].astype(np.int64),
+        gold=one[2],
+        length=one[3],
+        fresh=one[4],
+        tokens=one[5],
+        item=two[0].astype(np.int64),
+        item_rank=two[1].astype(np.int64),
+        share=two[2],
+        sound=two[3] > 0,
     )
 
 
-def _notice(changed: Ints, queries: list[str]) -> tuple[Notice, ...]:
-    if not len(changed):
-        return ()
-    what = "covered with a number, sign, negation or name that differs"
+def _tokens(document: Document, length: int) -> float:
+    """The tokens of a document: its own count, else a quarter of its bytes."""
+    own = document.metadata.get("tokens") if document.metadata else None
+    if isinstance(own, int | float) and own >= 0:
+        return float(own)
+    if (text := document.text) is not None:
+        length = len(text if text.isascii() else text.encode("utf-8", "surrogatepass"))
+    return length / _BYTES_OF_A_TOKEN
+
+
+def _ranges(target: Target, document: Document) -> Ranges:
+    """What a gold span and a document share, from where each begins."""
+    ours, theirs = target.places[0], place_of(document)
+    if theirs is None or ours.source != theirs.source:
+        return (), ()
+    low, high = max(ours.start, theirs.start), min(ours.end, theirs.end)
+    if low >= high:
+        return (), ()
     return (
-        Notice(
-            "changed",
-            len(changed),
-            f"gold items are {what}",
-            note_examples(Counter(queries)),
-            f"gold item is {what}",
-        ),
+        ((low - ours.start, high - ours.start),),
+        ((low - theirs.start, high - theirs.start),),
     )
+
+
+def _text_ranges(passages: Sequence[Passage], number: int) -> Ranges:
+    """What a document is the first to cover of a passage, run by run."""
+    gold, text = [], []
+    for passage in passages:
+        ours, theirs = passage.gold.places, passage.documents[number].places
+        for part in passage.parts:
+            for run in part.runs if part.since == part.document == number else ():
+                fresh = run.start + np.flatnonzero(
+                    passage.since[run.start : run.end] == number
+                )
+                if len(fresh):
+                    low, high, shift = fresh[0], fresh[-1], run.place - run.start
+                    gold.append((ours[low], ours[high] + 1))
+                    text.append((theirs[low + shift], theirs[high + shift] + 1))
+    return tuple(gold), tuple(text)
 
 
 class _Reader:
@@ -188,11 +281,9 @@ class _Reader:
         self.unplaced: dict[str, int] = {}
         self._queries, self._targets, self._rankings = queries, targets, rankings
 
-    def read(self, run: Run) -> Iterator[QueryTexts]:
-        """Each query once; those that the run does not have come last, empty."""
+    def read(self, run: Run) -> Iterator[tuple[int, QueryTexts]]:
+        """Each query once, with its place; those not in the run come last, empty."""
         places = {query: place for place, query in enumerate(self._queries)}
-        count = [len(row) for row in self._targets]
-        first = (np.cumsum(count) - count).tolist() if count else []
         for query, documents in run.rankings(self._rankings.policies):
             place = places.get(query)
             if place is None:
@@ -203,20 +294,18 @@ class _Reader:
                 [rank for rank, _ in kept],
                 [document for _, document in kept],
             )
-            texts = QueryTexts(place, first[place], self._targets[place], ranks, found)
-            self._note_unreadable(query, texts)
-            yield texts
+            texts = QueryTexts(self._targets[place], ranks, found)
+            if texts.targets and found and not texts.by_offsets:
+                self._note_unreadable(query, texts)
+            yield place, texts
         for place in np.flatnonzero(self.retrieved < 0).tolist():
-            yield QueryTexts(place, first[place], self._targets[place], [], [])
+            yield place, QueryTexts(self._targets[place], [], [])
 
     def _note_unreadable(self, query: str, texts: QueryTexts) -> None:
-        if not texts.targets or not texts.documents or texts.by_offsets:
-            return
-        if any(text is None for target in texts.targets for text in target.texts):
-            self.unplaced[query] = len(texts.documents)
-            return
         without = sum(document.text is None for document in texts.documents)
-        if without:
+        if any(None in target.texts for target in texts.targets):
+            self.unplaced[query] = len(texts.documents)
+        elif without:
             self._rankings.without_text[query] = without
 
     def refuse_unplaced(self, run: Run) -> None:

@@ -1,18 +1,17 @@
-"""Measures what retrieved documents cover of the gold, a block of queries at a time."""
+"""What the documents of a query cover of its gold, by offsets or letter by letter."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, count
-from typing import cast
+from itertools import accumulate, islice, pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from karat.data.arrays import Ints
-from karat.data.coverage import Coverage
-from karat.matching.coverage.alphabet import Source
-from karat.matching.coverage.by_offsets import Place, count_characters
+from karat.data.arrays import Floats, Ints, sum_by
+from karat.data.gold import Gold
+from karat.data.runs import Document
+from karat.matching.coverage.alphabet import Source, seeds
 from karat.matching.coverage.contradictions import Difference, find_differences
 from karat.matching.coverage.cover import (
     NARROW,
@@ -21,25 +20,99 @@ from karat.matching.coverage.cover import (
     cover,
     cover_brief,
     first_covered,
-    is_wide,
 )
-from karat.matching.coverage.ngram_index import Index, Stretch
-from karat.matching.coverage.targets import QueryTexts, best_texts, place_of
+from karat.matching.texts import wanted_items
 
-__all__ = ["Measurer", "Passage", "compare_texts"]
+__all__ = [
+    "Measured",
+    "Passage",
+    "Place",
+    "QueryTexts",
+    "Target",
+    "compare",
+    "measure",
+    "place_of",
+    "read_targets",
+]
 
-Table = npt.NDArray[np.float64]
-
-# Queries measured at once: enough to spread the cost of each step over many, few enough
-# to stay in the cache.
-_QUERIES = 32
-_CHARACTERS = 1 << 20
+_NOTHING: Final[Ints] = np.zeros(0, np.int64)
 # From this share on a passage is looked at for contradictions.
 _HALF = 0.5
 _LONGEST_HEADER = 200
 _SHORTEST_HEADER = 8
 # So many documents with the same header are compared with each other.
 _COMPARED = 8
+# So many places where one document may go on with another are tried.
+_TRIED = 64
+
+
+class Place(NamedTuple):
+    """A stretch of a source document, by character offsets."""
+
+    source: str
+    start: int
+    end: int
+
+
+def place_of(document: Document) -> Place | None:
+    """Where in its source a document lies, if it says so."""
+    source = document.source if document.source is not None else document.id
+    if source is None or document.start is None or document.end is None:
+        return None
+    return Place(source, document.start, document.end)
+
+
+class Target(NamedTuple):
+    """One gold item: its name, its label, and the texts any of which will do.
+
+    Where gold has offsets there is a place for each of the texts.
+    """
+
+    name: str
+    grade: float
+    texts: tuple[str | None, ...]
+    places: tuple[Place, ...] = ()
+
+
+def read_targets(gold: Gold, query: str) -> list[Target]:
+    """The gold items of a query: its spans, or else its passages."""
+    spans = gold.spans.get(query)
+    if not spans:
+        return [Target(*item) for item in wanted_items(gold.passages.get(query, ()))]
+    grouped: dict[object, list[tuple[str, float, str | None, Place]]] = {}
+    for span in spans:
+        place = Place(span.document, span.start, span.end)
+        member = (span.group or span.id, span.grade, span.text, place)
+        grouped.setdefault(span.group or place, []).append(member)
+    return [
+        Target(names[0], max(grades), texts, places)
+        for names, grades, texts, places in (
+            tuple(zip(*members, strict=True)) for members in grouped.values()
+        )
+    ]
+
+
+class QueryTexts(NamedTuple):
+    """The gold items and the documents of one query, with their ranks."""
+
+    targets: list[Target]
+    ranks: list[int]
+    documents: list[Document]
+
+    @property
+    def by_offsets(self) -> bool:
+        """Whether places decide, and not texts: where documents say where they are."""
+        if not any(target.places for target in self.targets):
+            return False
+        known = [place_of(document) is not None for document in self.documents]
+        return all(known) or (any(known) and not self.has_texts)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether texts can be compared: all gold has one, and any document."""
+        return None not in (
+            text for target in self.targets for text in target.texts
+        ) and any(document.text is not None for document in self.documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +132,11 @@ class Passage:
     since: Ints
 
     @cached_property
-    def gained(self) -> Ints:
-        """How many letters each document is the first to cover."""
-        count = len(self.documents)
-        return np.bincount(self.since, minlength=count + 1)[:count]
-
-    @cached_property
     def differences(self) -> list[tuple[int, int, Difference]]:
         """What differs: from which document on, and from which on no longer."""
         never, last = len(self.documents), len(self.gold.letters)
         found = [
-            (
-                part,
-                find_differences(self.gold, self.documents[part.document], part),
-            )
+            (part, find_differences(self.gold, self.documents[part.document], part))
             for part in self.parts
         ]
         rows = []
@@ -88,83 +152,139 @@ class Passage:
                 rows.append((part.document, min(until, default=never), one))
         return rows
 
-    def rises(self) -> list[tuple[int, float, bool]]:
-        """Document by document: the share covered, and whether nothing differs."""
-        share = self.gained.cumsum() / max(1, len(self.since))
-        rising = {*np.flatnonzero(self.gained).tolist()}
-        if not rising or share[-1] < _HALF:
-            return [(number, share[number], True) for number in sorted(rising)]
-        rows = self.differences
+
+class Measured(NamedTuple):
+    """What the documents of a query cover.
+
+    Attributes:
+        size: characters of the relevant gold.
+        gold: characters of it that each document is the first to cover.
+        length: characters of each document.
+        fresh: characters of each document that none before it has.
+        rises: gold item, document, share of the item that is covered from then on, and
+            whether nothing differs in it.
+        passages: the gold texts, where texts were compared.
+    """
+
+    size: float
+    gold: Floats
+    length: list[int]
+    fresh: list[int]
+    rises: list[tuple[int, int, float, bool]]
+    passages: list[Passage]
+
+
+def measure(texts: QueryTexts) -> Measured:
+    """Measure what the documents of one query cover of its gold."""
+    count = len(texts.documents)
+    passages: list[Passage] = []
+    if texts.by_offsets:
+        spans = [place for target in texts.targets for place in target.places]
+        documents = [place_of(document) for document in texts.documents]
+        since, weight, pieces = _cut(spans, documents)
+        length = [place.end - place.start if place else 0 for place in documents]
+        fresh = sum_by(since, weight, count + 1)[:count].astype(np.int64).tolist()
+    else:
+        golds = [text or "" for target in texts.targets for text in target.texts]
+        sources = [Source(document.text or "") for document in texts.documents]
+        passages, fresh = compare(golds, sources)
+        length = [len(source.letters) for source in sources]
+        since = np.concatenate((_NOTHING, *(passage.since for passage in passages)))
+        weight = np.ones(len(since), np.int64)
+        ends = accumulate((len(passage.since) for passage in passages), initial=0)
+        pieces = [slice(*edges) for edges in pairwise(ends)]
+    gained = [sum_by(since[p], weight[p], count + 1)[:count] for p in pieces]
+    shares = [
+        own.cumsum() / max(1, weight[piece].sum())
+        for own, piece in zip(gained, pieces, strict=True)
+    ]
+    relevant = np.zeros(len(since), np.bool_)
+    rises = []
+    members = iter(range(len(pieces)))
+    for item, target in enumerate(texts.targets):
+        own = [*islice(members, len(target.texts))]
+        if target.grade > 0:
+            # Of alternatives the one that is covered best.
+            best = max(own, key=lambda member: float(shares[member][-1:].sum()))
+            relevant[pieces[best]] = True
+        for member in own:
+            passage = passages[member] if passages else None
+            rows = _rises(gained[member], shares[member], passage)
+            rises += [(item, *row) for row in rows]
+    gold = sum_by(since[relevant], weight[relevant], count + 1)[:count]
+    size = float(weight[relevant].sum())
+    return Measured(size, gold, length, fresh, rises, passages)
+
+
+def _rises(
+    gained: Floats, share: Floats, passage: Passage | None
+) -> list[tuple[int, float, bool]]:
+    """Document by document: the share covered, and whether nothing differs."""
+    rising = {*np.flatnonzero(gained).tolist()}
+    rows: list[tuple[int, int, Difference]] = []
+    if passage and rising and share[-1] >= _HALF:
+        rows = passage.differences
         rising |= {until for first, until, _ in rows if first < until < len(share)}
-        return [
-            (
-                number,
-                share[number],
-                not any(first <= number < until for first, until, _ in rows),
-            )
-            for number in sorted(rising)
-        ]
+    return [
+        (n, float(share[n]), not any(first <= n < until for first, until, _ in rows))
+        for n in sorted(rising)
+    ]
 
 
-def compare_texts(
-    queries: Sequence[QueryTexts],
-) -> tuple[list[list[Passage]], Ints, Ints]:
-    """Compare the texts of queries, block by block.
+def _cut(
+    gold: Sequence[Place], documents: Sequence[Place | None]
+) -> tuple[Ints, Ints, list[slice]]:
+    """Sources cut where gold or a document begins or ends.
 
     Returns:
-        The passages of each query; the letters of each document; and how many of them
-        no document of the query before it has.
+        Which document has each piece first; the characters of each piece; and the
+        pieces of each gold stretch.
     """
-    golds = [[Source(text) for text in query.texts] for query in queries]
-    texts = [[Source(d.text or "") for d in query.documents] for query in queries]
-    rules = [[Rule.of(gold.letters) for gold in row] for row in golds]
-    n = min((rule.least for row in rules for rule in row), default=NARROW.least)
-    gold_query, document_query = (
-        np.repeat(np.arange(len(queries)), [*map(len, rows)]) for rows in (golds, texts)
-    )
-    index = Index(_letters(golds), gold_query, _letters(texts), document_query, n)
-    begins = [_headers(row) for row in texts]
-    first_gold, first_document = (
-        np.concatenate(([0], np.cumsum([*map(len, rows)]))) for rows in (golds, texts)
-    )
-    long = np.array([rule.long for row in rules for rule in row], np.int64)
-    stretches: dict[int, dict[int, list[Stretch]]] = {}
-    for found in index.stretches(long, [*chain(*begins)]):
-        number = found.document - int(first_document[gold_query[found.passage]])
-        by_document = stretches.setdefault(found.passage, {})
-        by_document.setdefault(number, []).append(found)
-    passages = [
-        [
-            _cover(gold, rule, texts[query], begins[query], stretches.get(number, {}))
-            for number, gold, rule in zip(count(first_gold[query]), row, rules[query])
-        ]
-        for query, row in enumerate(golds)
-    ]
-    length = np.array([len(text) for text in _letters(texts)], np.int64)
-    return passages, length, _count_fresh(index, length)
+    known = [place for place in (*gold, *documents) if place]
+    points = sorted({(place.source, at) for place in known for at in place[1:]})
+    number = {point: n for n, point in enumerate(points)}
+    pieces = {
+        place: slice(number[place.source, place.start], number[place.source, place.end])
+        for place in known
+    }
+    # What lies between two sources belongs to none.
+    weight = np.array([0, *(max(0, b[1] - a[1]) for a, b in pairwise(points))])[1:]
+    since: Ints = np.full(len(weight), len(documents))
+    # The first document to cover a piece is written last, and stays.
+    for n in range(len(documents) - 1, -1, -1):
+        if place := documents[n]:
+            since[pieces[place]] = n
+    return since, weight, [pieces[place] for place in gold]
 
 
-def _letters(rows: Sequence[Sequence[Source]]) -> list[str]:
-    return [source.letters for row in rows for source in row]
+def compare(
+    golds: Sequence[str], documents: Sequence[Source]
+) -> tuple[list[Passage], list[int]]:
+    """Compare gold texts with documents, letter by letter.
 
-
-def _cover(
-    gold: Source,
-    rule: Rule,
-    documents: Sequence[Source],
-    begins: Sequence[dict[int, int]],
-    stretches: dict[int, list[Stretch]],
-) -> Passage:
+    Returns:
+        A passage for each gold text; and how many letters of each document no document
+        before it has.
+    """
+    sources = [Source(gold) for gold in golds]
+    rules = [Rule.of(gold.letters) for gold in sources]
+    least = min((rule.least for rule in rules), default=NARROW.least)
     letters = [document.letters for document in documents]
-    if len(gold.letters) < rule.least:
-        parts = cover_brief(gold, documents)
-    else:
-        parts = cover(gold.letters, rule, letters, begins, stretches)
-    since = first_covered(gold.letters, rule, letters, begins, parts)
-    return Passage(gold, documents, parts, since)
+    heads = [text[:least] if len(text) >= least else "" for text in letters]
+    found = seeds([*(gold.letters for gold in sources), *heads], letters, least)
+    begins = _headers(letters)
+    passages = []
+    for gold, rule, own in zip(sources, rules, found, strict=False):
+        if len(gold.letters) < rule.least:
+            parts = [*cover_brief(gold, documents)]
+        else:
+            parts = [*cover(gold.letters, rule, letters, begins, own)]
+        since = first_covered(gold.letters, rule, letters, begins, parts)
+        passages.append(Passage(gold, documents, parts, since))
+    return passages, _count_fresh(letters, found[len(golds) :], least)
 
 
-def _headers(documents: Sequence[Source]) -> list[dict[int, int]]:
+def _headers(documents: Sequence[str]) -> list[dict[int, int]]:
     """Where each document begins: at once, or after what others begin with, too.
 
     And the document from which on that is known.
@@ -172,10 +292,10 @@ def _headers(documents: Sequence[Source]) -> list[dict[int, int]]:
     begins = [{0: number} for number in range(len(documents))]
     alike: dict[str, list[int]] = {}
     for number, document in enumerate(documents):
-        head = document.letters[:_LONGEST_HEADER]
+        head = document[:_LONGEST_HEADER]
         others = alike.setdefault(head[:_SHORTEST_HEADER], [])
         for other in others[:_COMPARED]:
-            pairs = enumerate(zip(head, documents[other].letters, strict=False))
+            pairs = enumerate(zip(head, documents[other], strict=False))
             size = next((n for n, (ours, theirs) in pairs if ours != theirs), 0)
             if size:
                 begins[number].setdefault(size, number)
@@ -184,122 +304,40 @@ def _headers(documents: Sequence[Source]) -> list[dict[int, int]]:
     return begins
 
 
-def _count_fresh(index: Index, length: Ints) -> Ints:
-    """The letters of each document that none before it has."""
+def _count_fresh(
+    documents: Sequence[str], heads: Sequence[Iterable[int]], least: int
+) -> list[int]:
+    """The letters of each document that none before it has: they may overlap.
+
+    Args:
+        documents: the letters of each.
+        heads: for each, the documents that may have its first letters.
+        least: letters of the shortest overlap.
+    """
     known: dict[int, list[tuple[int, int]]] = {}
-    for one, other, place, size in index.overlaps():
-        start = 0 if one > other else place
-        known.setdefault(max(one, other), []).append((start, start + size))
-    fresh = length.copy()
+    for number, others in enumerate(heads):
+        one = documents[number]
+        for other in others:
+            text = documents[other]
+            place = _overlap(one, text, least) if other != number else -1
+            if place >= 0:
+                start = place if other > number else 0
+                end = start + min(len(one), len(text) - place)
+                known.setdefault(max(number, other), []).append((start, end))
+    fresh = [*map(len, documents)]
     for number, ranges in known.items():
         left = np.ones(fresh[number], np.bool_)
         for start, end in ranges:
             left[start:end] = False
-        fresh[number] = left.sum()
+        fresh[number] = int(left.sum())
     return fresh
 
 
-@dataclass
-class Measurer:
-    """Takes queries one by one and measures them block by block."""
-
-    _held: dict[bool, list[QueryTexts]] = field(
-        default_factory=lambda: {False: [], True: []}
-    )
-    _characters: int = 0
-    _documents: list[Table] = field(default_factory=list)
-    _rises: list[Table] = field(default_factory=list)
-    _sizes: dict[int, float] = field(default_factory=dict)
-
-    def add(self, texts: QueryTexts) -> None:
-        """Measure one more query, now or later."""
-        if texts.by_offsets:
-            self._measure_offsets(texts)
-            return
-        held = self._held[any(map(is_wide, texts.texts))]
-        held.append(texts)
-        self._characters += sum(
-            len(document.text or "") for document in texts.documents
-        )
-        if len(held) >= _QUERIES or self._characters >= _CHARACTERS:
-            self._measure_texts()
-
-    def finish(self, queries: int) -> Coverage:
-        """All that was measured."""
-        self._measure_texts()
-        size = np.zeros(queries)
-        size[[*self._sizes]] = [*self._sizes.values()]
-        query, rank, gold, length, fresh, tokens = _in_order(self._documents, 6)
-        item, item_rank, share, sound = _in_order(self._rises, 4)
-        return Coverage(
-            size=size,
-            query=query.astype(np.int64),
-            rank=rank.astype(np.int64),
-            gold=gold,
-            length=length,
-            fresh=fresh,
-            tokens=tokens,
-            item=item.astype(np.int64),
-            item_rank=item_rank.astype(np.int64),
-            share=share,
-            sound=sound > 0,
-        )
-
-    def _measure_offsets(self, texts: QueryTexts) -> None:
-        members = cast("list[Place]", [p for t in texts.targets for p in t.places])
-        documents = [place_of(document) for document in texts.documents]
-        sizes = np.array([place.end - place.start for place in members])
-        counted = count_characters(members, [True] * len(members), documents)
-        chosen = best_texts(texts.targets, counted.gained.sum(axis=1) / sizes)
-        if not chosen.all():
-            counted = count_characters(members, chosen.tolist(), documents)
-        self._sizes[texts.query] = counted.size
-        length = np.array([0 if p is None else p.end - p.start for p in documents])
-        self._take(texts, counted.gold, length, counted.fresh)
-        member, document = np.nonzero(counted.gained)
-        share = counted.gained.cumsum(axis=1)[member, document] / sizes[member]
-        rank = np.array(texts.ranks, np.int64)[document]
-        sound = np.ones(len(member))
-        self._rises.append(np.stack((texts.items[member], rank, share, sound)))
-
-    def _measure_texts(self) -> None:
-        held, self._characters = self._held, 0
-        self._held = {False: [], True: []}
-        for queries in filter(None, held.values()):
-            passages, length, fresh = compare_texts(queries)
-            end = 0
-            for texts, covered in zip(queries, passages, strict=True):
-                start, end = end, end + len(texts.documents)
-                self._take_passages(texts, covered, length[start:end], fresh[start:end])
-
-    def _take_passages(
-        self, texts: QueryTexts, passages: Sequence[Passage], length: Ints, fresh: Ints
-    ) -> None:
-        share = [p.gained.sum() / max(1, len(p.since)) for p in passages]
-        gold: Ints = np.zeros(len(texts.documents), np.int64)
-        self._sizes[texts.query] = 0
-        for chosen, passage in zip(
-            best_texts(texts.targets, share), passages, strict=True
-        ):
-            if chosen:
-                gold += passage.gained
-                self._sizes[texts.query] += len(passage.since)
-        self._take(texts, gold, length, fresh)
-        rises = [
-            (item, texts.ranks[number], part, sound)
-            for item, passage in zip(texts.items.tolist(), passages, strict=True)
-            for number, part, sound in passage.rises()
-        ]
-        self._rises.append(np.array(rises, np.float64).reshape(-1, 4).T)
-
-    def _take(self, texts: QueryTexts, gold: Ints, length: Ints, fresh: Ints) -> None:
-        query = np.full(len(texts.ranks), texts.query)
-        tokens = texts.tokens(length.tolist())
-        self._documents.append(
-            np.stack((query, texts.ranks, gold, length, fresh, tokens))
-        )
-
-
-def _in_order(blocks: list[Table], columns: int) -> Table:
-    table = np.concatenate((np.zeros((columns, 0)), *blocks), axis=1)
-    return cast("Table", table[:, np.lexsort((table[1], table[0]))])
+def _overlap(one: str, text: str, least: int) -> int:
+    """From where on a text holds what another begins with, to the end of either."""
+    place = -1
+    for _ in range(_TRIED):
+        place = text.find(one[:least], place + 1)
+        if place < 0 or one.startswith(text[place : place + len(one)]):
+            return place
+    return -1

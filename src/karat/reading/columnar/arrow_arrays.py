@@ -144,7 +144,7 @@ def ranks_of(array: Any, place: Place) -> npt.NDArray[Any]:
     return values
 
 
-def groups_of(array: Any, place: Place) -> tuple[Ints, list[str], Ints]:
+def groups_of(array: Any, place: Place) -> tuple[Ints, Column, Ints]:
     """The groups of rows with one id that follow each other.
 
     Returns:
@@ -156,16 +156,16 @@ def groups_of(array: Any, place: Place) -> tuple[Ints, list[str], Ints]:
         start = column.starts()
         column = column.view(start)
         first, which = column.distinct()
-        return start, column.view(first).names(), which
+        return start, column.view(first), which
     place.refuse_nulls(array)
     codes = _codes(array)
     start = starts(codes)
     codes = codes[start]
     first, which = distinct(codes)
-    names = column_of(array.dictionary, place, blank=True).view(codes[first]).names()
-    if "" in names:
-        raise place.error("the id is empty", int(start[first[names.index("")]]))
-    return start, names, which
+    column = column_of(array.dictionary, place, blank=True).view(codes[first])
+    if isinstance(column, ByteColumn) and not column.length.all():
+        raise place.error("the id is empty", int(start[first[column.length.argmin()]]))
+    return start, column, which
 
 
 def _is_coded(array: Any) -> bool:

@@ -361,7 +361,7 @@ class _ArrowRows(Batch):
         self._batch = batch
         self._columns = columns
 
-    def queries(self) -> tuple[Ints, list[str], Ints]:
+    def queries(self) -> tuple[Ints, Column, Ints]:
         """The groups of rows with one query."""
         return groups_of(*self._batch.column(self._columns.query))
 

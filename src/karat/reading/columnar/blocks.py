@@ -43,7 +43,7 @@ class Batch(ABC):
     ignored: int = 0
 
     @abstractmethod
-    def queries(self) -> tuple[Ints, list[str], Ints]:
+    def queries(self) -> tuple[Ints, Column, Ints]:
         """The groups of rows with one query that follow each other.
 
         Returns:
@@ -160,16 +160,14 @@ class Block:
         values = None if self.values is None else self.values.copy()
         return replace(self, documents=self.documents.copy(), values=values)
 
-    def split(self) -> tuple["Block", list["Block"]]:
+    def split(self, *, scattered: bool) -> tuple["Block", list["Block"]]:
         """Labelled rankings that seem whole, and rows that may be parts of one.
 
-        A group that neither begins nor ends the block is a whole ranking, unless its
-        query has another group.
+        A group that neither begins nor ends the block is a whole ranking, unless
+        queries are scattered over several groups.
         """
         labelled = self.query >= 0
-        # Sorted, not by `np.unique`, which loads NumPy's masked arrays.
-        queries = np.sort(self.query[labelled])
-        if (queries[1:] == queries[:-1]).any():
+        if scattered:
             return self.part(0, 0), [self.copy(labelled)]
         last = len(self.query) - 1
         inner = self.part(1, max(last, 1))
@@ -197,7 +195,10 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
     rows: Rows = slice(None)
     if (query[1:] < query[:-1]).any():
         start = np.cumsum(size) - size
-        order = np.argsort(query, kind="stable")
+        # Numbers of two bytes are sorted ten times faster than others.
+        near = query - query.min()
+        short = near.astype(np.uint16) if near.max() < 1 << 16 else near
+        order = np.argsort(short, kind="stable")
         query, size = query[order], size[order]
         _, rows = ranges(start[order], start[order] + size)
     first = starts(query)

@@ -22,8 +22,12 @@ from karat.reading.columnar.arrow_source import (
 )
 from karat.reading.columnar.blocks import Block, Field, Piece, RunSource, join_blocks
 from karat.reading.columnar.byte_column import ByteColumn, Column, NumberColumn
-from karat.reading.columnar.join import Matches, RepeatedDocument, join_matches
-from karat.reading.columnar.label_index import LabelIndex
+from karat.reading.columnar.join import (
+    LabelIndex,
+    Matches,
+    RepeatedDocument,
+    join_matches,
+)
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.columnar.scanning import Partial, scan_part
 

@@ -16,9 +16,9 @@ from karat.reading.columnar.distant_runs import SparkRun
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.columnar.tables import load_samples, load_table, read_records
 from karat.reading.meaning.aliases import infer, is_row
-from karat.reading.meaning.shapes import Records, interpret
+from karat.reading.meaning.shapes import interpret
 from karat.reading.objects import is_of
-from karat.reading.streams import Role, Source
+from karat.reading.streams import Records, Role, Source
 
 __all__ = [
     "MOST_LABELS",

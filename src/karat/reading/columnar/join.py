@@ -1,26 +1,128 @@
-"""The join: at which ranks labelled documents are in whole rankings."""
+"""The join: at which ranks labelled documents are in whole rankings.
+
+Labels and rows have 64-bit keys mixed from query and document. A row is first looked up
+in a bit table small enough for the processor's cache, which lets through all labelled
+rows and few others; the survivors are searched among the sorted keys, and what is left
+is compared byte by byte. So the answer is exact.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from karat.data.arrays import Bools, Ints, count_by
+from karat.data.arrays import Bools, Floats, Ints, count_by
+from karat.data.labels import ColumnLabels
 from karat.data.policies import Policies
-from karat.reading.columnar.blocks import Block
-from karat.reading.columnar.byte_column import Keys
-from karat.reading.columnar.label_index import LabelIndex, find_repeated, row_keys
+from karat.data.runs import Labels
+from karat.reading.columnar.blocks import Block, ranges
+from karat.reading.columnar.byte_column import (
+    MIX,
+    ByteColumn,
+    Column,
+    ColumnNames,
+    Keys,
+)
 
 __all__ = [
+    "LabelIndex",
     "Matches",
     "RepeatedDocument",
     "find_matches",
+    "find_repeated",
     "join_matches",
     "negated",
     "rank_rows",
+    "row_keys",
 ]
+
+_QUERY = np.uint64(0x9E3779B97F4A7C15)
+_SLOTS_PER_LABEL = 64
+_FEWEST_BITS, _MOST_BITS = 10, 20
+
+
+class LabelIndex:
+    """Labels laid out so that those of any query are at hand.
+
+    Labels are numbered over all queries in order, queries from 0.
+
+    Attributes:
+        query: the query of each label.
+        grade: its grade.
+        labels: they themselves, in columns.
+        size: how many queries there are.
+        judged: whether those of documents judged non-relevant are looked up too.
+    """
+
+    def __init__(self, labels: Labels, *, judged: bool = True) -> None:
+        self.labels = labels = ColumnLabels.of(labels)
+        self.size = len(labels)
+        self.query: Ints = np.repeat(np.arange(self.size), labels.count)
+        self.grade: Floats = labels.grade
+        self.judged = judged
+        self._label = (
+            np.arange(len(self.grade)) if judged else np.flatnonzero(self.grade > 0)
+        )
+        self._end = np.cumsum(count_by(self.query[self._label], self.size))
+        self._begin = np.concatenate((np.zeros(1, np.int64), self._end[:-1]))
+        self._queries = _column(labels.queries)
+        self._documents = _column(labels.names).view(self._label)
+        self._keys: dict[type[Column], Keys] = {}
+        self._query_keys: dict[type[Column], tuple[Keys, Ints]] = {}
+
+    def numbers(self, queries: Column) -> Ints:
+        """The number of each query; -1 for one without labels."""
+        kind = type(queries)
+        if kind not in self._query_keys:
+            keys = _keys_as(kind, self._queries)
+            order = np.argsort(keys)
+            self._query_keys[kind] = keys[order], order
+        keys, order = self._query_keys[kind]
+        row, at = _equal_in(keys, queries.keys())
+        place = order[at]
+        same = queries.view(row).equal(self._queries.view(place))
+        number = np.full(len(queries), -1)
+        number[row[same]] = place[same]
+        return number
+
+    @cached_property
+    def digest(self) -> int:
+        """A number that other labels hardly have."""
+        documents = _keys_as(ByteColumn, _column(self.labels.names))
+        digest = 0
+        for part in (self.query, self.grade, documents):
+            digest = crc32(part.tobytes(), digest)
+        return digest
+
+    def find(self, block: Block, keys: Keys) -> tuple[Ints, Ints]:
+        """The rows of a block that are labelled, and the number of each one's label.
+
+        Args:
+            block: whole rankings, all of labelled queries.
+            keys: what `row_keys` makes of them.
+        """
+        kind = type(block.documents)
+        if kind not in self._keys:
+            self._keys[kind] = _keys_as(kind, self._documents)
+        owner, label = ranges(self._begin[block.query], self._end[block.query])
+        rows, at = _equal_pairs(keys, _mix(self._keys[kind][label], owner))
+        same = block.group(rows) == owner[at]
+        found = self._documents.view(label[at])
+        same &= block.documents.view(rows).equal(found)
+        return rows[same], self._label[label[at[same]]]
+
+
+def _column(names: Sequence[str]) -> Column:
+    return names.column if isinstance(names, ColumnNames) else ByteColumn.of(names)
+
+
+def _keys_as(kind: type[Column], column: Column) -> Keys:
+    """The keys of ids as a column of such a kind has them."""
+    return (column if isinstance(column, kind) else kind.of(column.names())).keys()
 
 
 class RepeatedDocument(Exception):  # noqa: N818  a message to who knows the file
@@ -71,6 +173,67 @@ def join_matches(parts: Sequence[Matches]) -> Matches:
         for field in fields(Matches)
     }
     return Matches(**{name: np.concatenate(column) for name, column in columns.items()})
+
+
+def row_keys(block: Block) -> Keys:
+    """A key for each row, equal where query and document are."""
+    return _mix(block.documents.keys(), block.row_group)
+
+
+def _mix(documents: Keys, query: Ints) -> Keys:
+    """One key for query and document; its upper bits depend on all bits of both."""
+    keys = query.astype(np.uint64)
+    keys *= _QUERY
+    keys += documents
+    keys *= MIX
+    return keys
+
+
+def _equal_pairs(keys: Keys, wanted: Keys) -> tuple[Ints, Ints]:
+    """All pairs of a key and a wanted key that are equal, by their indices."""
+    if len(wanted) > len(keys):
+        # Of the two sides the smaller is sorted.
+        return _equal_pairs(wanted, keys)[::-1]
+    bits = (len(wanted) * _SLOTS_PER_LABEL).bit_length()
+    bits = min(max(bits, _FEWEST_BITS), _MOST_BITS)
+    shift = np.uint64(64 - bits)
+    slots = np.zeros(1 << bits, np.bool_)
+    slots[wanted >> shift] = True
+    row = np.flatnonzero(slots.take((keys >> shift).view(np.int64)))
+    order = np.argsort(wanted)
+    owner, at = _equal_in(wanted[order], keys[row])
+    return row[owner], order[at]
+
+
+def _equal_in(ordered: Keys, keys: Keys) -> tuple[Ints, Ints]:
+    """The same for keys in ascending order: which key, and where in the order."""
+    begin = np.searchsorted(ordered, keys, side="left")
+    return ranges(begin, np.searchsorted(ordered, keys, side="right"))
+
+
+def find_repeated(keys: Keys) -> Ints:
+    """The rows whose key occurs more than once, ascending.
+
+    Every row writes its number into a slot chosen by its key; the last writer stays.
+    Equal keys share a slot, so of two rows with one key either the later stayed and
+    the other sees it there, or both were displaced and meet when the few displaced
+    are sorted. This looks at most rows twice, where sorting them all would take longer.
+    """
+    size = len(keys)
+    bits = (size * 4).bit_length()
+    slot = (keys >> np.uint64(64 - bits)).view(np.int64)
+    row = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
+    last = np.empty(1 << bits, row.dtype)
+    last[slot] = row
+    winner = last.take(slot)
+    beaten = np.flatnonzero(winner != row)
+    lost = keys[beaten]
+    ordered = np.sort(lost)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    stayed = lost[lost == keys[winner[beaten]]]
+    # Not made distinct: np.unique would import numpy.ma, which takes longer than this.
+    repeated = np.concatenate((twice, stayed))
+    return np.flatnonzero(np.isin(keys, repeated)) if len(repeated) else beaten[:0]
 
 
 def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches:
@@ -136,6 +299,9 @@ def rank_rows(block: Block, rows: Ints, policies: Policies) -> tuple[Ints, Bools
 def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> Ints:
     """The places, once rows of equal value are ordered by document id, descending.
 
+    The documents asked for are few. They are sorted, each document of their ties is
+    looked up among them, and how many stand before each of them is counted.
+
     Args:
         block: the rows.
         order: the rows by value; None when they are so already.
@@ -143,16 +309,35 @@ def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> I
         place: the places asked for; ties that concern none of them are left alone.
     """
     tie = np.concatenate(([0], np.cumsum(~tied)))
-    asked = np.zeros(int(tie[-1]) + 1, np.bool_)
-    asked[tie[place]] = True
-    asked &= np.bincount(tie) > 1
-    members = np.flatnonzero(asked[tie])
+    asked = np.zeros(len(tie), np.bool_)
+    asked[place] = True
+    asked &= (np.bincount(tie) > 1)[tie]
+    count = np.bincount(tie, asked).astype(np.int64)
+    members = np.flatnonzero(count[tie])
     if not len(members):
         return place
     rows = members if order is None else order[members]
-    documents = block.documents.view(rows).texts()
-    moved = np.arange(len(tie))
-    moved[members[documents.descending_order(tie[members])]] = members
+    # Of equal documents the first comes first.
+    last = np.arange(len(rows)).astype(np.uint64)
+    words = [*block.documents.view(rows).texts().descending_words(), last]
+    tie = tie[members]
+    some = np.flatnonzero(asked[members])
+    some = some[np.lexsort((*(word[some] for word in words[::-1]), tie[some]))]
+    high = np.cumsum(count)[tie]
+    low = high - count[tie]
+    for _ in range(int(count.max()).bit_length()):
+        middle = (low + high) >> 1
+        other = some.take(middle, mode="clip")
+        before, equal = middle >= high, np.ones(len(rows), np.bool_)
+        for word in words:
+            theirs = word.take(other)
+            before |= equal & (theirs < word)
+            equal &= theirs == word
+        low = np.where(before & (middle < high), middle + 1, low)
+        high = np.where(before, high, middle)
+    moved = np.arange(len(asked))
+    behind = np.cumsum(np.bincount(low, minlength=len(some) + 1))
+    moved[members[some]] = members[behind[:-1] - 1]
     return moved[place]
 
 

@@ -22,11 +22,15 @@ from karat.reading.columnar.blocks import (
     join_blocks,
     number,
 )
-from karat.reading.columnar.join import Matches, RepeatedDocument, rank_rows
-from karat.reading.columnar.label_index import LabelIndex, row_keys
+from karat.reading.columnar.join import (
+    LabelIndex,
+    Matches,
+    RepeatedDocument,
+    rank_rows,
+    row_keys,
+)
 from karat.reading.columnar.scanning import (
     Partial,
-    block_of,
     collect,
     finish,
     in_order,
@@ -59,7 +63,7 @@ class ColumnarRun(Run):
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
-        names = (batch.queries()[1] for batch in self._batches("query"))
+        names = (batch.queries()[1].names() for batch in self._batches("query"))
         return list(dict.fromkeys(chain.from_iterable(names)))
 
     def sample_ids(self) -> list[str]:
@@ -84,7 +88,8 @@ class ColumnarRun(Run):
         """The documents of some queries, in the order of the rows."""
         found: dict[str, list[str]] = {}
         for batch in self._batches("query", "document"):
-            start, names, which = batch.queries()
+            start, column, which = batch.queries()
+            names = column.names()
             documents = batch.documents()
             size = np.diff(start, append=len(documents))
             kept = np.array([name in queries for name in names], bool)[which]
@@ -140,7 +145,9 @@ class ColumnarRun(Run):
         blocks: list[Block] = []
         texts: list[Block] = []
         for batch in self._batches("query", "document", "value", "text"):
-            blocks.append(block_of(batch, partial(number, numbers=numbers))[0])
+            start, queries, which = batch.queries()
+            query = number(queries.names(), numbers)[which]
+            blocks.append(Block(query, start, batch.documents(), batch.values()))
             if (column := batch.texts()) is not None:
                 texts.append(replace(blocks[-1], documents=column))
         whole = join_blocks(blocks)

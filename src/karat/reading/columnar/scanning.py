@@ -8,7 +8,6 @@ the end. The outcome does not depend on how rows are cut into parts.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -16,24 +15,26 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints, count_by
+from karat.data.arrays import Bools, count_by
 from karat.data.policies import Policies
 from karat.data.runs import Notice
 from karat.errors import UsageError
 from karat.reading.columnar.blocks import (
-    Batch,
     Block,
     Piece,
     cut_blocks,
     join_blocks,
 )
 from karat.reading.columnar.byte_column import distinct, starts
-from karat.reading.columnar.join import Matches, find_matches, join_matches
-from karat.reading.columnar.label_index import LabelIndex
+from karat.reading.columnar.join import (
+    LabelIndex,
+    Matches,
+    find_matches,
+    join_matches,
+)
 
 __all__ = [
     "Partial",
-    "block_of",
     "collect",
     "finish",
     "in_order",
@@ -125,12 +126,14 @@ def scan_piece(piece: Piece, index: LabelIndex, policies: Policies) -> Partial:
     """What one piece holds."""
     scan = Partial()
     for batch in piece():
-        block, extra = block_of(batch, index.numbers)
-        whole, rest = block.split()
+        start, queries, which = batch.queries()
+        number = index.numbers(queries)
+        block = Block(number[which], start, batch.documents(), batch.values())
+        whole, rest = block.split(scattered=len(which) > len(queries))
         if len(whole.query):
             scan.matches.append(find_matches(whole, index, policies))
         scan.rest += rest
-        scan.extra.update(dict.fromkeys(extra))
+        scan.extra.update(dict.fromkeys(queries.view(number < 0).names()))
         scan.ignored += batch.ignored
         scan.rows += len(block.documents)
         scan.documents = scan.documents or tuple(block.documents.view(_FEW).names())
@@ -155,22 +158,15 @@ def collect(piece: Piece, index: LabelIndex, wanted: Bools) -> list[Block]:
     """The rows of the wanted queries."""
     collected = []
     for batch in piece():
-        block, _ = block_of(batch, index.numbers)
-        groups = block.query >= 0
-        groups[groups] = wanted[block.query[groups]]
+        start, queries, which = batch.queries()
+        number = index.numbers(queries)
+        known = number >= 0
+        known[known] = wanted[number[known]]
+        groups = known[which]
         if groups.any():
+            block = Block(number[which], start, batch.documents(), batch.values())
             collected.append(block.copy(groups))
     return collected
-
-
-def block_of(
-    batch: Batch, numbers: Callable[[list[str]], Ints]
-) -> tuple[Block, list[str]]:
-    """A batch as a block, and the queries in it that have no number."""
-    start, names, which = batch.queries()
-    number = numbers(names)
-    extra = [names[at] for at in np.flatnonzero(number < 0).tolist()]
-    return Block(number[which], start, batch.documents(), batch.values()), extra
 
 
 def torn(matches: Matches, rest: Sequence[Block], size: int) -> Bools:
@@ -230,25 +226,27 @@ def in_order(
     if len(first) == 1:
         yield work(first[0])
         return
-    pool: Executor = ThreadPoolExecutor(_THREADS)
+    # Small files are one piece and need no pool, which takes long to load.
+    from concurrent import futures  # noqa: PLC0415
+
+    pool: futures.Executor = futures.ThreadPoolExecutor(_THREADS)
     task: Callable[[Item], Result] = work
     if workers:
-        # Most callers start no process, and these take long to load.
-        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
         from multiprocessing import get_context  # noqa: PLC0415
 
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), _keep_work, (work,))
+        spawn = get_context("spawn")
+        pool = futures.ProcessPoolExecutor(workers, spawn, _keep_work, (work,))
         task = _do_work
     try:
         with pool:
-            ahead: deque[Future[Result]] = deque()
+            ahead: deque[futures.Future[Result]] = deque()
             for item in chain(first, left):
                 ahead.append(pool.submit(task, item))
                 if len(ahead) > max(workers, _THREADS):
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
-    except BrokenExecutor:
+    except futures.BrokenExecutor:
         raise UsageError(
             f"one of {workers} worker processes died: too little memory, or a script "
             "that starts workers when it is imported; with fewer workers each has more "

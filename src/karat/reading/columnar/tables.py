@@ -28,18 +28,13 @@ from karat.reading.columnar.arrow_source import (
 )
 from karat.reading.columnar.blocks import Block, Values, cut_blocks, join_blocks, number
 from karat.reading.columnar.byte_column import Column, ColumnNames, join_columns
-from karat.reading.columnar.label_index import find_repeated, row_keys
+from karat.reading.columnar.join import find_repeated, row_keys
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.order import note_ascending, note_contradictions
+from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.shapes import interpret
-from karat.reading.meaning.table_columns import (
-    read_as_one,
-    reading,
-    system_column,
-    unread,
-)
 from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
 from karat.reading.streams import Source
 
@@ -106,8 +101,8 @@ def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabula
     parts = [np.zeros(0, np.int64)]
     for piece in table.pieces([column], [column]):
         for batch in piece():
-            start, names, which = groups_of(*batch.column(column))
-            value = number(names, numbers)[which]
+            start, some, which = groups_of(*batch.column(column))
+            value = number(some.names(), numbers)[which]
             parts.append(np.repeat(value, np.diff(start, append=len(batch.rows))))
     values = np.concatenate(parts)
     rest = table.table([name for name in table.schema.names if name != column])

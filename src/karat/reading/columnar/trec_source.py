@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
@@ -69,7 +68,7 @@ class TrecRun(ColumnarRun):
             block: how many bytes to read at a time.
         """
         path = path or path_of(source)
-        name = name or ("stdin" if path == STDIN else Path(path).name)
+        name = name or ("stdin" if path == STDIN else os.path.basename(path))  # noqa: PTH119
         self._lines = _TrecSource(source, path, block)
         super().__init__(self._lines, name)
 
@@ -172,12 +171,12 @@ class _Lines(Batch):
         except ValueError:
             raise Malformed(chunk.offset) from None
 
-    def queries(self) -> tuple[Ints, list[str], Ints]:
+    def queries(self) -> tuple[Ints, ByteColumn, Ints]:
         """The groups of lines with one query."""
         start = self.query.starts()
         some = self.query.view(start)
         first, which = some.distinct()
-        return start, some.view(first).names(), which
+        return start, some.view(first), which
 
     def documents(self) -> ByteColumn:
         """The document of each line."""

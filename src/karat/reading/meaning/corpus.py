@@ -12,10 +12,9 @@ from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.shapes import records_of
-from karat.reading.meaning.table_columns import Rows
 from karat.reading.meaning.values import as_records, is_list, read_id, show
 from karat.reading.problems import placed
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Source
 
 __all__ = ["bare_id", "gather_texts", "looks_like_id", "unknown_documents"]
 
@@ -58,7 +57,7 @@ def gather_texts(
 
 
 def _records(value: object, source: Source) -> Iterable[tuple[int | None, Any]]:
-    if isinstance(value, Rows):
+    if isinstance(value, Batched) and value.header:
         # An empty cell is an empty text.
         return ((n, {k: v or "" for k, v in record.items()}) for n, record in value)
     if isinstance(value, Mapping):

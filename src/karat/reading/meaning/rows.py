@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import compress, count, islice, pairwise, repeat
-from operator import ne
+from operator import itemgetter, ne
 from typing import Any, NamedTuple
 
 from karat.data.gold import Gold
@@ -15,15 +15,10 @@ from karat.data.queries import Dataset, Query
 from karat.data.runs import Document, Labels, Located, Run, run_notices
 from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
+from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.order import note_ascending, note_contradictions
-from karat.reading.meaning.table_columns import (
-    COLUMNS,
-    read_as_one,
-    reading,
-    system_column,
-    unread,
-)
 from karat.reading.meaning.values import (
+    are_ids,
     note_unread,
     plain_floats,
     read_grade,
@@ -35,9 +30,91 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = ["Table"]
+__all__ = [
+    "Table",
+    "read_as_one",
+    "reading",
+    "system_column",
+    "unread",
+]
 
+_COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
+_SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
 _SPLIT = "several systems in one table are split with --by COLUMN"
+
+
+def system_column(names: Iterable[str]) -> str | None:
+    """The column that seems to tell the systems in one table apart.
+
+    Example:
+        >>> system_column(["query_id", "System", "doc_id", "score"])
+        'System'
+    """
+    return next((name for name in names if name.lower() in _SYSTEMS), None)
+
+
+def unread(
+    names: Iterable[str], fields: Mapping[str, str], system: str | None
+) -> list[str]:
+    """The columns that are neither read nor name a system."""
+    return [name for name in names if name not in {*fields.values(), system}]
+
+
+def read_as_one(column: str | None) -> str:
+    """What is to be said of a table of several systems that nobody asked to split."""
+    return f"values of {column!r} were read as one system; --by splits them"
+
+
+def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:
+    """Whether the table is read as run or gold, and which column holds its numbers."""
+    if "id" not in fields and "text" in fields:
+        raise source.error("holds texts but no queries: a corpus, not a run or gold")
+    for ours, what in (("id", "query"), ("document", "document")):
+        if ours not in fields:
+            raise source.error(
+                f"no column holds the {what} id; "
+                f"columns understood: {', '.join(fields.values()) or 'none'}",
+                hint=closest([ours], fields.values()),
+            )
+    if source.role == "samples":
+        raise source.error(
+            "a table with one row per document holds a run or gold, not both",
+            hint="give the gold apart",
+        )
+    # Whoever names the ranks, and no scores, wants them.
+    told = source.mapping.keys() & {"score", "rank", "distance"} == {"rank"}
+    numbers = ("rank",) if told else ("score", "rank", "distance")
+    ranked = next((f for f in numbers if f in fields), None)
+    role = source.role or _role(source, fields, ranked)
+    if role == "gold":
+        if "rank" in fields and "grade" not in fields:
+            raise source.error(
+                f"ranks documents ({fields['rank']}) and has no grades: it is a run, "
+                "but gold was asked for",
+                hint="swapped files? if not, --map grade=COLUMN names the grades",
+            )
+        return role, next((f for f in ("grade", "score") if f in fields), None)
+    if ranked is None and "grade" in fields:
+        raise source.error(
+            f"holds grades ({fields['grade']}), but no score or rank: is it gold?",
+            hint=closest(["score"], fields.values()),
+        )
+    return role, ranked
+
+
+def _role(source: Source, fields: Mapping[str, str], ranked: str | None) -> str:
+    if ranked and "grade" in fields:
+        raise source.error(
+            f"holds both {fields[ranked]} and {fields['grade']}: "
+            "say whether it is read as run or as gold",
+            hint="a relevant document that was not retrieved needs a row too",
+        )
+    # BEIR calls its grades scores; its name for documents gives it away.
+    if "grade" in fields or fields["document"].lower() in {"corpus-id", "corpus_id"}:
+        return "gold"
+    if ranked is None:
+        raise source.error("lists documents without numbers: say whether run or gold")
+    return "run"
 
 
 class _Row(NamedTuple):
@@ -45,12 +122,12 @@ class _Row(NamedTuple):
 
     document: str
     number: float
-    line: int | None = None
-    text: str | None = None
+    line: int | None
+    text: str | None
 
 
 class Table:
-    """Reads rows one after the other into a run, or into gold.
+    """Reads rows, some at a time, into a run or into gold.
 
     Args:
         source: where the rows come from, with the role they are read for.
@@ -58,9 +135,7 @@ class Table:
         header: the names of all columns.
 
     Attributes:
-        names: the columns whose values `take` wants: those of `COLUMNS`, the one that
-            may name several systems, and those that nobody asked for; None where there
-            is no such column.
+        names: the columns whose values `take` wants; None where there is no such one.
     """
 
     def __init__(
@@ -68,10 +143,12 @@ class Table:
     ) -> None:
         self._system = system_column(header)
         others = unread(header, fields, self._system)
-        self.names = [*map(fields.get, COLUMNS), self._system, *others]
+        self.names = [*map(fields.get, _COLUMNS), self._system, *others]
         self._source = source
         self._fields = fields
         self._role, self._number = reading(source, fields)
+        self._scored = self._number in {"score", "distance"}
+        self._others = others if self._number is None else []
         # The rows, in columns: millions are gathered faster like this.
         self._query: list[str] = []
         self._document: list[str] = []
@@ -79,19 +156,14 @@ class Table:
         self._line: list[int | None] = []
         self._text: list[str | None] = []
         self._judged: dict[tuple[str, str], int | None] = {}
-        self._has_texts = False
-        self._scored = self._number in {"score", "distance"}
         # Where there are ranks beside the scores, both of each document.
         self._ranks: dict[str, list[tuple[float, float]]] | None = None
         if self._role == "run" and self._number == "score" and "rank" in fields:
             self._ranks = {}
         self._queries: dict[str, Query] = {}
-        self._what = COLUMNS.index(self._number) if self._number else None
-        self._others = [*others] if self._number is None else []
         self._systems: set[str] = set()
-        self._meant = "grade" if self._role == "gold" else "score"
 
-    def take_all(
+    def take(
         self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
     ) -> None:
         """Read some rows; at once where they are plain, as nearly all are.
@@ -104,130 +176,121 @@ class Table:
             return
         cells = (repeat(None) if column is None else column for column in columns)
         for line, *row in zip(lines, *cells, strict=False):
-            self.take(row, line)
+            self._take_row(row, line)
 
     def _take_plain(
         self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
     ) -> bool:
         """Rows of a run that are nothing but texts for ids, and numbers."""
-        queries, documents, _, ranks, _, text, question, _, system, *_ = columns
+        queries, documents, scores, ranks, _, text, question, distances = columns[:8]
         if self._role != "run" or not self._scored or text or question:
             return False
-        numbers = plain_floats(columns[self._what or 0] or ())
+        numbers = plain_floats((scores if self._number == "score" else distances) or ())
         places = numbers if self._ranks is None else plain_floats(ranks or ())
         if numbers is None or places is None:
             return False
-        if not _are_ids(queries) or not _are_ids(documents):
+        if not queries or not documents or not are_ids(queries, documents):
             return False
         if self._number == "distance":
             numbers = [-number for number in numbers]
-        self._query += queries or ()
-        self._document += documents or ()
+        self._query += queries
+        self._document += documents
         self._value += numbers
         self._line += lines
-        self._text += [None] * len(numbers)
-        self._systems.update(map(str, system or ()))
+        self._systems.update(map(str, columns[8] or ()))
         if self._ranks is not None:
             both = zip(places, numbers, strict=True)
-            for query, pair in zip(queries or (), both, strict=True):
+            for query, pair in zip(queries, both, strict=True):
                 self._ranks.setdefault(query, []).append(pair)
         return True
 
-    def take(self, row: Sequence[Any], line: int | None) -> None:
-        """Read one row, its values in the order of `names`."""
-        query = None
+    def _take_row(self, row: Sequence[Any], line: int | None) -> None:
+        query, notes = None, self._source.notes
+        _, _, _, rank, _, text, question, _, system, *others = row
         try:
-            notes = self._source.notes
             query = read_id(row[0], self._fields["id"], notes)
             document = read_id(row[1], self._fields["document"], notes)
             if self._role == "gold":
-                self._judge_once(query, document, line)
-            number = 1.0 if self._what is None else self._number_of(row[self._what])
-            text = None
-            if row[5] is not None:
-                text = read_text(row[5], self._fields["text"])
-                self._has_texts = True
+                if (query, document) in self._judged:
+                    raise _twice(document, self._judged[query, document])
+                self._judged[query, document] = line
+            number = self._number_of(row)
+            if text is not None:
+                text = read_text(text, self._fields["text"])
+                self._text += [None] * (len(self._query) - len(self._text)) + [text]
             self._query.append(query)
             self._document.append(document)
             self._value.append(number)
             self._line.append(line)
-            self._text.append(text)
-            if self._ranks is not None and row[3] is not None:
-                rank = read_number(row[3], self._fields["rank"])
-                self._ranks.setdefault(query, []).append((rank, number))
+            if self._ranks is not None and rank is not None:
+                pair = (read_number(rank, self._fields["rank"]), number)
+                self._ranks.setdefault(query, []).append(pair)
             if self._system is not None:
-                self._systems.add(str(row[len(COLUMNS)]))
-            for name, value in zip(self._others, row[len(COLUMNS) + 1 :], strict=False):
-                note_unread(name, value, notes, self._meant)
-            if row[6] is not None and query not in self._queries:
-                self._queries[query] = Query(query, str(row[6]))
+                self._systems.add(str(system))
+            meant = "grade" if self._role == "gold" else "score"
+            for name, value in zip(self._others, others, strict=False):
+                note_unread(name, value, notes, meant)
+            if question is not None and query not in self._queries:
+                self._queries[query] = Query(query, str(question))
         except DataError as error:
             notes.problem(placed(error, path=self._source.path, line=line, query=query))
 
-    def _judge_once(self, query: str, document: str, line: int | None) -> None:
-        if (query, document) in self._judged:
-            raise _twice(document, self._judged[query, document])
-        self._judged[query, document] = line
-
-    def _number_of(self, value: object) -> float:
-        column = self._fields[str(self._number)]
+    def _number_of(self, row: Sequence[Any]) -> float:
+        if self._number is None:
+            # Whatever is only listed is relevant, or ranked as it is listed.
+            return 1.0 if self._role == "gold" else float(len(self._query))
+        value, column = row[_COLUMNS.index(self._number)], self._fields[self._number]
         if value is None:
             raise FormatError(f"{column} is empty; it must be a number")
         if self._role == "gold":
             return read_grade(value, column)
         number = read_number(value, column)
-        if self._number == "distance":
-            return -number
         if self._number == "rank" and (number < 0 or number != int(number)):
             raise FormatError(
                 f"{column} must be a whole number >= 0, got {show(value)}"
             )
-        return number
+        return -number if self._number == "distance" else number
 
     def finish(self, format: str) -> Dataset:
         """The run or the gold that the rows hold."""
-        source = self._source
-        if not self._query and not source.notes.problems:
-            source.notes.problem(source.error("has a header but no rows"))
+        source, notes = self._source, self._source.notes
+        if not self._query and not notes.problems:
+            notes.problem(source.error("has a header but no rows"))
         if self._role == "run" and len(self._systems) > 1:
             for system in sorted(self._systems):
-                source.notes.notice("systems", read_as_one(self._system), system)
-            self._refuse_mixture()
+                notes.notice("systems", read_as_one(self._system), system)
+            # A document that several systems retrieved was not retrieved twice.
+            for query, first, row in _listed_again(self._rows):
+                problem = _twice(row.document, first.line, hint=_SPLIT)
+                notes.problem(
+                    placed(problem, path=source.path, line=row.line, query=query)
+                )
         if self._ranks is not None:
-            note_contradictions(self._ranks, source.notes)
+            note_contradictions(self._ranks, notes)
         elif self._role == "run" and self._number == "score":
             scores: Iterable[Iterable[float]] = map(dict.values, self._numbers.values())
             if not self._distinct:
                 scores = ((row.number for row in r) for r in self._rows.values())
-            note_ascending(self._numbers, scores, source.notes)
-        mapping = {f: t for f, t in self._fields.items() if f in COLUMNS[:2]}
+            note_ascending(self._numbers, scores, notes)
+        mapping = {f: t for f, t in self._fields.items() if f in _COLUMNS[:2]}
         if self._number:
-            mapping["grade" if self._role == "gold" else self._number] = self._fields[
-                self._number
-            ]
-        run, gold = None, None
-        if self._role == "gold":
-            gold = Gold(self._numbers, name=source.name)
-        else:
-            run = self._run()
-        return Dataset(
-            run, gold, self._queries, format, mapping, source.notes.notices()
-        )
+            ours = "grade" if self._role == "gold" else self._number
+            mapping[ours] = self._fields[self._number]
+        gold = Gold(self._numbers, name=source.name) if self._role == "gold" else None
+        run = None if gold else self._run()
+        return Dataset(run, gold, self._queries, format, mapping, notes.notices())
 
     def _run(self) -> Run:
-        name = self._source.name
-        if self._scored and not self._has_texts and self._distinct:
-            return ScoredRun(self._numbers, name)
-        listed = _ListedRun(self._rows, self._source, scored=self._scored)
-        rows = self._rows.values()
-        tied = self._number and any(len({r[1] for r in row}) < len(row) for row in rows)
-        if tied or (self._scored and not self._has_texts):
-            return listed
-        rankings = dict(listed.rankings(Policies()))
-        if self._has_texts:
-            return DocumentRun(rankings, name)
-        ids = {q: [str(d.id) for d in ranking] for q, ranking in rankings.items()}
-        return RankedRun(ids, name)
+        if self._scored and not self._text and self._distinct:
+            return ScoredRun(self._numbers, self._source.name)
+        tied = any(
+            len({r.number for r in row}) < len(row) for row in self._rows.values()
+        )
+        if not (self._scored or self._text or tied):
+            by_rank = {q: sorted(r, key=itemgetter(1)) for q, r in self._rows.items()}
+            ids = {q: [row.document for row in r] for q, r in by_rank.items()}
+            return RankedRun(ids, self._source.name)
+        return _ListedRun(self._rows, self._source, scored=self._scored)
 
     @cached_property
     def _numbers(self) -> dict[str, dict[str, float]]:
@@ -247,19 +310,11 @@ class Table:
     @cached_property
     def _rows(self) -> dict[str, list[_Row]]:
         rows: dict[str, list[_Row]] = {}
-        columns = (self._document, self._value, self._line, self._text)
-        listed = map(_Row, *columns)
+        texts = self._text + [None] * (len(self._query) - len(self._text))
+        listed = map(_Row, self._document, self._value, self._line, texts)
         for query, row in zip(self._query, listed, strict=True):
             rows.setdefault(query, []).append(row)
         return rows
-
-    def _refuse_mixture(self) -> None:
-        """A document that several systems retrieved was not retrieved twice."""
-        for query, first, row in _listed_again(self._rows):
-            problem = _twice(row.document, first.line, hint=_SPLIT)
-            self._source.notes.problem(
-                placed(problem, path=self._source.path, line=row.line, query=query)
-            )
 
 
 class _ListedRun(DocumentRun):
@@ -276,13 +331,7 @@ class _ListedRun(DocumentRun):
         self._rows = rows
         self._scored = scored
         self._path = source.path
-        super().__init__(
-            {
-                query: [Document(d, text, n if scored else None) for d, n, _, text in r]
-                for query, r in rows.items()
-            },
-            source.name,
-        )
+        super().__init__(dict(self.rankings(Policies())), source.name)
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents in the rows, put in order."""
@@ -295,12 +344,14 @@ class _ListedRun(DocumentRun):
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
-        sign = 1 if self._scored else -1
-        for query, documents in self._rankings.items():
-            scores = [sign * row.number for row in self._rows[query]]
-            names = [row.document for row in self._rows[query]]
+        for query, rows in self._rows.items():
+            scores = [row.number if self._scored else -row.number for row in rows]
+            names = [row.document for row in rows]
             order = rank_order(scores, names, self._rules(policies))
-            yield query, [documents[place] for place in order]
+            yield query, [self._document(rows[place]) for place in order]
+
+    def _document(self, row: _Row) -> Document:
+        return Document(row.document, row.text, row.number if self._scored else None)
 
     def _rules(self, policies: Policies) -> Policies:
         return policies if self._scored else replace(policies, ties="input")
@@ -332,17 +383,10 @@ def _listed_again(
 ) -> Iterator[tuple[str, _Row, _Row]]:
     """Query, first row and this row of everything that was listed before."""
     for query, row in rows.items():
-        if len({listed.document for listed in row}) == len(row):
-            continue
         first: dict[str, _Row] = {}
         for listed in row:
             if first.setdefault(listed.document, listed) is not listed:
                 yield query, first[listed.document], listed
-
-
-def _are_ids(values: Sequence[Any] | None) -> bool:
-    texts = values or ()
-    return {*map(type, texts)} == {str} and all(map(str.strip, texts))
 
 
 def _twice(document: str, line: int | None, hint: str | None = None) -> FormatError:

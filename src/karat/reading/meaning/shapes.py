@@ -8,33 +8,41 @@ Understood are
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from itertools import chain, islice
+from itertools import chain
 from numbers import Integral
-from typing import Any, TypeAlias
+from operator import itemgetter
+from typing import Any
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
-from karat.reading.meaning.aliases import GOLD, RETRIEVED, WRAPPERS, infer, is_row
+from karat.reading.meaning.aliases import (
+    GOLD,
+    RETRIEVED,
+    WRAPPERS,
+    infer,
+    is_row,
+)
 from karat.reading.meaning.gathering import Gathered
 from karat.reading.meaning.rows import Table
 from karat.reading.meaning.samples import Samples
-from karat.reading.meaning.table_columns import Rows, holds_rows, named_rows
-from karat.reading.meaning.values import is_list, is_scores, show, unpack
+from karat.reading.meaning.values import (
+    holds_rows,
+    is_list,
+    is_scores,
+    named_rows,
+    show,
+    unpack,
+)
 from karat.reading.problems import Notes
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Records, Source, in_batches
 
 __all__ = [
-    "Records",
     "interpret",
     "interpret_by",
     "note_numbered",
     "records_of",
 ]
 
-Records: TypeAlias = Iterator[tuple[int | None, Any]]
-"""Records with the line each stands on, where lines are known."""
-
-_BATCH = 256
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 
@@ -43,7 +51,7 @@ def interpret(value: object, source: Source, format: str) -> Dataset:
     """What records hold, or one nested value.
 
     Args:
-        value: an iterator of (line, record), the rows of a table, or one decoded value.
+        value: an iterator of (line, record), or one decoded value.
         source: where it comes from, and what the user said of it.
         format: how the result calls the format.
 
@@ -52,8 +60,6 @@ def interpret(value: object, source: Source, format: str) -> Dataset:
         >>> loaded.gold.documents
         {'q1': {'d1': 2.0}}
     """
-    if isinstance(value, Rows):
-        return _load_table(value, source, format)
     if isinstance(value, Iterator):
         return _load_stream(value, source, format)
     if isinstance(value, Mapping):
@@ -102,8 +108,8 @@ def records_of(value: object, source: Source, use: str = "") -> Records:
         source: where it comes from.
         use: what the records are for; an error says it.
     """
-    if isinstance(value, Rows | Iterator):
-        return iter(value)
+    if isinstance(value, Iterator):
+        return value
     if isinstance(value, Mapping):
         value = _unwrapped(value)
     if not is_list(value):
@@ -117,87 +123,81 @@ def _unnumbered(values: Iterable[Any]) -> Records:
 
 def _load_stream(records: Records, source: Source, format: str) -> Dataset:
     """What a stream of records holds: rows of one document each, or samples."""
-    first = next(records, None)
-    if first is None:
-        raise source.error("is empty: there is nothing to read")
-    everything = chain([first], records)
-    if isinstance(first[1], Mapping):
-        names = [str(name) for name in first[1]]
+    if not isinstance(records, Batched):
+        records = Batched(in_batches(records))
+    batches, names = records, records.header
+    if names is None:
+        if (first := next(records.batches, None)) is None:
+            raise source.error("is empty: there is nothing to read")
+        batches = Batched(chain([first], records.batches))
+        some = first[1]
+        names = [*map(str, some[0])] if isinstance(some[0], Mapping) else None
+    if names is not None:
         fields = infer(names, source.role, source.mapping_for(names))
         # A name that the user gave may be one inside the documents of a list.
-        if is_row(fields) and fields["document"] in first[1]:
-            return _load_rows(everything, names, fields, source, format)
-    elif is_list(first[1]):
-        values = [value for _, value in everything]
-        (line, *more), head = values, first[1][:1]
-        if not more and head and isinstance(head[0], Mapping) and _is_record(head[0]):
+        if is_row(fields) and fields["document"] in names:
+            return _load_rows(batches, names, fields, source, format)
+    elif is_list(some[0]):
+        values = [value for _, value in batches]
+        (line, *more), inner = values, some[0][:1]
+        if (
+            not more
+            and inner
+            and isinstance(inner[0], Mapping)
+            and _is_record(inner[0])
+        ):
             # All records in one line, as an array.
             return interpret(line, source, format)
         return _load_lists(values, source, format)
-    return _load_samples(everything, source, format)
-
-
-def _load_samples(
-    records: Iterable[tuple[int | None, Any]], source: Source, format: str
-) -> Dataset:
     samples = Samples(source)
-    for line, record in records:
+    for line, record in batches:
         samples.take(record, line)
     return samples.finish(format)
 
 
-def _load_table(rows: Rows, source: Source, format: str) -> Dataset:
-    """What a table holds: one document or one sample in each row."""
-    header = rows.header
-    mapping = source.mapping_for(header)
-    fields = infer(header, source.role, mapping)
-    if not is_row(fields) or fields["document"] not in header:
-        return _load_samples(rows, source, format)
-    for theirs in mapping.values():
-        if theirs not in header:
-            found = ", ".join(name[:40] for name in header[:12])
-            problem = f"no column is called {theirs!r}; columns found: {found}"
-            raise source.lacks(theirs, problem)
-    table = Table(source, fields, header)
-    places = [None if name is None else header.index(name) for name in table.names]
-    for batch in rows.batches:
-        columns = [
-            None if place is None else [row[place] or None for _, row in batch]
-            for place in places
-        ]
-        table.take_all(columns, [line for line, _ in batch])
-    return table.finish(format)
-
-
 def _load_rows(
-    records: Iterable[tuple[int | None, Any]],
-    header: Sequence[str],
+    records: Batched,
+    names: list[str],
     fields: Mapping[str, str],
     source: Source,
     format: str,
 ) -> Dataset:
-    """Rows of one document each that come as records."""
-    table = Table(source, fields, header)
-    found = _objects(records, source)
-    while some := [*islice(found, _BATCH)]:
-        columns = [
-            None if name is None else [record.get(name) for _, record in some]
-            for name in table.names
-        ]
-        table.take_all(columns, [line for line, _ in some])
+    """What rows of one document each hold, cells or records."""
+    header = records.header
+    for theirs in source.mapping_for(names).values() if header else ():
+        if theirs not in names:
+            found = ", ".join(name[:40] for name in names[:12])
+            problem = f"no column is called {theirs!r}; columns found: {found}"
+            raise source.lacks(theirs, problem)
+    table = Table(source, fields, names)
+    keys: list[Any] = [*table.names]
+    if header:
+        keys = [None if name is None else header.index(name) for name in table.names]
+    for lines, some in records.batches:
+        if header is None and not {*map(type, some)} <= {dict}:
+            for line, record in zip(lines, some, strict=True):
+                if isinstance(record, Mapping):
+                    table.take(_columns(keys, [record]), [line])
+                else:
+                    problem = f"must be an object with fields, got {show(record)}"
+                    source.notes.problem(source.error(problem, line=line))
+        else:
+            table.take(_columns(keys, some), lines)
     return table.finish(format)
 
 
-def _objects(
-    records: Iterable[tuple[int | None, Any]], source: Source
-) -> Iterator[tuple[int | None, Mapping[Any, Any]]]:
-    for line, record in records:
-        # Asking for the type itself is many times quicker.
-        if type(record) is dict or isinstance(record, Mapping):
-            yield line, record
-        else:
-            problem = f"must be an object with fields, got {show(record)}"
-            source.notes.problem(source.error(problem, line=line))
+def _columns(keys: list[Any], rows: list[Any]) -> list[list[Any] | None]:
+    """The values of rows at these keys; empty cells are None."""
+    columns: list[list[Any] | None] = []
+    for key in keys:
+        try:
+            column = None if key is None else [*map(itemgetter(key), rows)]
+        except KeyError:
+            column = [row.get(key) for row in rows]
+        if column and "" in column and type(rows[0]) is list:
+            column = [cell or None for cell in column]
+        columns.append(column)
+    return columns
 
 
 def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Dataset:
@@ -212,7 +212,7 @@ def _load_mapping(value: Mapping[Any, Any], source: Source, format: str) -> Data
     fields = infer(names, source.role, source.mapping_for(names))
     fields = {o: t for o, t in fields.items() if t.partition(".")[0] in names}
     if is_row(fields) or (fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1):
-        records = _columns(value, fields) or [value]
+        records = _transposed(value, fields) or [value]
         return _load_stream(_unnumbered(records), source, format)
     first = next(iter(value.values()))
     told = {theirs.partition(".")[0] for theirs in source.mapping.values()}
@@ -240,14 +240,14 @@ def _is_record(value: Mapping[Any, Any]) -> bool:
     return not is_scores(value) and bool(_CONTENT & infer(map(str, value)).keys())
 
 
-def _columns(
+def _transposed(
     value: Mapping[Any, Any], fields: Mapping[str, str]
 ) -> list[Mapping[Any, Any]] | None:
     """Records from columns, when every field is a list with an entry per query."""
     lists = {key: column for key, column in value.items() if is_list(column)}
-    ranked = next((fields[f] for f in RETRIEVED | GOLD if f in fields), "")
-    entries = lists.get(ranked, ())
-    if len(lists) < len(value) or not all(is_list(unpack(entry)) for entry in entries):
+    ranked = [lists.get(t, ()) for f, t in fields.items() if f in RETRIEVED | GOLD]
+    one_each = any(all(is_list(unpack(each)) for each in column) for column in ranked)
+    if len(lists) < len(value) or (ranked and not one_each):
         return None
     if len({len(column) for column in lists.values()}) > 1:
         return None

@@ -1,8 +1,9 @@
 """Single values as files give them: ids, grades, cutoffs, lists in a string."""
 
 import ast
+import dataclasses
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from numbers import Real
@@ -11,16 +12,19 @@ from typing import Any, TypeGuard
 from karat.data.tables import counted
 from karat.errors import FormatError
 from karat.reading.decoding import decode_json
-from karat.reading.meaning.aliases import is_misspelt
+from karat.reading.meaning.aliases import infer, is_misspelt, is_row
 from karat.reading.problems import Notes
 
 __all__ = [
     "COERCED",
     "COERCED_ONE",
+    "are_ids",
     "as_records",
+    "holds_rows",
     "is_list",
     "is_scores",
     "looks_like_text",
+    "named_rows",
     "note_joined",
     "note_unread",
     "plain_floats",
@@ -54,6 +58,15 @@ _TRUTH = {
     "positive": 1.0,
 }
 _JOINED = re.compile(r"\s*[^\s,;|]+(?:(\s*[,;|]\s*)[^\s,;|]+)(?:\1[^\s,;|]+)*\s*")
+_NUMBER = "number"
+# The kinds of the values of a row, text or number, and what they are.
+_ROWS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile("ttn|tnn|ntn"), ("query_id", "doc_id", _NUMBER)),
+    (re.compile("[tn][tn]tn"), ("query_id", "", "doc_id", _NUMBER)),
+    (re.compile("[tn]tnt"), ("query_id", "doc_id", _NUMBER, "")),
+    (re.compile("[tn]t[tn]nn[tn]"), ("query_id", "", "doc_id", "rank", "score", "")),
+)
+_ENOUGH = 100
 
 
 def show(value: object) -> str:
@@ -119,6 +132,62 @@ def as_records(values: Any) -> Any:
         | ({"text": row.default_text()} if hasattr(row, "default_text") else {})
         for row in values
     ]
+
+
+def holds_rows(values: Sequence[Any]) -> bool:
+    """Whether a list holds rows of query, document and number, as tuples or the like.
+
+    Also rows as lines of TREC qrels and runs have them, and as ir_datasets does.
+
+    Example:
+        >>> holds_rows([("q1", "d7", 0.5)]), holds_rows([["d7", "d3", "d1"]])
+        (True, False)
+    """
+    first: Any = values[0] if values else None
+    if hasattr(first, "_asdict"):
+        return is_row(infer(first._fields))
+    if dataclasses.is_dataclass(first) and not isinstance(first, type):
+        return is_row(infer(vars(first)))
+    layouts = {_layout(row) for row in values[:_ENOUGH]}
+    return len(layouts) == 1 and None not in layouts
+
+
+def _layout(row: Any) -> tuple[str, ...] | None:
+    """What the values of a row are, as far as their kinds say."""
+    if not isinstance(row, list | tuple):
+        return None
+    kinds = "".join(
+        "t" if isinstance(value, str) else "n" if isinstance(value, Real) else "?"
+        for value in row
+    )
+    return next((names for known, names in _ROWS if known.fullmatch(kinds)), None)
+
+
+def named_rows(values: Sequence[Any], role: str | None) -> Iterator[Any]:
+    """Tuples of query, document and number as records."""
+    number = "grade" if role == "gold" else "score"
+    names = [number if n == _NUMBER else n for n in _layout(values[0]) or ()]
+    for row in values:
+        if hasattr(row, "_asdict"):
+            yield row._asdict()
+        elif is_list(row):
+            pairs = zip(names, row, strict=False)
+            yield {name: value for name, value in pairs if name}
+        else:
+            yield vars(row)
+
+
+def are_ids(*columns: Iterable[Any]) -> bool:
+    """Whether all of these are texts that can be ids, without looking at each.
+
+    Example:
+        >>> are_ids(["d1", "d2"]), are_ids(["d1", " "]), are_ids(["d1", 2])
+        (True, False, False)
+    """
+    for ids in columns:
+        if {*map(type, ids)} != {str} or not all(map(str.strip, ids)):
+            return False
+    return True
 
 
 def read_ids(values: Sequence[Any], what: str, notes: Notes) -> Sequence[str]:

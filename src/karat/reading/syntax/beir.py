@@ -8,8 +8,7 @@ from karat.data.gold import Gold
 from karat.data.queries import Dataset, Query
 from karat.errors import FormatError
 from karat.reading.format import Format
-from karat.reading.meaning.shapes import Records
-from karat.reading.streams import Source
+from karat.reading.streams import Records, Source
 from karat.reading.syntax.delimited import TSV
 from karat.reading.syntax.json_text import JSON_LINES
 

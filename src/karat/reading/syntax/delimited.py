@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count, islice
+from itertools import accumulate, chain, compress, count, islice
 from threading import Lock
 from typing import Any, BinaryIO, TextIO
 
@@ -12,8 +12,7 @@ from karat.errors import FormatError
 from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.table_columns import Batch, Batches, Rows
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Batches, Source
 
 __all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
 
@@ -59,59 +58,49 @@ class Delimited(Format):
         known = sum(known_as(cell) is not None for cell in cells)
         return known > 1 or (name.endswith(self.extensions) and len(cells) > 1)
 
-    def records(self, source: Source) -> Rows:
+    def records(self, source: Source) -> Batched:
         """The rows under the names of their columns."""
-        rows = self._rows(source)
-        return Rows(*_header(rows, source))
+        return _under_header(self._rows(source), source)
 
     def _rows(self, source: Source) -> Batches:
         """Rows that are not blank, each with the line it starts on."""
         with source.open() as stream:
-            rows = self._split(stream, source)
-            while True:
-                some: list[tuple[int, list[str]]] = []
-                wrong: FormatError | None = None
+            lines = _lines(stream)
+            first = next(lines, "")
+            if not first:
+                raise source.error("is empty: there is nothing to read")
+            comma = self._between(first)
+            # Who writes bare pairs with tabs does not quote either.
+            bare = comma == "\t" and _is_pair(first.split(comma), source)
+            reader = csv.reader(
+                chain([first], lines),
+                delimiter=comma,
+                strict=True,
+                quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL,
+            )
+            line, wrong = 1, None
+            while wrong is None:
+                rows: list[list[str]] = []
                 try:
                     # Between two batches, the limit on cells is the user's own.
                     with LONG_CELLS:
-                        some.extend(islice(rows, _BATCH))
-                except FormatError as error:
+                        rows.extend(islice(reader, _BATCH))
+                except (csv.Error, FormatError) as error:
                     wrong = error
-                if some:
-                    yield some
-                if wrong is not None:
-                    raise wrong
-                if not some:
+                if not rows and wrong is None:
                     return
-
-    def _split(
-        self, stream: BinaryIO, source: Source
-    ) -> Iterator[tuple[int, list[str]]]:
-        lines = _lines(stream)
-        first = next(lines, "")
-        if not first:
-            raise source.error("is empty: there is nothing to read")
-        comma = self._between(first)
-        # Who writes bare pairs with tabs does not quote either.
-        bare = comma == "\t" and _is_pair(first.split(comma), source)
-        reader = csv.reader(
-            chain([first], lines),
-            delimiter=comma,
-            strict=True,
-            quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL,
-        )
-        line = 1
-        try:
-            for row in reader:
-                if row and any(row):
-                    yield line, row
-                line = reader.line_num + 1
-        except csv.Error as error:
-            if "new-line character" in str(error):
-                hint = "save the file with Unix line ends"
-                problem = "a carriage return within the row"
-                raise source.error(problem, line=line, hint=hint) from None
-            raise source.error(f"broken row: {error}", line=line) from None
+                starts: Sequence[int] = range(line, line + len(rows))
+                if reader.line_num - line + 1 != len(rows):
+                    sizes = (1 + sum(c.count("\n") for c in row) for row in rows)
+                    *starts, line = accumulate(sizes, initial=line)
+                else:
+                    line += len(rows)
+                if not all(map(any, rows)):
+                    starts = [*compress(starts, map(any, rows))]
+                    rows = [row for row in rows if any(row)]
+                if rows:
+                    yield starts, rows
+            raise _broken(wrong, line, source) from None
 
     def _between(self, line: str) -> str:
         return max(self._delimiters, key=line.count)
@@ -187,24 +176,24 @@ class _LongCells:
 LONG_CELLS = _LongCells()
 
 
-def _header(rows: Batches, source: Source) -> tuple[list[str], Batches]:
-    """The names of the columns and the rows below; cells are counted on the way."""
-    head = next(rows, [(1, list[str]())])
-    line, first = head[0]
+def _under_header(rows: Batches, source: Source) -> Batched:
+    """The rows below the names of the columns; cells are counted on the way."""
+    (line, *lines), (first, *more) = next(rows, ([1], [list[str]()]))
+    whole, below = ([line, *lines], [first, *more]), (lines, more)
     if len(first) > _MOST_COLUMNS:
         raise source.error(f"has {len(first)} columns; is it a table?", line=line)
-    header = [cell.strip() for cell in first]
-    numbered = [str(number) for number in range(1, len(header) + 1)]
-    if _is_pair(header, source):
-        pair = ["id", "text" if source.role == "corpus" else "query"]
-        return pair, _counted(chain([head], rows), pair, source)
-    if _has_no_header(header, source):
+    names = [cell.strip() for cell in first]
+    if _is_pair(names, source):
+        names = ["id", "text" if source.role == "corpus" else "query"]
+    elif _has_no_header(names, source):
+        numbered = [str(number) for number in range(1, len(names) + 1)]
         names = numbered if source.mapping else _unnamed(source)
-        return names, _counted(chain([head], rows), names, source)
-    twice = next((n for i, n in enumerate(header) if n and n in header[:i]), None)
-    if twice is not None:
-        raise source.error(f"two columns are called {twice!r}", line=line)
-    return header, _counted(chain([head[1:]], rows), header, source)
+    else:
+        whole = below
+        twice = next((n for i, n in enumerate(names) if n and n in names[:i]), None)
+        if twice is not None:
+            raise source.error(f"two columns are called {twice!r}", line=line)
+    return Batched(_counted(chain([whole], rows), len(names), source), names)
 
 
 def _is_pair(cells: list[str], source: Source) -> bool:
@@ -240,18 +229,26 @@ def _unnamed(source: Source) -> list[str]:
     )
 
 
-def _counted(rows: Iterable[Batch], header: list[str], source: Source) -> Batches:
-    width = len(header)
-    for batch in rows:
-        if all(len(row) == width for _, row in batch):
-            yield batch
+def _counted(rows: Batches, width: int, source: Source) -> Batches:
+    for lines, some in rows:
+        if {*map(len, some)} <= {width}:
+            yield lines, some
             continue
-        for line, row in batch:
+        for line, row in zip(lines, some, strict=True):
             if len(row) == width:
-                yield [(line, row)]
+                yield [line], [row]
                 continue
             problem = f"has {counted(len(row), 'cell')}, but there are {width} columns"
             source.notes.problem(source.error(problem, line=line))
+
+
+def _broken(error: Exception, line: int, source: Source) -> FormatError:
+    if isinstance(error, FormatError):
+        return error
+    if "new-line character" in str(error):
+        hint = "save the file with Unix line ends"
+        return source.error("a carriage return within the row", line=line, hint=hint)
+    return source.error(f"broken row: {error}", line=line)
 
 
 TSV = Delimited("tsv", (".tsv", ".tab"), (".csv",), "\t")

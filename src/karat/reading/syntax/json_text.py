@@ -3,24 +3,25 @@
 import io
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from itertools import chain
+from typing import Any, BinaryIO
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
-from karat.reading.decoding import decode_json, decode_text
+from karat.reading.decoding import QUICK_SCAN, SCAN, Scan, decode_json, decode_text
 from karat.reading.format import LOOSE, Format
-from karat.reading.meaning.shapes import Records, interpret
+from karat.reading.meaning.shapes import interpret
 from karat.reading.problems import placed
-from karat.reading.streams import Source
+from karat.reading.streams import Batched, Batches, Source
 
 __all__ = ["JSON", "JSON_LINES"]
 
 _BOM = b"\xef\xbb\xbf"
 _LINES_OF_JSON = "extra data"
-_BATCH = 1 << 18
-_MARK_VALUE = "between two lines"
-_MARK_TEXT = _MARK_VALUE.encode()
-_MARK = b',"' + _MARK_TEXT + b'",'
+# Small enough to stay in the cache of a processor.
+_BATCH = 1 << 15
+_DEL = "\x7f"
+_MARK = b',"\x7f",'
 
 
 class Json(Format):
@@ -44,7 +45,7 @@ class Json(Format):
         except FormatError as error:
             if _LINES_OF_JSON not in error.problem or data.lstrip()[:1] != b"{":
                 raise
-            return _records(io.BytesIO(data), source)
+            return Batched(_batches(io.BytesIO(data), source))
 
     def read(self, source: Source) -> Dataset:
         """What the value or the lines hold."""
@@ -82,33 +83,36 @@ class JsonLines(Format):
             )
         return True
 
-    def records(self, source: Source) -> Records:
+    def records(self, source: Source) -> Batched:
         """The value of each line."""
-        with source.open() as stream:
-            yield from _records(stream, source)
+        return Batched(_opened(source))
 
     def write(self, value: Any, stream: BinaryIO) -> None:
         """One record per line."""
         stream.writelines(_encoded(record) + b"\n" for record in value)
 
 
-def _records(stream: BinaryIO, source: Source) -> Records:
-    """The value of each line that is not blank, with the line's number."""
-    number = 1
-    quick = True
+def _opened(source: Source) -> Batches:
+    with source.open() as stream:
+        yield from _batches(stream, source)
+
+
+def _batches(stream: BinaryIO, source: Source) -> Batches:
+    """The values of lines that are not blank, many at a time."""
+    number, scan = 1, QUICK_SCAN
     while some := stream.readlines(_BATCH):
-        values = _decode_at_once(some, quick=quick)
-        if values is None and quick:
-            quick = False
-            values = _decode_at_once(some, quick=quick)
+        values = _decoded(some, scan)
+        if values is None and scan is QUICK_SCAN:
+            scan = SCAN
+            values = _decoded(some, scan)
         if values is None:
             yield from _decode_each(some, number, source)
         else:
-            yield from enumerate(values, number)
+            yield range(number, number + len(some)), values
         number += len(some)
 
 
-def _decode_each(lines: list[bytes], first: int, source: Source) -> Records:
+def _decode_each(lines: list[bytes], first: int, source: Source) -> Batches:
     for number, data in enumerate(lines, first):
         if not data.strip():
             continue
@@ -117,44 +121,50 @@ def _decode_each(lines: list[bytes], first: int, source: Source) -> Records:
         except FormatError as error:
             source.notes.problem(placed(error, path=source.path))
         else:
-            yield number, value
+            yield [number], [value]
 
 
-def _decode_at_once(lines: list[bytes], *, quick: bool) -> list[Any] | None:
-    """The values of lines in half the time, as one list; None where any is wrong.
+def _decoded(lines: list[bytes], scan: Scan) -> list[Any] | None:
+    """The values of lines, decoded as one list; None where any is odd.
 
     A mark is put between any two lines. Where each of them is an entry of the list, and
     every second one, each line is a value of its own.
-
-    Args:
-        lines: some lines of a file.
-        quick: do not look at each object for keys given twice: as long as there are as
-            many keys as colons, there are none.
     """
-    data = _MARK.join(lines)
-    marks = len(lines) - 1
-    if data.count(_MARK_TEXT) != marks or _BOM in data:
+    data, marks = _MARK.join(lines), len(lines) - 1
+    if data.count(_MARK[1:-1]) != marks or _BOM in data:
         return None
+    text = data.decode(errors="replace")
     try:
-        values = decode_json(f"[{decode_text(data)}]", each_key_once=not quick)
-    except FormatError:
+        values, end = scan(f"[{text}]", 0)
+    except (FormatError, RecursionError, StopIteration, ValueError):
         return None
-    if len(values) != 2 * marks + 1 or values[1::2] != [_MARK_VALUE] * marks:
+    whole = end == len(text) + 2 and "\ufffd" not in text
+    if not whole or len(values) != 2 * marks + 1 or values[1::2].count(_DEL) != marks:
         return None
     values = values[::2]
-    if quick and sum(map(_count_keys, values)) != data.count(b":"):
-        return None
-    return cast("list[Any]", values)
+    once = scan is SCAN or _have_each_key_once(values, data)
+    return values if once else None
 
 
-def _count_keys(value: Any) -> int:
-    """How many keys a value has; no more than there are."""
-    if type(value) is list and {*map(type, value)} == {dict}:
-        return sum(map(len, value))
-    if type(value) is not dict:
-        return 0
-    inner = (v for v in value.values() if type(v) is dict or type(v) is list)
-    return len(value) + sum(map(_count_keys, inner))
+def _have_each_key_once(values: list[Any], data: bytes) -> bool:
+    """Whether there are as many keys as colons behind a quote, so that none is lost."""
+    colons = data.count(b'":')
+    if any(space in data for space in (b" :", b"\t:", b"\r:")):
+        colons = data.count(b":")
+    groups, keys = [values], 0
+    while groups and keys < colons:
+        kinds = [{*map(type, group)} for group in groups]
+        mappings = [
+            group if kind == {dict} else [v for v in group if type(v) is dict]
+            for group, kind in zip(groups, kinds, strict=True)
+            if dict in kind
+        ]
+        keys += sum(sum(map(len, some)) for some in mappings)
+        if keys < colons:
+            listed = (g for g, kind in zip(groups, kinds, strict=True) if list in kind)
+            groups = [v for group in listed for v in group if type(v) is list]
+            groups += [[*chain(*map(dict.values, some))] for some in mappings]
+    return keys == colons
 
 
 def _encoded(value: object, indent: int | None = None) -> bytes:

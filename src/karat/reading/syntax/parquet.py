@@ -17,8 +17,7 @@ from karat.reading.columnar.arrow_source import (
 )
 from karat.reading.columnar.tables import load_table, read_records, split_table
 from karat.reading.format import Format
-from karat.reading.meaning.shapes import Records
-from karat.reading.streams import Source
+from karat.reading.streams import Records, Source
 
 __all__ = ["PARQUET"]
 

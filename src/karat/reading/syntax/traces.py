@@ -17,9 +17,9 @@ from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.format import Format
 from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
-from karat.reading.meaning.shapes import Records, interpret
+from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import is_list
-from karat.reading.streams import Source
+from karat.reading.streams import Records, Source
 from karat.reading.syntax.json_text import JSON
 
 __all__ = ["BY", "TRACES"]
