@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, count_in_ties, rank_order

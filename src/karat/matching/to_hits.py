@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.gold import ColumnLabels
 from karat.data.hits import GoldGrades, Hits, Subtopics
-from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
