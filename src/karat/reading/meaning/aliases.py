@@ -209,6 +209,8 @@ _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     for order, alias in enumerate(aliases.split())
 }
 
+_FIELDS: Final = frozenset((*_KNOWN, *_UNLESS))
+
 
 def names_fields(names: Iterable[object]) -> bool:
     """Whether any of the names could be one that a field has.
@@ -217,8 +219,7 @@ def names_fields(names: Iterable[object]) -> bool:
         >>> names_fields(["q1", "q2"]), names_fields(["q1", "Doc ID"])
         (False, True)
     """
-    plain = map(_plain, map(str, names))
-    return any(name in _KNOWN or name in _UNLESS for name in plain)
+    return not _FIELDS.isdisjoint(map(_plain, map(str, names)))
 
 
 def ask(value: object, names: Iterable[str]) -> Any:
