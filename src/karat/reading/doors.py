@@ -317,23 +317,23 @@ def _read(
     optional: frozenset[str] = frozenset(),
 ) -> Dataset:
     """What a path or any object holds."""
-    if isinstance(source, Dataset):
-        return source
-    if isinstance(source, Gold):
-        return Dataset(gold=source)
-    if isinstance(source, Run):
-        return Dataset(run=source, notices=source.retrieval.notices)
-    if isinstance(source, str | os.PathLike):
-        return load(
-            source, role=role, mapping=mapping, format=format, optional=optional
-        )
-    if not isinstance(source, dict | list) and is_frame(source):
-        frame: Dataset = FRAMES["load"](
-            source, role=role, mapping=mapping, name=role, optional=optional
-        )
-        return frame
-    if not isinstance(source, dict | list | tuple):
-        source = with_lists(source)
+    if not isinstance(source, dict | list):
+        if isinstance(source, Dataset):
+            return source
+        if isinstance(source, Gold):
+            return Dataset(gold=source)
+        if isinstance(source, Run):
+            return Dataset(run=source, notices=source.retrieval.notices)
+        if isinstance(source, str | os.PathLike):
+            return load(
+                source, role=role, mapping=mapping, format=format, optional=optional
+            )
+        if is_frame(source):
+            frame: Dataset = FRAMES["load"](
+                source, role=role, mapping=mapping, name=role, optional=optional
+            )
+            return frame
+        source = source if isinstance(source, tuple) else with_lists(source)
     plain = {"run": plain_run, "gold": plain_gold}.get(role)
     found = None if plain is None else plain(source)
     if found is None or mapping:
