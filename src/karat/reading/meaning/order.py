@@ -20,7 +20,8 @@ ORDERS = ("descending", "ascending")
 
 _RISING = (
     "{query has|queries have} scores that rise in the order given: are they distances? "
-    "larger was taken as better; order='ascending' (--order ascending) takes smaller as better"
+    "larger was taken as better; order='ascending' (--order ascending) takes smaller "
+    "as better"
 )
 _AGAINST = (
     "{query has ranks that are not what its|queries have ranks that are not what their}"
