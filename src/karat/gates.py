@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from karat.comparison.movers_and_slices import tagged
+from karat.comparison.changes import tagged
 from karat.comparison.pairing import Pairing, pair
 from karat.data.tables import number
 from karat.errors import UsageError
@@ -146,7 +146,9 @@ def check_gates(
                     f"{_OPTIONS[gate.kind]} {gate.metric}: {evaluation.run} was scored "
                     f"by {', '.join(evaluation)}"
                 )
-            advice = _judged_only(evaluation, gate.metric)
+            matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
+            judged = matches is not None and bool(matches.verdicts)
+            advice = judged and "agreement" not in evaluation.provenance
             if gate.kind != "drop":
                 status, sentence = _level(gate, evaluation)
                 results.append(
@@ -184,13 +186,6 @@ def outcome_of(results: Iterable[GateResult]) -> Status:
     if "fail" in statuses:
         return "fail"
     return "inconclusive" if "inconclusive" in statuses else "pass"
-
-
-def _judged_only(evaluation: Evaluation, metric: str) -> bool:
-    """Whether a model gave the verdicts, and its agreement with people is not known."""
-    matches = evaluation.matches.get(evaluation.matchers.get(metric, ""))
-    judged = matches is not None and bool(matches.verdicts)
-    return judged and "agreement" not in evaluation.provenance
 
 
 def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:

@@ -70,18 +70,6 @@ class _Elsewhere(RunSource):
             "this needs all rows of the run, and only what its gold asks for is here"
         )
 
-    def repeated(self, query: str, document: str) -> DataError:
-        """That policies forbid it."""
-        return _twice(query, document)
-
-
-def _twice(query: str, document: str) -> DataError:
-    return DataError(
-        f"document {document!r} was retrieved more than once",
-        query=query,
-        hint="duplicates='first' scores its first rank only",
-    )
-
 
 class PartialRun(_Distant):
     """A run of which only partials are at hand.
@@ -243,11 +231,13 @@ def _scan_partition(
     part, problem, data = task.partitionId() if task else 0, None, None
     index = _index(digest, labels, judged)
     stream = Stream(first, some).pieces(first.schema.names)[0]
+    fields = columns.named("query", "document", "value")
     try:
-        piece = partial(read_rows, stream, columns)
+        piece = partial(read_rows, stream, fields, columns.score is None)
         data = _packed(scan_part(piece, index, policies, wanted))
     except RepeatedDocument as found:
-        problem = str(_twice([*labels][found.query], found.document))
+        source = _Elsewhere(ranked=False)
+        problem = str(source.repeated([*labels][found.query], found.document))
     except DataError as error:
         problem = str(error)
     pyarrow = load_pyarrow()
