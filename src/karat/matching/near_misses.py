@@ -69,7 +69,7 @@ def near_miss_notices(
     every = missed.nonzero()[0]
     if not len(every):
         return ()
-    queries, names, query_of = labels.queries, labels.names, labels.grades.query
+    queries, names, query_of = labels.ids, labels.names, labels.grades.query
 
     def pairs(rows: Ints) -> tuple[list[str], list[str]]:
         number = query_of[rows].tolist()
