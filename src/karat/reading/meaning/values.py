@@ -334,12 +334,17 @@ def looks_like_text(values: Sequence[str]) -> bool:
         >>> looks_like_text(["doc-7", "doc-3"]), looks_like_text(["The sky is blue."])
         (False, True)
     """
+    values = values[:1000]
+    together = "".join(values)
+    if together.isascii() and len(together.split(maxsplit=1)) <= 1:
+        # No blank between any two letters.
+        return False
     prose = sum(
         len(value.split(maxsplit=_WORDS)) >= _WORDS
         or (len(value) > _LONG and not value.isascii())
-        for value in values[:1000]
+        for value in values
     )
-    return prose * 2 > min(len(values), 1000)
+    return prose * 2 > len(values)
 
 
 def unpack(value: object) -> Any:
