@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels
 from karat.data.matches import merge_notices
 from karat.data.policies import Policies
 from karat.errors import DataError, FormatError, UsageError
