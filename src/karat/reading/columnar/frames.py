@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import DataError, FormatError, MissingExtraError
