@@ -83,13 +83,23 @@ class Source:
         ('rd5%', [0, 6, 11, 17])
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, letters: str | None = None) -> None:
         self.original = text
-        clean = _blank_markup(text)
-        if clean.isascii():
-            self.letters = clean.encode().translate(_LOWER, _DROPPED).decode()
-        else:
-            self.letters = _trace(clean)[0]
+        self.letters = _letters(text) if letters is None else letters
+
+    @classmethod
+    def read(cls, texts: Sequence[str]) -> list["Source"]:
+        """Many texts; what is not plain English is read at once, which is faster."""
+        whole = "\n".join(texts)
+        if whole.isascii():
+            return [cls(text) for text in texts]
+        letters, places = _trace("\n".join(map(_blank_markup, texts)))
+        ends = np.cumsum([len(text) + 1 for text in texts])
+        cuts = np.searchsorted(places, ends).tolist()
+        return [
+            cls(text, letters[low:high])
+            for text, low, high in zip(texts, [0, *cuts], cuts, strict=False)
+        ]
 
     @cached_property
     def places(self) -> list[int]:
@@ -105,6 +115,13 @@ class Source:
             for char, plain in _STRAIGHT.items():
                 text = text.replace(char, plain)
         return text
+
+
+def _letters(text: str) -> str:
+    clean = _blank_markup(text)
+    if clean.isascii():
+        return clean.encode().translate(_LOWER, _DROPPED).decode()
+    return _trace(clean)[0]
 
 
 def numbers_of(text: str) -> list[str]:
@@ -275,26 +292,30 @@ def seeds(
     hashes = hash_grams(theirs.codes, n)
     taken = np.zeros(1 << _SLOT_BITS, np.bool_)
     taken[key >> _TO_SLOT] = True
-    place = np.flatnonzero(taken[hashes >> _TO_SLOT])
-    document = np.searchsorted(theirs.bounds, place, "right") - 1
-    inside = place + n <= theirs.bounds[document + 1]
-    place, document = place[inside], document[inside]
-    # Each n-gram of a document once: texts that repeat themselves stay cheap.
-    _, first = np.unique((document << 32) | hashes[place], return_index=True)
-    place, document = place[first], document[first]
+    place = np.flatnonzero(taken.take(hashes >> _TO_SLOT))
     order = np.argsort(key)
-    low, high = (
-        np.searchsorted(key[order], hashes[place], side) for side in ("left", "right")
-    )
-    count = high - low
+    key = np.append(key[order], 0)
+    low = key[:-1].searchsorted(hashes[place])
+    inside = key[low] == hashes[place]
+    place, low = place[inside], low[inside]
+    document = theirs.bounds.searchsorted(place, "right") - 1
+    # Each n-gram of a document once: texts that repeat themselves stay cheap.
+    pair = (document << 32) | low
+    new = pair.argsort(kind="stable")
+    new = new[np.diff(pair[new], prepend=-1) != 0]
+    new = new[place[new] + n <= theirs.bounds[document[new] + 1]]
+    place, document, low = place[new], document[new], low[new]
+    count = key[:-1].searchsorted(hashes[place], "right") - low
     hit = np.repeat(np.arange(len(place)), count)
     same = order[np.arange(len(hit)) + np.repeat(low - count.cumsum() + count, count)]
     document, text, at, place = document[hit], text[same], at[same], place[hit]
     order = np.lexsort((at, document))
-    rows = np.stack((text, document, at, place))[:, order]
-    starts = np.flatnonzero((np.diff(rows[2:], axis=1, prepend=-9) != 1).any(axis=0))
+    document, text, at, place = (c[order] for c in (document, text, at, place))
+    starts = np.flatnonzero(
+        (np.diff(at, prepend=-9) != 1) | (np.diff(place, prepend=-9) != 1)
+    )
     size = np.diff(np.append(starts, len(order))) + n - 1
-    text, document, at, place = rows[:, starts]
+    document, text, at, place = (c[starts] for c in (document, text, at, place))
     at, place = at - ours.bounds[text], place - theirs.bounds[document]
     columns = (column.tolist() for column in (text, document, at, at + size, place))
     found: list[dict[int, list[tuple[int, int, int]]]] = [{} for _ in sought]

@@ -80,7 +80,7 @@ WIDE: Final = Rule(least=5, long=14, near=12, edge=2)
 
 def is_wide(text: str) -> bool:
     """Whether most letters of a text are syllables or words."""
-    return not text.isascii() and 2 * sum(char > _WIDE for char in text) > len(text)
+    return not text.isascii() and 2 * sum(map(_WIDE.__lt__, text)) > len(text)
 
 
 class Run(NamedTuple):
