@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from karat.data.arrays import Ints
+from karat.data.arrays import Bools, Ints
 from karat.matching.normaliser import LINKS, clusters
 
 __all__ = ["Source", "Texts", "hash_grams", "numbers_of", "places_inside", "seeds"]
@@ -286,39 +286,50 @@ def seeds(
         >>> seeds(["a grain of rye", "rye"], ["no grain of rye!"], 6)
         [{0: [(1, 14, 2)]}, {}]
     """
-    ours, theirs = Texts(sought), Texts(documents)
-    text, at = places_inside(ours, n)
-    key = hash_grams(ours.codes, n)[at]
-    hashes = hash_grams(theirs.codes, n)
+    # What goes on over the end of a text is found nowhere.
+    ours, theirs = (
+        _codes_of(end.join((*texts, "")))
+        for end, texts in (("\0", sought), ("\1", documents))
+    )
+    first_ours, first_theirs = (
+        np.cumsum([0, *(len(text) + 1 for text in texts)])
+        for texts in (sought, documents)
+    )
+    key, hashes = hash_grams(ours, n), hash_grams(theirs, n)
     taken = np.zeros(1 << _SLOT_BITS, np.bool_)
     taken[key >> _TO_SLOT] = True
     place = np.flatnonzero(taken.take(hashes >> _TO_SLOT))
+    hashes = hashes[place]
     order = np.argsort(key)
     key = np.append(key[order], 0)
-    low = key[:-1].searchsorted(hashes[place])
-    inside = key[low] == hashes[place]
-    place, low = place[inside], low[inside]
-    document = theirs.bounds.searchsorted(place, "right") - 1
+    low = key[:-1].searchsorted(hashes)
+    document = first_theirs.searchsorted(place, "right") - 1
     # Each n-gram of a document once: texts that repeat themselves stay cheap.
     pair = (document << 32) | low
+    pair[key[low] != hashes] = -1
     new = pair.argsort(kind="stable")
-    new = new[np.diff(pair[new], prepend=-1) != 0]
-    new = new[place[new] + n <= theirs.bounds[document[new] + 1]]
+    new = new[_differs(pair[new]) & (pair[new] >= 0)]
     place, document, low = place[new], document[new], low[new]
-    count = key[:-1].searchsorted(hashes[place], "right") - low
+    count = key[:-1].searchsorted(hashes[new], "right") - low
     hit = np.repeat(np.arange(len(place)), count)
-    same = order[np.arange(len(hit)) + np.repeat(low - count.cumsum() + count, count)]
-    document, text, at, place = document[hit], text[same], at[same], place[hit]
-    order = np.lexsort((at, document))
-    document, text, at, place = (c[order] for c in (document, text, at, place))
-    starts = np.flatnonzero(
-        (np.diff(at, prepend=-9) != 1) | (np.diff(place, prepend=-9) != 1)
-    )
-    size = np.diff(np.append(starts, len(order))) + n - 1
-    document, text, at, place = (c[starts] for c in (document, text, at, place))
-    at, place = at - ours.bounds[text], place - theirs.bounds[document]
+    at = order[np.arange(len(hit)) + np.repeat(low - count.cumsum() + count, count)]
+    row = np.argsort(document[hit] * len(ours) + at)
+    at, place = at[row], place[hit[row]]
+    starts = np.flatnonzero(_differs(at - np.arange(len(at))) | _differs(place - at))
+    size = np.diff(np.append(starts, len(at))) + n - 1
+    at, place = at[starts], place[starts]
+    text = first_ours.searchsorted(at, "right") - 1
+    document = first_theirs.searchsorted(place, "right") - 1
+    at, place = at - first_ours[text], place - first_theirs[document]
     columns = (column.tolist() for column in (text, document, at, at + size, place))
     found: list[dict[int, list[tuple[int, int, int]]]] = [{} for _ in sought]
     for number, other, *run in zip(*columns, strict=True):
         found[number].setdefault(other, []).append(tuple(run))
     return found
+
+
+def _differs(values: Ints) -> Bools:
+    """Whether each value differs from the one before; the first does."""
+    differs = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs
