@@ -46,6 +46,7 @@ class TextMatcher(Matcher):
         For matchers that can rule out pairs sooner than they can judge them.
         """
         del golds, documents
+        return None
 
     @abstractmethod
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
