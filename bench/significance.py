@@ -100,7 +100,7 @@ def _all_pairs(queries: int, runs: int, metrics: int) -> Iterator[Row]:
 def _say_all(table: np.ndarray) -> None:
     """What a comparison says of every pair of the runs of one metric."""
     runs, queries = table.shape
-    holm(sign_flip_pairs(table).p[np.triu_indices(runs, 1)])
+    holm(sign_flip_pairs(table)[np.triu_indices(runs, 1)])
     for a, b in combinations(range(runs), 2):
         differences = table[b] - table[a]
         difference_interval(differences)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.stats import mean_interval
-from karat.stats.binary_pairs import mcnemar
+from karat.stats.exact_tests import mcnemar
 from karat.stats.multiple import holm, max_t
 from karat.stats.paired import difference_interval, t_test
 from karat.stats.sign_flip import sign_flip, sign_flip_pairs
@@ -195,7 +195,7 @@ def false_findings(draws: int) -> Iterator[Figure]:
         for n in SIZES:
             samples = np.array([draw(dice, n) - mean for _ in range(draws)])
             found = sum(
-                int((sign_flip(part).p <= _LEVEL).sum())
+                int((sign_flip(part) <= _LEVEL).sum())
                 for part in np.array_split(samples, -(-draws // 500))
             )
             yield Figure(f"sign-flip: {name}", n, found / draws, draws, high=high)
@@ -206,7 +206,7 @@ def false_findings(draws: int) -> Iterator[Figure]:
     for split in (0.05, 0.1, 0.3):
         for n in SIZES:
             samples = (_hits(split, split)(dice, n) for _ in range(draws))
-            found = sum(mcnemar(sample).p <= _LEVEL for sample in samples)
+            found = sum(mcnemar(sample) <= _LEVEL for sample in samples)
             yield Figure(
                 f"McNemar: {2 * split:g} differ", n, found / draws, draws, high=0.055
             )
@@ -222,10 +222,10 @@ def family_errors(draws: int) -> Iterator[Figure]:
         for _ in range(draws):
             # Queries are hard or easy for all; what is left is each system's own.
             scores = dice.beta(2, 2, n) + dice.normal(0, 0.15, (10, n))
-            against = max_t(scores[1:] - scores[0])
-            pairs = holm(sign_flip_pairs(scores).p[upper])
+            against = scores[1:] - scores[0]
+            pairs = holm(sign_flip_pairs(scores)[upper])
             for name, p in zip(
-                found, (against.adjusted, holm(against.p), pairs), strict=True
+                found, (max_t(against), holm(sign_flip(against)), pairs), strict=True
             ):
                 found[name] += bool((p <= _LEVEL).any())
         for name, count in found.items():

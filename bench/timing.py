@@ -104,7 +104,7 @@ class Process:
 def in_process(
     candidates: Mapping[str, Callable[[], T]], *, rounds: int = 7, budget: float = 12.0
 ) -> dict[str, Timed[T]]:
-    """Median seconds of each function; one round runs every function in turn.
+    """Median CPU seconds of each function; a round runs every function in turn.
 
     Short functions are repeated within a round until the clock can be trusted. A
     function that has used up its budget of seconds is left out of further rounds.
@@ -169,10 +169,11 @@ def show(title: str, rows: Iterable[Row]) -> int:
 
 
 def _each(call: Callable[[], object], repeats: int) -> float:
-    started = time.perf_counter()
+    # Of the processor, not of the clock: others may be at work on this machine.
+    started = time.process_time()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - started) / repeats
+    return max(time.process_time() - started, 1e-9) / repeats
 
 
 def _launch(command: list[str]) -> Process:

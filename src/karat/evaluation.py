@@ -39,6 +39,8 @@ _KEPT = 5
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_OWN = {"retriever", "engine", "name", "keep", "workers"}
+
 # How many documents a retriever is asked for at least.
 _DEPTH = 20
 
@@ -128,35 +130,14 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
+    # What planning is asked for: all but what this function sees to itself.
+    asked = {option: value for option, value in locals().items() if option not in _OWN}
     _check_engine(engine)
     if retriever is not None:
         if run is not None:
             raise UsageError("run and retriever are one too many: pass either")
         run = _retrieved(retriever, queries, metrics, k, name)
-    prepared = prepare(
-        run,
-        gold=gold,
-        metrics=metrics,
-        match=match,
-        judge=judge,
-        k=k,
-        profile=profile,
-        undefined=undefined,
-        missing=missing,
-        extra=extra,
-        duplicates=duplicates,
-        identical=identical,
-        ties=ties,
-        order=order,
-        threshold=threshold,
-        depth=depth,
-        judged_only=judged_only,
-        force=force,
-        mapping=mapping,
-        queries=queries,
-        corpus=corpus,
-        judged=judged,
-    )
+    prepared = prepare(**{**asked, "run": run})
     if workers:
         prepared = prepared._replace(run=_with_workers(prepared.run, workers))
     return _carry_out(prepared, name=name, keep=keep)

@@ -1,14 +1,11 @@
 """Gates: what a build must reach, and what counts as having failed it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import numpy as np
-
-from karat.comparison.movers_and_slices import clusters_of
-from karat.comparison.pairing import Pairing, pair, paired_scores
-from karat.data.arrays import Ints
+from karat.comparison.changes import tagged
+from karat.comparison.pairing import Pairing, pair
 from karat.data.tables import number
 from karat.errors import UsageError
 from karat.metrics import read_metric
@@ -149,7 +146,9 @@ def check_gates(
                     f"{_OPTIONS[gate.kind]} {gate.metric}: {evaluation.run} was scored "
                     f"by {', '.join(evaluation)}"
                 )
-            advice = _judged_only(evaluation, gate.metric)
+            matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
+            judged = matches is not None and bool(matches.verdicts)
+            advice = judged and "agreement" not in evaluation.provenance
             if gate.kind != "drop":
                 status, sentence = _level(gate, evaluation)
                 results.append(
@@ -161,15 +160,13 @@ def check_gates(
                     f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
                     "karat baseline set FILE"
                 )
-            pairing = pair(baseline, evaluation, force=force)
-            clusters = clusters_of(baseline, pairing, cluster)
-            slices = _slices(evaluation, pairing) if by_tag else {}
+            pairing = pair(baseline, evaluation, force=force, cluster=cluster)
+            slices = tagged(pairing.queries, evaluation) if by_tag else {}
             if by_tag and not slices:
                 raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
             for tag, rows in {"": None, **slices}.items():
                 level = 1 - _ALPHA / (len(slices) if tag else 1)
-                runs = (baseline, evaluation)
-                status, sentence = _drop(gate, runs, pairing, rows, level, clusters)
+                status, sentence = _drop(gate, pairing, rows, level)
                 if status == "inconclusive" and require_noninferior:
                     status = "fail"
                     sentence += "; a smaller drop is not shown"
@@ -191,13 +188,6 @@ def outcome_of(results: Iterable[GateResult]) -> Status:
     return "inconclusive" if "inconclusive" in statuses else "pass"
 
 
-def _judged_only(evaluation: Evaluation, metric: str) -> bool:
-    """Whether a model gave the verdicts, and its agreement with people is not known."""
-    matches = evaluation.matches.get(evaluation.matchers.get(metric, ""))
-    judged = matches is not None and bool(matches.verdicts)
-    return judged and "agreement" not in evaluation.provenance
-
-
 def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
     column = evaluation[gate.metric]
     value, what = column.mean, "is"
@@ -213,34 +203,24 @@ def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
 
 
 def _drop(
-    gate: Gate,
-    runs: tuple[Evaluation, Evaluation],
-    pairing: Pairing,
-    rows: Sequence[int] | None,
-    level: float,
-    clusters: Ints | None,
+    gate: Gate, pairing: Pairing, rows: Sequence[int] | None, level: float
 ) -> tuple[Status, str]:
-    baseline, evaluation = runs
+    baseline = pairing.baseline
     if gate.metric not in baseline:
         raise UsageError(
             f"--max-drop {gate.metric}: the baseline was scored by "
             f"{', '.join(baseline)}"
         )
-    old, new, known = paired_scores(gate.metric, baseline, evaluation, pairing)
-    if rows is not None:
-        own = np.zeros(len(known), np.bool_)
-        own[list(rows)] = True
-        known = known & own
-    differences = (new - old)[known]
-    column = evaluation[gate.metric]
+    pairs = pairing.pairs(gate.metric, rows)
+    differences = pairs.candidate - pairs.baseline
     if len(differences) and not differences.any():
         same = f"{gate.metric} is the same on all {len(differences)} queries"
         return "pass", same
     interval = difference_interval(
         differences,
-        binary=column.binary and baseline[gate.metric].binary,
-        bounds=column.bounds,
-        clusters=None if clusters is None else clusters[known],
+        binary=pairs.binary,
+        bounds=pairs.bounds,
+        clusters=pairs.clusters,
         level=level,
     )
     if interval is None:
@@ -251,7 +231,7 @@ def _drop(
         f"{len(differences)} queries"
     )
     worst, best, drop = interval.low, interval.high, "drop"
-    if column.higher_is_better is False:
+    if pairs.higher_is_better is False:
         worst, best, drop = -interval.high, -interval.low, "rise"
     change += f": a {drop} of more than {gate.value:g} is"
     if best < -gate.value:
@@ -259,12 +239,3 @@ def _drop(
     if worst >= -gate.value:
         return "pass", f"{change} ruled out"
     return "inconclusive", f"{change} possible"
-
-
-def _slices(evaluation: Evaluation, pairing: Pairing) -> Mapping[str, list[int]]:
-    tags: dict[str, list[int]] = {}
-    for row, query in enumerate(pairing.queries):
-        fact = evaluation.facts.get(query)
-        for tag in fact.tags if fact else ():
-            tags.setdefault(tag, []).append(row)
-    return dict(sorted(tags.items()))

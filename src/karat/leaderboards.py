@@ -114,8 +114,7 @@ def leaderboard(
         ['dense', 'bm25']
     """
     check_options("leaderboard", options)
-    if gold is not None:
-        gold = take_gold(gold, mapping or {})
+    gold = None if gold is None else take_gold(gold, mapping or {})
     for name, read in (("queries", read_queries), ("corpus", read_corpus)):
         if options.get(name) is not None and not isinstance(options[name], Mapping):
             options[name] = read(options[name])
@@ -126,9 +125,11 @@ def leaderboard(
     for name, run in _named(runs, by, mapping):
         if name in evaluations:
             raise UsageError(f"two runs are called {name!r}; a name stands for one run")
-        result = evaluations[name] = _scored(name, run, options)
-        spans = any(matcher.startswith("span") for matcher in result.matchers.values())
-        if spans and not isinstance(run, Evaluation):
+        if isinstance(run, Evaluation):
+            evaluations[name] = replace(run, run=name)
+            continue
+        result = evaluations[name] = evaluate(run, name=name, **options)
+        if any(matcher.startswith("span") for matcher in result.matchers.values()):
             covered[name] = run
         if isinstance(run, Dataset) and run.format.startswith("trec"):
             notes += trec_eval_differences(result)
@@ -194,13 +195,6 @@ def _as_scored(given: Any) -> Evaluation | None:
             if "not a saved evaluation" not in str(error):
                 raise
     return None
-
-
-def _scored(name: str, run: Any, options: Mapping[str, Any]) -> Evaluation:
-    """The evaluation of a run; one that is scored already keeps its scores."""
-    if isinstance(run, Evaluation):
-        return replace(run, run=name)
-    return evaluate(run, name=name, **options)
 
 
 def _named(

@@ -1,6 +1,6 @@
 """Trust: what a judge's grades are worth beside labels by people, and asked again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +24,16 @@ from karat.judging.claim_agreement import (
     claim_agreement,
 )
 from karat.judging.grading import (
+    LAST,
     RELEVANT,
+    Grade,
     GradedPool,
     Pool,
     is_binary,
     is_graded,
     relevance,
 )
-from karat.judging.probe.report import ProbeReport
+from karat.judging.probe_report import ProbeReport
 from karat.judging.prompts import GRADES
 from karat.judging.rates import Order, order_agreement
 from karat.results.evaluation import Evaluation
@@ -48,7 +50,6 @@ __all__ = [
 REPORT_VERSION = 1
 """Version of what judging reports as JSON."""
 
-_LAST = max(GRADES)
 _BY_RELEVANCE = "compared is whether a document is relevant"
 
 
@@ -83,12 +84,13 @@ def compare(
     """
     raters = [people] if isinstance(people, Mapping) else [*people]
     people = middle(raters)
-    kept, scale, threshold = known or {}, None, _threshold(people)
+    kept, scale = known or {}, None
+    threshold = RELEVANT if is_graded(people) else None
     if not _all_graded(people, kept):
         scale = _scale(people)
         people = relevance(people, threshold)
         raters = [relevance(labels, threshold) for labels in raters]
-        kept = relevance(kept, _threshold(kept))
+        kept = relevance(kept, RELEVANT if is_graded(kept) else None)
         judged, threshold = relevance(judged, RELEVANT), None
     order = None
     if len(runs) > 1:
@@ -183,36 +185,33 @@ def _order(
     return order._replace(labelled=labelled, threshold=threshold)
 
 
-def _threshold(labels: Labels) -> float | None:
-    """The smallest grade that is relevant; any positive one if None."""
-    return RELEVANT if is_graded(labels) else None
-
-
 def _all_graded(people: Labels, kept: Labels) -> bool:
     """Whether all labels are grades as the judge gives them."""
     return is_graded(people) and (not any(kept.values()) or is_graded(kept))
 
 
-def _highest(labels: Labels) -> float:
-    return max((grade for row in labels.values() for grade in row.values()), default=0)
-
-
-def _scale(people: Labels) -> str:
-    """How labels on different scales are compared."""
+def _scale(people: Labels, *, written: bool = False) -> str:
+    """How labels on different scales are compared, or written beside each other."""
     if is_binary(people):
         return (
-            f"people say 0 or 1, so the judge's {RELEVANT} and {_LAST} count as 1 "
-            "beside theirs, and all below as 0"
+            f"people say 0 or 1, so the judge's {RELEVANT} and {LAST} "
+            f"{'are written' if written else 'count'} as 1 beside theirs, and all "
+            "below as 0"
         )
     if is_graded(people):
         return (
-            f"the labels that stay are not grades from 0 to {_LAST}, so "
-            f"{_BY_RELEVANCE}: grade {RELEVANT} or {_LAST}"
+            f"the labels that stay are not grades from 0 to {LAST}, so "
+            f"{_BY_RELEVANCE}: grade {RELEVANT} or {LAST}"
         )
+    highest = max(
+        (grade for row in people.values() for grade in row.values()), default=0
+    )
+    end = "; both are written as they are"
+    if not written:
+        theirs = f"people's above 0, the judge's {RELEVANT} and {LAST}"
+        end = f", so {_BY_RELEVANCE}: {theirs}"
     return (
-        f"people's grades end at {_highest(people):g} and are not the judge's 0 to "
-        f"{_LAST}, so {_BY_RELEVANCE}: people's above 0, the judge's {RELEVANT} and "
-        f"{_LAST}"
+        f"people's grades end at {highest:g} and are not the judge's 0 to {LAST}{end}"
     )
 
 
@@ -251,70 +250,55 @@ class JudgeReport:
 
     def _summary(self) -> Table:
         """How many documents got which grade."""
-        grades = [g.grade for row in self.graded.grades.values() for g in row.values()]
-        cells = [
-            [str(grade), str(grades.count(grade)), meaning]
-            for grade, meaning in GRADES.items()
+        grades = [
+            grade for row in self.graded.grades.values() for grade in row.values()
         ]
+        given = [grade.grade for grade in grades]
+        cells = [[str(g), str(given.count(g)), text] for g, text in GRADES.items()]
         title = f"{counted(len(grades), 'document')} graded by {self.graded.gold.name}"
-        notes = [*self._label_notes(), *self._vote_notes()]
+        notes = [*self._label_notes(), *self._vote_notes(grades)]
         return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
 
-    def _label_notes(self) -> list[str]:
+    def _label_notes(self) -> Iterator[str]:
         """What must be known before runs are scored with these labels."""
-        notes = []
         if self.agreement is None:
-            text = "--agreement GOLD compares this judge with people"
-            notes.append(f"uncalibrated: {text}")
-        if not self.known or is_graded(self.known):
-            notes.append(
-                f"relevant: grades {RELEVANT} and {_LAST}; grade 1 does not help to "
+            yield "uncalibrated: --agreement GOLD compares this judge with people"
+        scale = self._scale()
+        if scale is None:
+            yield (
+                f"relevant: grades {RELEVANT} and {LAST}; grade 1 does not help to "
                 f"answer: score with --threshold {RELEVANT}, or it counts as relevant "
                 "too"
             )
         if self.kept:
             documents = counted(self.kept, "document")
             text = f"{documents} of the pool had labels, which stay"
-            notes.append(f"kept: {text}; every label says whose it is")
+            yield f"kept: {text}; every label says whose it is"
         if self.written is not None and self.known:
             sources = self.written.labellers()
             people = counted(sources.pop("human", 0), "label")
             others = ", ".join(f"{count} by {name}" for name, count in sources.items())
-            notes.append(f"written: {people} by people, {others or 'none by a judge'}")
-        if scale := self._scale():
-            notes.append(f"scale: {scale}")
-        return notes
+            yield f"written: {people} by people, {others or 'none by a judge'}"
+        if scale:
+            yield f"scale: {scale}"
 
-    def _vote_notes(self) -> list[str]:
+    def _vote_notes(self, grades: Sequence[Grade]) -> Iterator[str]:
         """Where votes differ or are missing, and what has no grade at all."""
-        grades = [
-            grade for row in self.graded.grades.values() for grade in row.values()
-        ]
-        notes = []
         if differ := [grade.disagreement for grade in grades if grade.disagreement]:
             divided, share = counted(len(differ), "document"), sum(differ) / len(grades)
-            notes.append(f"votes: {divided} divided them; {share:.1%} differ")
+            yield f"votes: {divided} divided them; {share:.1%} differ"
         if failed := [grade.failed for grade in grades if grade.failed]:
             votes = f"{counted(sum(failed), 'vote')} without a valid answer"
             rest = f"{counted(len(failed), 'document')} whose grade rests on the others"
-            notes.append(f"votes: {votes}, on {rest}")
+            yield f"votes: {votes}, on {rest}"
         if failures := len(self.graded.failures):
-            notes.append(f"failed: {counted(failures, 'document')} without a grade")
-        return notes
+            yield f"failed: {counted(failures, 'document')} without a grade"
 
     def _scale(self) -> str | None:
         """How grades are written beside labels on another scale."""
         if not self.known or is_graded(self.known):
             return None
-        if is_binary(self.known):
-            return (
-                f"people say 0 or 1, so the judge's {RELEVANT} and {_LAST} are written "
-                "as 1 beside theirs, and all below as 0"
-            )
-        return (
-            f"people's grades end at {_highest(self.known):g} and are not the judge's "
-            f"0 to {_LAST}; both are written as they are"
-        )
+        return _scale(self.known, written=True)
 
     def to_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Everything in plain values; the judge's reasons may be left out."""

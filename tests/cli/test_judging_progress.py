@@ -15,7 +15,7 @@ from karat.cli.judge_session import JudgingProgress
 from karat.data.judgements import Usage
 from karat.llm import Prices, Progress, Stage
 from karat.llm.limits import Budget
-from karat.reports import progress as bars
+from karat.reports import terminal as bars
 
 JOURNAL = Path("kept.sqlite")
 SPLITTING = Stage("splitting", "reference")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import karat
-from karat.diagnosis.misses import CAUSES
+from karat.diagnosis.diagnosis import CAUSES
 from karat.errors import FormatError, MismatchError, ParameterError
 
 RUN = {

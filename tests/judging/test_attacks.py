@@ -6,7 +6,7 @@ import re
 import pytest
 
 from karat.judging import prompts
-from karat.judging.probe.prompts import ATTACKS, CONTROL, Attack, Goal, controls
+from karat.judging.attacks import ATTACKS, CONTROL, Attack, Goal, controls
 
 TEXT = "Cats {sleep} all day.\nThey wake at night, and eat."
 GOAL = Goal(

@@ -12,9 +12,9 @@ from karat.data.gold import Item
 from karat.data.judgements import Prompt
 from karat.errors import DataError
 from karat.judging import DryRun, JudgeSession, probe_claims, probe_grader
+from karat.judging.attacks import ATTACKS, CONTROL
 from karat.judging.contexts import Context
-from karat.judging.probe.prompts import ATTACKS, CONTROL
-from karat.judging.probe.report import Attempt, ProbeReport
+from karat.judging.probe_report import Attempt, ProbeReport
 from karat.llm import Settings
 from karat.stats import mean_interval
 from tests.judging.models import Model, claims_in, session_of, verdicts

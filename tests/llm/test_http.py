@@ -20,7 +20,7 @@ from karat.errors import UsageError
 from karat.llm import Refused, Settings, Transient
 from karat.llm.callables import FunctionClient
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.server_errors import status_error, unsupported_parameter
+from karat.llm.server_errors import ServerError
 from karat.llm.stored_replies import PromptKeys
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import run_jobs_sync
@@ -139,15 +139,15 @@ def test_words_in_a_quoted_prompt_do_not_steer_the_client() -> None:
 @pytest.mark.parametrize("status", [400, 402, 403, 429, 500])
 def test_a_quoted_bill_is_no_bill(status: int) -> None:
     said = {"message": f"not this: {PASSAGE.upper()}"}
-    found = status_error(status, said, "http://a/v1", "m", sent=QUOTED.user)
+    found = ServerError(status, said, QUOTED.user).explain("http://a/v1", "m")
     assert ("no credit left" in str(found)) == (status == 402)
-    own = status_error(status, {"message": "check your billing"}, "http://a/v1", "m")
+    own = ServerError(status, {"message": "check your billing"}).explain("a", "m")
     assert ("no credit left" in str(own)) == (status in {402, 403, 429})
 
 
 def test_a_limit_per_minute_that_advertises_a_plan_is_waited_for() -> None:
     said = {"message": "Limit 3/min; see /account/billing", "code": "rate_limit_exceed"}
-    assert isinstance(status_error(429, said, "http://a/v1", "m"), Transient)
+    assert isinstance(ServerError(429, said).explain("http://a/v1", "m"), Transient)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_a_server_names_counts_more_than_what_it_quotes(
     body: dict[str, str], found: str | None
 ) -> None:
     names = ["response_format", "temperature", "seed"]
-    assert unsupported_parameter(400, body, names, QUOTED.user) == found
+    assert ServerError(400, body, QUOTED.user).unsupported(names) == found
 
 
 def test_a_part_is_dropped_for_good_only_once_that_helped() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Prompt, Usage
 from karat.errors import FormatError, UsageError
 from karat.llm import Settings
-from karat.llm.endpoints import ALLOWED, check_endpoint
+from karat.llm.http import ALLOWED, check_endpoint
 from karat.llm.journal import Entry, Journal
 from karat.llm.limits import Budget, Prices
 from karat.llm.stored_replies import PromptKeys

@@ -15,8 +15,8 @@ import pytest
 
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.errors import MissingExtraError, UsageError
+from karat.judging.session import as_client
 from karat.llm import Refused, Settings, Transient
-from karat.llm.callables import as_client
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import retry_after
 from tests.llm.fault_server import FaultServer, completion
@@ -397,8 +397,8 @@ def test_an_error_with_a_secret_in_it_is_not_the_cause_of_ours(
 
 def test_a_function_must_return_text_and_a_judge_must_be_one() -> None:
     with pytest.raises(Refused, match="must return a text, got int"):
-        ask(as_client(len))  # type: ignore[arg-type]
+        ask(as_client(len))
     with pytest.raises(UsageError, match="got float"):
-        as_client(1.5)  # type: ignore[arg-type]
+        as_client(1.5)
     with pytest.raises(UsageError, match="has no name"):
         as_client(" ")

@@ -15,15 +15,12 @@ from hypothesis import given, strategies as st
 
 from karat.data.judgements import Reply
 from karat.errors import CallError, UsageError
+from karat.judging.session import as_client
 from karat.llm import Refused, Settings, Transient
-from karat.llm.callables import as_client
-from karat.llm.chat_client import ChatClient
-from karat.llm.completions import read_reply
-from karat.llm.credentials import read_key, request_headers
-from karat.llm.endpoints import check_endpoint
-from karat.llm.http import connection_error
+from karat.llm.chat_client import ChatClient, read_reply
+from karat.llm.credentials import mask, read_key, redact, request_headers
+from karat.llm.http import check_endpoint, connection_error
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.redaction import mask, redact
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import jobs, run_jobs_sync
 from tests.llm.test_openai_client import CANARY, answering, ask, error

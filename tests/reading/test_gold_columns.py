@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import karat
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels
 from karat.errors import FormatError
 from karat.reading.columnar import tables
 

@@ -16,7 +16,7 @@ from karat.data.scores import Interval
 from karat.data.tables import DASH, Table
 from karat.errors import UnknownNameError
 from karat.reports import REPORTS
-from karat.reports.progress import track
+from karat.reports.terminal import track
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.scores import MetricScores
@@ -200,7 +200,7 @@ def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("karat.reports.progress._SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("karat.reports.terminal._SHOW_AFTER_SECONDS", 0.0)
     for _ in track("abc", 3, "scoring"):
         while "scoring" not in stream.getvalue():
             pass
@@ -210,6 +210,6 @@ def test_progress_counts_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_progress_is_silent_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("karat.reports.progress._SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("karat.reports.terminal._SHOW_AFTER_SECONDS", 0.0)
     assert list(track("abc", 3, "scoring")) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""

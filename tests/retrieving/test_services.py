@@ -154,7 +154,7 @@ def test_the_command_writes_a_run_with_latency_and_failures(folder: Path) -> Non
     ("arguments", "sentence"),
     [
         (["my_search:serch"], "did you mean 'search'?"),
-        (["my_serch:search"], "cannot import 'my_serch'"),
+        (["my_serch:search"], "cannot import my_serch: Module"),
         (["my_search"], "is spelled MODULE:NAME"),
         (["my_search.py:search"], "did you mean my_search:search?"),
         ([], "name one retriever"),

@@ -76,7 +76,7 @@ def test_a_system_is_out_when_another_is_shown_to_beat_it() -> None:
     scores[3] += 0.5
     found = maybe_best(scores)
     assert found.tolist() == [False, False, False, True]
-    adjusted = max_t(np.delete(scores, 0, 0) - scores[0], step_down=False).adjusted
+    adjusted = max_t(np.delete(scores, 0, 0) - scores[0], step_down=False)
     assert adjusted.min() <= 0.05
     flat = np.ones((3, 20))
     assert maybe_best(flat).all()

@@ -69,18 +69,6 @@ def test_even_values_get_nearly_the_t_interval() -> None:
     assert found[:2] == pytest.approx(expected, abs=0.002)
 
 
-def test_clusters_are_drawn_whole() -> None:
-    values = np.random.default_rng(7).normal(0.1, 0.2, 60)
-    alone = studentised_interval(values)
-    copies = studentised_interval(
-        np.repeat(values, 4), clusters=np.repeat(range(60), 4)
-    )
-    assert alone is not None
-    assert copies is not None
-    assert copies[:2] == pytest.approx(alone[:2], abs=1e-9)
-    assert copies.method == "clustered bootstrap"
-
-
 @pytest.mark.parametrize("values", [[0.5], [0.1] * 9, [0.0] * 99 + [1.0]])
 def test_values_that_hardly_vary_have_no_studentised_interval(
     values: list[float],

@@ -34,16 +34,6 @@ def test_the_standard_error_is_that_of_statsmodels() -> None:
         assert found.sd == pytest.approx(values.std(ddof=1))
 
 
-def test_the_design_effect_is_the_size_of_clusters_of_copies() -> None:
-    values = np.random.default_rng(1).normal(0, 1, 400)
-    assert sample_of(values).design_effect == 1.0
-    assert sample_of(np.ones(6), np.array([0, 0, 1, 1, 2, 2])).design_effect == 1.0
-    copies = sample_of(np.repeat(values, 5), np.repeat(np.arange(400), 5))
-    assert copies.design_effect == pytest.approx(5.0, rel=0.01)
-    shuffled = sample_of(np.random.default_rng(2).permutation(copies.totals))
-    assert shuffled.design_effect == 1.0
-
-
 def test_one_score_has_no_standard_deviation() -> None:
     assert math.isnan(sample_of(np.array([0.5])).sd)
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 from statsmodels.stats.power import TTestPower
 
-from karat.errors import ParameterError
 from karat.stats.power import minimum_detectable_effect, power_of, queries_needed
 
 SIZES = (2, 3, 4, 8, 15, 50, 126, 1000, 100_000)
@@ -39,12 +38,8 @@ def test_as_many_queries_as_needed_and_no_more(difference: float, sd: float) -> 
     assert needed == 2 or power_of(difference, sd, needed - 1) < 0.8
 
 
-def test_clusters_take_more_queries() -> None:
-    assert queries_needed(0.05, 0.2, design_effect=2.5) == 320
-    assert queries_needed(0.05, 0.2) == 128
-
-
 def test_the_ends_of_the_scale() -> None:
+    assert queries_needed(0.05, 0.2) == 128
     assert queries_needed(0.0, 0.2) == math.inf
     assert queries_needed(0.1, 0.0) == 2
     assert queries_needed(1e-6, 0.2) > 1e11
@@ -52,14 +47,3 @@ def test_the_ends_of_the_scale() -> None:
     assert minimum_detectable_effect(20, 0.0) == 0.0
     assert power_of(0.1, 0.2, 1) == 0.0
     assert (power_of(0.1, 0.0, 5), power_of(0.0, 0.0, 5)) == (1.0, 0.0)
-
-
-def test_what_cannot_be_is_an_error() -> None:
-    with pytest.raises(ParameterError, match="sd must be 0 or more"):
-        power_of(0.1, -1, 5)
-    with pytest.raises(ParameterError, match="power must be between 0 and 1"):
-        queries_needed(0.1, 0.2, power=1.0)
-    with pytest.raises(ParameterError, match="level must be between 0 and 1"):
-        minimum_detectable_effect(5, 0.2, level=95)
-    with pytest.raises(ParameterError, match="design_effect must be above 0"):
-        queries_needed(0.1, 0.2, design_effect=0)

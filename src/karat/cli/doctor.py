@@ -18,7 +18,8 @@ from karat.cli.outputs import outputs_of, print_result, write_dataset, write_res
 from karat.data.gold import Gold
 from karat.data.queries import DEFAULT_K, Dataset
 from karat.data.tables import counted
-from karat.diagnosis.doctor import doctor, fix_gold
+from karat.diagnosis.doctor import doctor
+from karat.diagnosis.gold_findings import fix_gold
 from karat.errors import DataError, UsageError
 from karat.reading.doors import load, take_gold
 from karat.reading.label_patch import apply_labels

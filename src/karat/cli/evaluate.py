@@ -52,8 +52,7 @@ from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.streams import STDIN
 from karat.reports import REPORTS
-from karat.reports.progress import track
-from karat.reports.terminal import show_text, width_of
+from karat.reports.terminal import show_text, track, width_of
 from karat.results.leaderboard import WIDTH, Leaderboard
 
 __all__ = ["command"]

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from karat.cli.command import Command, say
-from karat.cli.judge_claims import judge_claims, questions_of
 from karat.cli.judge_session import open_session, read_votes
 from karat.cli.options import (
     existing,
@@ -23,12 +22,13 @@ from karat.cli.options import (
 from karat.cli.outputs import (
     INCOMPLETE,
     PAGE,
+    print_result,
     rehearse,
-    show_all,
     with_command,
     write_dataset,
     write_results,
 )
+from karat.cli.split_claims import questions_of, split_claims
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Labels, Run
@@ -46,8 +46,7 @@ from karat.judging import (
 )
 from karat.judging.agreement import middle
 from karat.judging.grading import Pool
-from karat.judging.probe.report import ProbeReport
-from karat.judging.probe.run import PASSAGES
+from karat.judging.probe import PASSAGES
 from karat.leaderboards import leaderboard
 from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS, name_format
@@ -128,9 +127,11 @@ def command(**options: Any) -> None:
     targets = [path for path in outputs if path.suffix != PAGE]
     pages = [path for path in outputs if path.suffix == PAGE]
     session = open_session(options)
-    loaded = {path: _load(path, options) for path in paths}
+    role: Role | None = "samples" if options["claims"] else None
+    mapping = mapping_of("run", options["map"])
+    loaded = {path: load(path, role=role, mapping=mapping) for path in paths}
     if options["claims"]:
-        failed = [judge_claims([*loaded.values()], session, targets, options)]
+        failed = [split_claims([*loaded.values()], session, targets, options)]
     else:
         failed = _grade(loaded, session, targets, pages, options)
     if isinstance(session, DryRun):
@@ -186,14 +187,6 @@ def _refuse_format(target: str, role: Role) -> None:
     raise UsageError(f"-o {target}: {why}end the name in one of {endings}")
 
 
-def _load(path: str, options: Mapping[str, Any]) -> Dataset:
-    role: Role | None = "samples" if options["claims"] else None
-    loaded = load(path, role=role, mapping=mapping_of("run", options["map"]))
-    if loaded.run is None and not options["claims"]:
-        raise FormatError("holds nothing retrieved, and so nothing to grade", path=path)
-    return loaded
-
-
 def _try_writing(gold: Gold, targets: Sequence[Path]) -> None:
     """Refuse what a format cannot hold before a judge is paid for it."""
     for target in targets:
@@ -216,12 +209,23 @@ def _grade(
     Returns:
         What could not be graded, with the reason; the same of what was asked again.
     """
-    runs = _named(loaded)
+    runs: dict[str, Run] = {}
+    for path, part in loaded.items():
+        if part.run is None:
+            why = "holds nothing retrieved, and so nothing to grade"
+            raise FormatError(why, path=path)
+        runs[path] = part.run
+    if len({run.name for run in runs.values()}) == len(runs):
+        # Files of one name in several folders are told apart by their paths.
+        runs = {run.name: run for run in runs.values()}
     corpus = None if options["corpus"] is None else read_corpus(options["corpus"])
     pooled = pool(runs.values(), options["k"], corpus)
     _refuse_texts_as_ids(pooled, options)
     people = _people(options, pooled, runs)
-    known = _known(options, targets)
+    known = Gold()
+    if options["gold"] is not None:
+        known = load(options["gold"], role="gold").gold or Gold()
+        _try_writing(known, targets)
     labels = known.documents
     together = middle(people) if people else None
     todo = unlabelled(pooled, labels, together)
@@ -234,22 +238,19 @@ def _grade(
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
         write_dataset(Dataset(gold=whole), target, role="gold")
-    again = None
+    judged, metric = graded.gold.documents, options["metric"]
+    again, probe, agreement = None, None, None
     if options["retest"]:
         again = retest(todo, questions, session, votes=votes)
-    probe: ProbeReport | None = None
     if options["probe"]:
         passages = options["probe_passages"] or PASSAGES
-        grades = graded.gold.documents
         probe = probe_grader(
-            todo, questions, grades, session, passages=passages, votes=votes
+            todo, questions, judged, session, passages=passages, votes=votes
         )
         probe = probe.without_texts() if options["no_text"] else probe
     if isinstance(session, DryRun):
         return []
-    agreement = None
     if people:
-        judged, metric = graded.gold.documents, options["metric"]
         agreement = compare(runs, judged, people, known=labels, metric=metric)
     report = JudgeReport(
         graded,
@@ -260,11 +261,8 @@ def _grade(
         known=labels,
         written=whole if targets else None,
     )
-    if options["json"]:
-        facts = report.to_dict(texts=not options["no_text"])
-        click.echo(json.dumps(facts, indent=2))
-    else:
-        show_all(report.tables())
+    facts = report.to_dict(texts=not options["no_text"])
+    print_result(lambda: json.dumps(facts, indent=2) + "\n", report.tables(), options)
     scored = {"gold": whole, "queries": questions or None, "corpus": corpus}
     write_results(pages, lambda _: _page(runs, report, scored, options))
     return [
@@ -307,15 +305,6 @@ def _people(
     return people
 
 
-def _named(loaded: Mapping[str, Dataset]) -> dict[str, Run]:
-    """The runs by name; files of one name in several folders by their paths."""
-    runs = {path: part.run for path, part in loaded.items() if part.run is not None}
-    names = {run.name for run in runs.values()}
-    if len(names) < len(runs):
-        return runs
-    return {run.name: run for run in runs.values()}
-
-
 def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
     """Refuse documents that are named by their texts where texts must stay out."""
     if not options["no_text"]:
@@ -328,12 +317,3 @@ def _refuse_texts_as_ids(pooled: Pool, options: Mapping[str, Any]) -> None:
                 query=query,
                 hint="give the retrieved documents ids, or leave --no-text out",
             )
-
-
-def _known(options: Mapping[str, Any], targets: Sequence[Path]) -> Gold:
-    """The labels that stay; a file that could not hold them is an error at once."""
-    if options["gold"] is None:
-        return Gold()
-    gold = load(options["gold"], role="gold").gold or Gold()
-    _try_writing(gold, targets)
-    return gold

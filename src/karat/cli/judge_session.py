@@ -4,7 +4,6 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from karat.cli.command import log, say
 from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession
-from karat.llm import Prices, Progress, Settings, Stage
+from karat.llm import Prices, Progress, Settings
 from karat.llm.limits import Budget
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.settings import JOURNAL
-from karat.reports.progress import Bar, can_show_bar
+from karat.reports.terminal import RunBar, can_show_bar
 
 __all__ = ["JudgingProgress", "claims_judge", "open_session", "read_votes"]
 
@@ -41,7 +40,7 @@ class JudgingProgress:
         self._budget = budget
         self._journal = journal
         self._runs: list[Progress] = []
-        self._bar: Bar | None = None
+        self._bar = RunBar()
         self._logged_tenths = 0
         self._exit_code = _INTERRUPTED
 
@@ -58,24 +57,19 @@ class JudgingProgress:
     def __call__(self, progress: Progress) -> None:
         """Show the progress; each run begins with nothing done."""
         if progress.done == 0 or not self._runs:
-            self._close_bar()
+            self._bar.close()
             self._logged_tenths = 0
             self._runs.append(progress)
-            if can_show_bar():
-                self._bar = Bar(str(progress.stage), progress.total)
         self._runs[-1] = progress
-        if self._bar is not None:
-            # The bar itself shows what comes before the first comma.
-            self._bar.show(progress.done, str(progress).partition(", ")[2])
-        elif (tenth := _TENTHS * progress.done // progress.total) > self._logged_tenths:
+        self._bar(progress)
+        tenth = _TENTHS * progress.done // progress.total
+        if tenth > self._logged_tenths and not can_show_bar():
             self._logged_tenths = tenth
             log.info("%s", progress)
-        if progress.done == progress.total:
-            self._close_bar()
 
     def close(self) -> None:
         """Say what was paid; after an interrupt also how to continue."""
-        self._close_bar()
+        self._bar.close()
         if self._runs and isinstance(sys.exception(), KeyboardInterrupt):
             say(
                 f"karat: interrupted; {self._summary()}, and all replies are kept in "
@@ -92,7 +86,17 @@ class JudgingProgress:
             say(f"karat: {self._summary()}; {replies} kept already", err=True)
 
     def _summary(self) -> str:
-        stages = " and ".join(map(_describe, self._by_stage()))
+        parts = []
+        for stage in dict.fromkeys(run.stage for run in self._runs):
+            runs = [run for run in self._runs if run.stage == stage]
+            total, done, failed = (
+                sum(getattr(run, name) for run in runs)
+                for name in ("total", "done", "failed")
+            )
+            # As in "judging 3 of 5 samples (1 failed)".
+            text = stage.of(total, done)
+            parts.append(f"{text} ({failed} failed)" if failed else text)
+        stages = " and ".join(parts)
         if not self._budget.calls:
             return f"{stages} took no call"
         tokens = self._budget.prompt_tokens + self._budget.completion_tokens
@@ -101,49 +105,18 @@ class JudgingProgress:
         cost = self._budget.cost
         return text if cost is None else f"{text}, cost {amount(cost)}"
 
-    def _by_stage(self) -> list[Progress]:
-        """The runs, those of one stage added up."""
-        stages: dict[Stage, Progress] = {}
-        for run in self._runs:
-            before = stages.get(run.stage, Progress(0, 0, stage=run.stage))
-            stages[run.stage] = replace(
-                before,
-                done=before.done + run.done,
-                total=before.total + run.total,
-                failed=before.failed + run.failed,
-            )
-        return [*stages.values()]
-
-    def _close_bar(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
     def _terminate(self, *_: Any) -> None:
         """End like an interrupt, after which replies on their way are still kept."""
         self._exit_code = _TERMINATED
         signal.raise_signal(signal.SIGINT)
 
 
-def _describe(progress: Progress) -> str:
-    """As in `judging 3 of 5 samples (1 failed)`."""
-    text = progress.stage.of(progress.total, progress.done)
-    return f"{text} ({progress.failed} failed)" if progress.failed else text
-
-
-# The field of Settings for each option.
-_SETTINGS = {
-    "concurrency": "concurrency",
-    "rpm": "requests_per_minute",
-    "timeout": "timeout",
-    "max_attempts": "max_attempts",
-    "max_calls": "max_calls",
-    "max_cost": "max_cost",
-    "max_failures": "max_failures",
-    "offline": "offline",
-    "retry_errors": "retry_errors",
-    "no_text": "no_text",
-}
+# The options that are fields of Settings; one has another name there.
+_SETTINGS = (
+    *("concurrency", "rpm", "timeout", "max_attempts", "max_calls", "max_cost"),
+    *("max_failures", "offline", "retry_errors", "no_text"),
+)
+_RATE = "requests_per_minute"
 
 
 def open_session(options: Mapping[str, Any]) -> JudgeSession:
@@ -169,19 +142,18 @@ def open_session(options: Mapping[str, Any]) -> JudgeSession:
     journal = Path(options["journal"]) if options["journal"] else JOURNAL
     progress = JudgingProgress(budget, journal)
     given = {
-        name: options[option]
-        for option, name in _SETTINGS.items()
-        if options[option] is not None
+        _RATE if name == "rpm" else name: options[name]
+        for name in _SETTINGS
+        if options[name] is not None
     }
     try:
         settings = Settings(
             journal=journal, prices=prices, budget=budget, progress=progress, **given
         )
     except ParameterError as error:
-        flags = {name: option for option, name in _SETTINGS.items()}
-        flag = f"--{flags[error.parameter].replace('_', '-')}"
+        flag = error.parameter.replace(_RATE, "rpm").replace("_", "-")
         raise ParameterError(
-            flag, error.parameter, error.must_be, error.value
+            f"--{flag}", error.parameter, error.must_be, error.value
         ) from None
     progress.attach(click.get_current_context())
     session = DryRun if options["dry_run"] else JudgeSession

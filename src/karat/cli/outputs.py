@@ -20,7 +20,7 @@ from karat.gates import KINDS, Gate, GateResult, check_gates, outcome_of, read_g
 from karat.reading.format import FORMATS
 from karat.reading.streams import Role
 from karat.reading.write import write
-from karat.reports.gates import annotations, as_junit, as_step_summary
+from karat.reports.files import annotations, as_junit, as_step_summary
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard

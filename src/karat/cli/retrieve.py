@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from karat.cli.options import header_option, mapping_option, option, writable
 from karat.cli.outputs import INCOMPLETE, STDOUT, format_name, write_dataset
 from karat.data.queries import Dataset
 from karat.data.tables import counted
-from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.llm import Progress, Settings
+from karat.errors import FormatError, UsageError
+from karat.llm import Settings
 from karat.reading.decoding import decode_json
 from karat.reading.format import name_format
 from karat.reading.queries import read_queries
-from karat.reports.progress import Bar, can_show_bar
-from karat.retrieving.retrieve import ATTEMPTS, CACHE, retrieve
+from karat.reports.terminal import RunBar
+from karat.retrieving.retrieve import ATTEMPTS, CACHE, load_object, retrieve
 
 __all__ = ["command"]
 
@@ -68,11 +67,16 @@ def command(**options: Any) -> None:
         to = name_format(str(writable(target, [options["queries"]]))).name
     if (options["retriever"] is None) == (options["http"] is None):
         raise UsageError("name one retriever: MODULE:NAME, or --http URL")
+    retriever = options["http"]
+    if retriever is None:
+        # As Python does for a script: modules of the current folder are found.
+        sys.path.insert(0, "")
+        retriever = load_object(options["retriever"], Path.cwd())
     queries = read_queries(options["queries"])
-    bar = _QueryBar()
+    bar = RunBar()
     click.get_current_context().call_on_close(bar.close)
     run = retrieve(
-        options["http"] or _find(options["retriever"]),
+        retriever,
         queries,
         options["k"],
         concurrency=options["concurrency"],
@@ -105,51 +109,6 @@ def command(**options: Any) -> None:
             say(f"  {query}: {why}", err=True)
     if len(run.failures) > options["max_failures"]:
         sys.exit(INCOMPLETE)
-
-
-class _QueryBar:
-    """Shows on a terminal how many queries are answered."""
-
-    _bar: Bar | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        if self._bar is None and can_show_bar():
-            self._bar = Bar(str(progress.stage), progress.total)
-        if self._bar is not None:
-            self._bar.show(progress.done, str(progress).partition(", ")[2])
-
-    def close(self) -> None:
-        """Remove the bar from the terminal."""
-        if self._bar is not None:
-            self._bar.close()
-
-
-def _find(spelling: str) -> Any:
-    """The object that `module:name` spells."""
-    module, _, name = spelling.partition(":")
-    if not module or not name:
-        raise UsageError(
-            "a retriever is spelled MODULE:NAME, as in my.module:search; "
-            f"got {spelling!r}"
-        )
-    # As Python does for a script: modules of the current folder are found.
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Any = import_module(module)
-    except ImportError as error:
-        if module.endswith(".py"):
-            dotted = module.removesuffix(".py").replace("/", ".")
-            raise UsageError(
-                f"a module is named without .py: did you mean {dotted}:{name}?"
-            ) from None
-        raise UsageError(f"cannot import {module!r}: {error}") from None
-    for part in name.split("."):
-        if not hasattr(found, part):
-            names = [other for other in vars(found) if not other.startswith("_")]
-            raise UnknownNameError(f"name in {module}", part, names)
-        found = getattr(found, part)
-    return found
 
 
 def _body(text: str | None) -> dict[str, Any] | None:

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from karat.comparison.changes import Change, change_between
+from karat.comparison.changes import (
+    MOVERS,
+    Change,
+    change_between,
+    movers_of,
+    slices_of,
+)
 from karat.comparison.comparison import Comparison
-from karat.comparison.differences import Difference, Pairs, measure, with_adjusted
-from karat.comparison.movers_and_slices import MOVERS, clusters_of, movers_of, slices_of
-from karat.comparison.pairing import Pairing, pair, paired_scores
-from karat.data.arrays import Floats, Ints
+from karat.comparison.differences import Difference, measure, with_adjusted
+from karat.comparison.pairing import Pairing, pair
 from karat.errors import UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluations_of
@@ -106,67 +110,52 @@ def compare_evaluations(
     asked = _metrics(baseline, others, metrics)
     margins = _margins(margin or {}, asked)
     pairs = (
-        [*combinations([baseline, *others], 2)]
+        combinations([baseline, *others], 2)
         if all_pairs
-        else [(baseline, other) for other in others]
+        else ((baseline, other) for other in others)
     )
-    pairings = [pair(one, two, force=force) for one, two in pairs]
-    groups = [
-        clusters_of(one, pairing, cluster)
-        for (one, _), pairing in zip(pairs, pairings, strict=True)
-    ]
-    triples = [*zip(pairs, pairings, groups, strict=True)]
-    chances = [_chances(asked, *triple) for triple in triples]
+    pairings = [pair(one, two, force=force, cluster=cluster) for one, two in pairs]
+    alike = all(pairing.queries == pairings[0].queries for pairing in pairings)
+    correction = "Holm" if all_pairs or not alike else "MaxT"
+    chances = [_chances(asked, pairing) for pairing in pairings]
     differences: list[Difference] = []
     for metric in asked:
         found = [
             measure(
-                (metric, one.run, two.run),
-                _pairs(metric, one, two, pairing, group),
+                (metric, pairing.baseline.run, pairing.candidate.run),
+                pairing.pairs(metric),
                 margins.get(metric),
                 p[metric],
             )
-            for ((one, two), pairing, group), p in zip(triples, chances, strict=True)
+            for pairing, p in zip(pairings, chances, strict=True)
         ]
         adjusted = [one.p for one in found]
-        if len(found) > 1 and (all_pairs or not _alike(pairings)):
+        if len(found) > 1 and correction == "Holm":
             adjusted = holm(np.array(adjusted)).tolist()
         elif len(found) > 1:
-            corrected = _against_baseline(metric, pairs, pairings, groups[0])
+            rows = np.array([pairing.differences(metric) for pairing in pairings])
             # A correction never makes a test look surer than it was alone.
+            corrected = max_t(rows, clusters=pairings[0].clusters).tolist()
             adjusted = [*map(max, corrected, adjusted)]
         differences += with_adjusted(found, adjusted)
-    changes, movers = {}, []
-    k = _cutoff(asked)
-    for other, pairing in zip(others, pairings, strict=False):
-        found_change = change_between(
-            baseline, other, pairing, baseline.matchers.get(asked[0], "id"), k
-        )
-        if found_change is not None:
-            changes[other.run] = found_change
-        movers += movers_of(asked[0], baseline, other, pairing)
-    movers.sort(key=lambda mover: -abs(mover.difference))
-    first = pairings[0]
     own = pairings[: len(others)]
+    matcher, k = baseline.matchers.get(asked[0], "id"), _cutoff(asked)
+    kinds = {p.candidate.run: change_between(p, matcher, k) for p in own}
+    changes = {run: change for run, change in kinds.items() if change is not None}
+    movers = [mover for pairing in own for mover in movers_of(asked[0], pairing)]
+    movers.sort(key=lambda mover: -abs(mover.difference))
     return Comparison(
         baseline=baseline.run,
         candidates=tuple(other.run for other in others),
         differences=tuple(differences),
         changes=changes,
         movers=tuple(movers[:MOVERS]),
-        slices=slices_of(asked, baseline, others[0], first, margins, groups[0])
-        if by_tag
-        else {},
+        slices=slices_of(asked, own[0], margins) if by_tag else {},
         added=_united(pairing.added for pairing in own),
         removed=_united(pairing.removed for pairing in own),
         relabelled=_united(pairing.relabelled for pairing in own),
         notes=(
-            *_notes(
-                differences,
-                changes,
-                correction="Holm" if all_pairs or not _alike(pairings) else "MaxT",
-                cluster=cluster,
-            ),
+            *_notes(differences, changes, correction=correction, cluster=cluster),
             *notice_lines([baseline, *others]),
         ),
         provenance={"karat": __version__, "gold": baseline.gold},
@@ -183,10 +172,11 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
         elif isinstance(one, str | Path):
             named.append((Path(one).name, one))
         elif role == "candidate" and _is_mapping_of_runs(one):
-            named += [
-                (str(name), replace(run, run=str(name)) if _scored(run) else run)
-                for name, run in one.items()
-            ]
+            for name, run in one.items():
+                scored = isinstance(run, Evaluation)
+                named.append(
+                    (str(name), replace(run, run=str(name)) if scored else run)
+                )
         else:
             named.append((own, one))
     return named
@@ -194,15 +184,6 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
 
 def _united(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(query for part in parts for query in part))
-
-
-def _scored(run: Any) -> bool:
-    return isinstance(run, Evaluation)
-
-
-def _alike(pairings: Sequence[Pairing]) -> bool:
-    """Whether all pairs have the same queries."""
-    return all(pairing.queries == pairings[0].queries for pairing in pairings)
 
 
 def _is_mapping_of_runs(given: Any) -> bool:
@@ -275,57 +256,11 @@ def _margins(margin: Any, metrics: Sequence[str]) -> dict[str, float]:
     return margins
 
 
-def _pairs(
-    metric: str,
-    one: Evaluation,
-    two: Evaluation,
-    pairing: Pairing,
-    clusters: Ints | None,
-) -> Pairs:
-    old, new, known = paired_scores(metric, one, two, pairing)
-    column = one[metric]
-    return Pairs(
-        old[known],
-        new[known],
-        int((~known).sum()),
-        binary=column.binary and two[metric].binary,
-        bounds=column.bounds,
-        clusters=None if clusters is None else clusters[known],
-        higher_is_better=column.higher_is_better,
-    )
-
-
-def _chances(
-    metrics: Sequence[str],
-    runs: tuple[Evaluation, Evaluation],
-    pairing: Pairing,
-    clusters: Ints | None,
-) -> dict[str, float]:
+def _chances(metrics: Sequence[str], pairing: Pairing) -> dict[str, float]:
     """P of the randomisation test of every metric: the signs are drawn once for all."""
-    rows = []
-    for metric in metrics:
-        old, new, known = paired_scores(metric, *runs, pairing)
-        # A query that one does not have is a difference of 0, which changes nothing.
-        rows.append(np.where(known, new - old, 0.0))
-    p = sign_flip(np.array(rows), clusters=clusters).p
+    rows = np.array([pairing.differences(metric) for metric in metrics])
+    p = sign_flip(rows, clusters=pairing.clusters)
     return dict(zip(metrics, p.tolist(), strict=True))
-
-
-def _against_baseline(
-    metric: str,
-    pairs: Sequence[tuple[Evaluation, Evaluation]],
-    pairings: Sequence[Pairing],
-    clusters: Ints | None,
-) -> list[float]:
-    """P of each candidate, corrected for their number by what they have in common."""
-    rows: list[Floats] = []
-    for (one, two), pairing in zip(pairs, pairings, strict=True):
-        old, new, known = paired_scores(metric, one, two, pairing)
-        # A query that one does not have is a difference of 0, which changes nothing.
-        rows.append(np.where(known, new - old, 0.0))
-    if not rows[0].size:
-        return [float("nan")] * len(rows)
-    return [*map(float, max_t(np.array(rows), clusters=clusters).adjusted)]
 
 
 def _cutoff(metrics: Sequence[str]) -> int:

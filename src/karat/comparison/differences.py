@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 from karat.data.arrays import Floats, Ints
 from karat.data.scores import Interval
 from karat.data.tables import DASH
-from karat.stats.binary_pairs import mcnemar
 from karat.stats.clusters import sample_of
+from karat.stats.exact_tests import mcnemar
 from karat.stats.paired import (
     difference_interval,
     effect_size,
-    equivalence,
     outcomes,
+    smallest_margin,
     t_test,
 )
 from karat.stats.power import minimum_detectable_effect, queries_needed
@@ -192,11 +192,11 @@ def measure(
     clustered = pairs.clusters is not None
     test = "none"
     if n and pairs.binary and not clustered:
-        test, p = "McNemar", mcnemar(differences).p
+        test, p = "McNemar", mcnemar(differences)
     elif n:
         test = "sign-flip"
         if p is None:
-            p = float(sign_flip(differences, clusters=pairs.clusters).p)
+            p = float(sign_flip(differences, clusters=pairs.clusters))
     p = math.nan if p is None or not n else p
     sample = sample_of(differences, pairs.clusters) if n > 1 else None
     sd = 0.0 if sample is None else sample.sd
@@ -217,9 +217,6 @@ def measure(
         # Of clusters, as many queries as the clusters that it takes would have.
         extra = max(0.0, float(math.ceil((needed - units) * n / units)))
     gains = -differences if pairs.higher_is_better is False else differences
-    found = None
-    if n:
-        found = equivalence(differences, margin or 1.0, **options)
     result = Difference(
         *names,
         n=n,
@@ -237,7 +234,7 @@ def measure(
         **outcomes(gains)._asdict(),
         verdict="not enough data",
         margin=margin,
-        smallest_margin=math.inf if found is None else found.smallest_margin,
+        smallest_margin=smallest_margin(differences, **options),
         detectable=max(minimum_detectable_effect(units, sd), reach) if sd else math.inf,
         more_queries=extra,
         smallest_p=smallest_p(units) if units else 1.0,

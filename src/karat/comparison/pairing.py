@@ -5,37 +5,75 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from karat.comparison.differences import Pairs
 from karat.data.arrays import Bools, Floats, Ints
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
 
-__all__ = ["Pairing", "average", "pair", "paired_scores"]
+__all__ = ["Pairing", "average", "pair"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pairing:
-    """The queries of two evaluations, told apart by whether they can be compared.
+    """Two evaluations, and their queries by whether they can be compared.
 
     Attributes:
+        baseline: what is compared with.
+        candidate: what is compared.
         queries: in both, with the same gold.
-        baseline: their places in the baseline.
-        candidate: their places in the candidate.
+        places: of these queries in the baseline, and in the candidate.
         added: only in the candidate.
         removed: only in the baseline.
         relabelled: in both, with other gold.
+        clusters: a number per query, equal for those that belong together.
     """
 
+    baseline: Evaluation
+    candidate: Evaluation
     queries: tuple[str, ...]
-    baseline: Ints
-    candidate: Ints
+    places: tuple[Ints, Ints]
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     relabelled: tuple[str, ...] = ()
+    clusters: Ints | None = None
+
+    def scores(self, metric: str) -> tuple[Floats, Floats, Bools]:
+        """The scores of both on the common queries, and which of them both have."""
+        one = self.baseline[metric].scores[self.places[0]]
+        two = self.candidate[metric].scores[self.places[1]]
+        return one, two, ~(np.isnan(one) | np.isnan(two))
+
+    def differences(self, metric: str) -> Floats:
+        """Candidate less baseline; 0 where one has no score, which changes nothing."""
+        old, new, known = self.scores(metric)
+        return np.where(known, new - old, 0.0)
+
+    def pairs(self, metric: str, rows: Sequence[int] | None = None) -> Pairs:
+        """The scores that both have, of all queries or of some."""
+        old, new, known = self.scores(metric)
+        own = np.ones(len(known), np.bool_)
+        if rows is not None:
+            own[:] = False
+            own[[*rows]] = True
+        both, column = own & known, self.baseline[metric]
+        return Pairs(
+            old[both],
+            new[both],
+            int((own & ~known).sum()),
+            binary=column.binary and self.candidate[metric].binary,
+            bounds=column.bounds,
+            clusters=None if self.clusters is None else self.clusters[both],
+            higher_is_better=column.higher_is_better,
+        )
 
 
 def pair(
-    baseline: Evaluation, candidate: Evaluation, *, force: bool = False
+    baseline: Evaluation,
+    candidate: Evaluation,
+    *,
+    force: bool = False,
+    cluster: str | None = None,
 ) -> Pairing:
     """Find the queries that two evaluations share, with the same gold.
 
@@ -43,9 +81,11 @@ def pair(
         baseline: what is compared with.
         candidate: what is compared.
         force: compare evaluations by other matchers or policies all the same.
+        cluster: a field of the queries; those with the same value belong together.
 
     Raises:
-        UsageError: they were scored by other matchers or policies.
+        UsageError: they were scored by other matchers or policies, or no query has the
+            field.
         MismatchError: they share no query with the same gold.
     """
     if not force:
@@ -70,55 +110,58 @@ def pair(
         )
     kept = {query for query, *_ in same}
     theirs = {*candidate.queries}
+    queries = tuple(query for query, *_ in same)
     return Pairing(
-        tuple(query for query, *_ in same),
-        np.array([row[1] for row in same], np.int64),
-        np.array([row[2] for row in same], np.int64),
+        baseline,
+        candidate,
+        queries,
+        (
+            np.array([row[1] for row in same], np.int64),
+            np.array([row[2] for row in same], np.int64),
+        ),
         added=tuple(query for query in candidate.queries if query not in places),
         removed=tuple(query for query in baseline.queries if query not in theirs),
         relabelled=tuple(query for query, *_ in common if query not in kept),
+        clusters=None if cluster is None else _clusters(baseline, queries, cluster),
     )
 
 
-def paired_scores(
-    metric: str, baseline: Evaluation, candidate: Evaluation, pairing: Pairing
-) -> tuple[Floats, Floats, Bools]:
-    """The scores of both on the common queries, and which of them both have."""
-    one = baseline[metric].scores[pairing.baseline]
-    two = candidate[metric].scores[pairing.candidate]
-    return one, two, ~(np.isnan(one) | np.isnan(two))
+def _clusters(one: Evaluation, queries: Sequence[str], field: str) -> Ints:
+    """A number per query, equal for those with the same value of a field."""
+    facts = one.facts
+    values = [facts[q].metadata.get(field) if q in facts else None for q in queries]
+    if all(value is None for value in values):
+        known = sorted({name for fact in facts.values() for name in fact.metadata})
+        shown = ", ".join(known) or "none"
+        raise UsageError(
+            f"no query has a field {field!r} to cluster by; fields of queries: {shown}"
+        )
+    numbers: dict[object, int] = {}
+    # A query without the field is a cluster of its own.
+    pairs = zip(queries, values, strict=True)
+    keys = [(query,) if value is None else value for query, value in pairs]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 def _refuse_unlike(baseline: Evaluation, candidate: Evaluation) -> None:
-    unlike = [
-        f"{name}: {one} and {two}"
-        for name, one, two in _rules(baseline, candidate)
-        if one != two
-    ]
+    """Refuse what must be the same for two numbers to mean the same, and is not."""
+    old, new = baseline.policies, candidate.policies
+    rules = {
+        name: (getattr(old, name), getattr(new, name))
+        for name in old.__dataclass_fields__
+        if name not in {"force", "profile"}
+    } | {
+        f"matcher of {metric}": (matcher, candidate.matchers[metric])
+        for metric, matcher in baseline.matchers.items()
+        if metric in candidate.matchers
+    }
+    unlike = [f"{name}: {a} and {b}" for name, (a, b) in rules.items() if a != b]
     if unlike:
         raise UsageError(
             f"{baseline.run} and {candidate.run} were not scored in the same way: "
             f"{'; '.join(unlike)}. Score them alike, or compare them all the same with "
             "force=True (--force)"
         )
-
-
-def _rules(
-    baseline: Evaluation, candidate: Evaluation
-) -> Sequence[tuple[str, object, object]]:
-    """What must be the same for two numbers to mean the same."""
-    old, new = baseline.policies, candidate.policies
-    policies = [
-        (name, getattr(old, name), getattr(new, name))
-        for name in old.__dataclass_fields__
-        if name not in {"force", "profile"}
-    ]
-    common = [metric for metric in baseline.matchers if metric in candidate.matchers]
-    matchers = [
-        (f"matcher of {metric}", baseline.matchers[metric], candidate.matchers[metric])
-        for metric in common
-    ]
-    return [*policies, *matchers]
 
 
 def average(evaluations: Sequence[Evaluation], name: str) -> Evaluation:

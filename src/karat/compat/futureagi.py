@@ -175,7 +175,13 @@ def _column(inputs: Mapping[str, Any], field: str) -> list[Any]:
 
 def _run(name: str, pairs: Sequence[tuple[Any, Any]], k: Any) -> list[EvalResult]:
     started = time.perf_counter()
-    items = [_attempt(name, *pair, k) for pair in pairs]
+    items: list[_Item | DataError] = []
+    for pair in pairs:
+        try:
+            items.append(_read(name, *pair, k))
+        except DataError as error:
+            # A failure is a value of its own.
+            items.append(error)
     scores = iter(_scores(name, [item for item in items if isinstance(item, _Item)]))
     runtime = (time.perf_counter() - started) / max(len(items), 1)
     return [
@@ -184,14 +190,6 @@ def _run(name: str, pairs: Sequence[tuple[Any, Any]], k: Any) -> list[EvalResult
         else _result(name, item, list(islice(scores, len(item.queries))), runtime)
         for item in items
     ]
-
-
-def _attempt(name: str, hypothesis: Any, reference: Any, k: Any) -> _Item | DataError:
-    """The item, or what is wrong with it: a failure is a value of its own."""
-    try:
-        return _read(name, hypothesis, reference, k)
-    except DataError as error:
-        return error
 
 
 def _scores(name: str, items: Sequence[_Item]) -> list[float]:
@@ -223,31 +221,41 @@ def _result(
 
 
 def _read(name: str, hypothesis: Any, reference: Any, k: Any) -> _Item:
+    """The item, once it is clear that its values can be compared."""
     relevant = _read_list(reference, "reference")
     retrieved = _read_list(hypothesis, "hypothesis")
-    if not name.endswith(_CUT) and (_is_nested(relevant) or _is_nested(retrieved)):
-        return _read_several(retrieved, relevant)
+    nested = {_is_nested(relevant), _is_nested(retrieved)}
+    several = True in nested and not name.endswith(_CUT)
+    pairs = [(retrieved, relevant)]
+    if several:
+        if False in nested:
+            raise DataError(
+                "reference and hypothesis must both be lists of lists, or neither"
+            )
+        if len(relevant) != len(retrieved):
+            raise DataError(
+                f"reference has {len(relevant)} queries, hypothesis {len(retrieved)}"
+            )
+        pairs = list(zip(retrieved, relevant, strict=True))
+    for found, wanted in pairs:
+        _check(found, wanted, flat=not several)
+    # _parse_k: without a usable k, that of the whole ranking; 1 if it is empty.
+    return _Item(pairs, 1 if several else _read_k(k) or len(retrieved) or 1, several)
+
+
+def _check(retrieved: Sequence[Any], relevant: Sequence[Any], *, flat: bool) -> None:
     for field, values in (("reference", relevant), ("hypothesis", retrieved)):
-        if any(isinstance(value, list | dict) for value in values):
+        if flat and any(isinstance(value, list | dict) for value in values):
             raise DataError(
                 f"{field} must be a flat list",
                 hint="mrr and hit_rate take a list of lists on both sides",
             )
-    # _parse_k: without a usable k, that of the whole ranking; 1 if it is empty.
-    return _Item([_query(retrieved, relevant)], _read_k(k) or len(retrieved) or 1)
-
-
-def _read_several(retrieved: list[Any], relevant: list[Any]) -> _Item:
-    if not (_is_nested(relevant) and _is_nested(retrieved)):
-        raise DataError(
-            "reference and hypothesis must both be lists of lists, or neither"
-        )
-    if len(relevant) != len(retrieved):
-        raise DataError(
-            f"reference has {len(relevant)} queries, hypothesis {len(retrieved)}"
-        )
-    pairs = zip(retrieved, relevant, strict=True)
-    return _Item([_query(*pair) for pair in pairs], k=1, several=True)
+    if not relevant:
+        raise DataError("reference must hold at least one relevant item")
+    try:
+        hash((*relevant, *retrieved))
+    except TypeError as error:
+        raise DataError(f"values must be plain, such as strings: {error}") from None
 
 
 def _read_list(value: Any, field: str) -> list[Any]:
@@ -287,16 +295,3 @@ def _read_k(k: Any) -> int:
         raise DataError(f"k must be finite, got {k!r}") from None
     except (TypeError, ValueError):
         return 0
-
-
-def _query(
-    retrieved: Sequence[Any], relevant: Sequence[Any]
-) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The values of one query, once it is clear that they can be compared."""
-    if not relevant:
-        raise DataError("reference must hold at least one relevant item")
-    try:
-        hash((*relevant, *retrieved))
-    except TypeError as error:
-        raise DataError(f"values must be plain, such as strings: {error}") from None
-    return retrieved, relevant

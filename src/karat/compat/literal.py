@@ -4,59 +4,13 @@ karat's own ids are text, and its text matchers leave blank texts out and count 
 text given twice once; the originals do none of this.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
-from karat import Gold, Run
-from karat.extend import (
-    Bools,
-    DataError,
-    Document,
-    Floats,
-    Hits,
-    Ints,
-    Matcher,
-    Matches,
-    MismatchError,
-    Policies,
-)
+from karat.extend import Bools, DataError, Floats, Hits, Ints, make_metric
 
-__all__ = ["LiteralMatcher", "hits_of_ids", "hits_of_texts"]
-
-
-@dataclass(frozen=True)
-class LiteralMatcher(Matcher):
-    """A matcher that sees every gold passage and every document, blank or repeated."""
-
-    reads: ClassVar[tuple[str, ...]] = ("passages",)
-
-    @abstractmethod
-    def satisfied(self, documents: Sequence[str], golds: Sequence[str]) -> Bools:
-        """Whether each document (a row) satisfies each gold text (a column)."""
-
-    def match(
-        self, run: Run, gold: Gold, *, judged: bool, policies: Policies
-    ) -> Matches:
-        """Compare the texts of every query of the gold."""
-        del judged
-        items = [gold.passages.get(query, ()) for query in gold.queries]
-        rankings = dict(run.rankings(policies))
-        missing = np.array([query not in rankings for query in gold.queries], np.bool_)
-        if missing.all() and len(missing):
-            raise MismatchError("run and gold have no query in common", path=run.name)
-        hits = hits_of_texts(
-            self.satisfied,
-            [[item.text for item in row] for row in items],
-            [[_text(d) for d in rankings.get(query, ())] for query in gold.queries],
-        )
-        grade = np.array([item.grade for row in items for item in row], np.float64)
-        hits = replace(hits, grade=grade[hits.item], gold_grade=grade)
-        names = [item.id for row in items for item in row]
-        return Matches(hits, names, missing, len(rankings.keys() - set(gold.queries)))
+__all__ = ["hits_of_ids", "hits_of_texts", "score_of"]
 
 
 def hits_of_texts(
@@ -109,6 +63,11 @@ def hits_of_ids(
     return _hits(rows, grades, lists)
 
 
+def score_of(metric: str, hits: Hits, k: int | None = None) -> float:
+    """What a metric of karat says of the first query."""
+    return float(make_metric(metric, k).score(hits)[0])
+
+
 def _hits(
     rows: Sequence[Ints], grades: Sequence[Floats], rankings: Sequence[Sequence[object]]
 ) -> Hits:
@@ -127,11 +86,3 @@ def _hits(
         retrieved=np.array([*map(len, rankings)], np.int64),
         item=item,
     )
-
-
-def _text(document: Document) -> str:
-    """The text; a run of bare strings has them as ids."""
-    text = document.id if document.text is None else document.text
-    if text is None:
-        raise DataError("a retrieved document must be text, got none")
-    return text

@@ -19,27 +19,31 @@ It differs from the original in these points, where that ends in an accident:
 """
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 
-from karat.compat.literal import LiteralMatcher, hits_of_ids, hits_of_texts
+from karat import Gold, Run
+from karat.compat.literal import hits_of_ids, hits_of_texts
 from karat.compat.longmemeval import (
     evaluate_retrieval,
     evaluate_retrieval_turn2session,
+    read_cutoff,
 )
 from karat.extend import (
     Bools,
     DataError,
+    Document,
     Floats,
     Hits,
     Ints,
+    Matcher,
+    Matches,
+    MismatchError,
     NDCGAny,
-    ParameterError,
+    Policies,
     UsageError,
     make_metric,
     ratio,
@@ -73,18 +77,42 @@ def is_chunk_from_original(chunk: str, original: str) -> bool:
 
 
 @dataclass(frozen=True)
-class RememChunk(LiteralMatcher):
-    """A chunk satisfies a gold passage when `is_chunk_from_original` says so."""
+class RememChunk(Matcher):
+    """A chunk satisfies a gold passage when `is_chunk_from_original` says so.
+
+    It sees every passage and every document, blank or repeated.
+    """
 
     name: ClassVar[str] = "remem_chunk"
+    reads: ClassVar[tuple[str, ...]] = ("passages",)
 
     def satisfied(self, documents: Sequence[str], golds: Sequence[str]) -> Bools:
-        """Whether each chunk is from each gold passage."""
+        """Whether each chunk (a row) is from each gold passage (a column)."""
         chunks = [_pieces(document) for document in documents]
         return np.array([[_holds(gold, chunk) for gold in golds] for chunk in chunks])
 
+    def match(
+        self, run: Run, gold: Gold, *, judged: bool, policies: Policies
+    ) -> Matches:
+        """Compare the texts of every query of the gold."""
+        del judged
+        items = [gold.passages.get(query, ()) for query in gold.queries]
+        rankings = dict(run.rankings(policies))
+        missing = np.array([query not in rankings for query in gold.queries], np.bool_)
+        if missing.all() and len(missing):
+            raise MismatchError("run and gold have no query in common", path=run.name)
+        hits = hits_of_texts(
+            self.satisfied,
+            [[item.text for item in row] for row in items],
+            [[_text(d) for d in rankings.get(query, ())] for query in gold.queries],
+        )
+        grade = np.array([item.grade for row in items for item in row], np.float64)
+        hits = replace(hits, grade=grade[hits.item], gold_grade=grade)
+        names = [item.id for row in items for item in row]
+        return Matches(hits, names, missing, len(rankings.keys() - set(gold.queries)))
 
-class RetrievalMetric(ABC):
+
+class RetrievalMetric:
     """What the three metrics have in common.
 
     Args:
@@ -93,6 +121,7 @@ class RetrievalMetric(ABC):
 
     metric_name: ClassVar[str]
     label: ClassVar[str]
+    ours: ClassVar[str]
 
     def __init__(self, global_config: object = None) -> None:
         self.global_config = global_config
@@ -120,7 +149,7 @@ class RetrievalMetric(ABC):
         given = [r for r in (retrieved_docs, retrieved_chunks) if r is not None]
         if len(given) != 1:
             raise UsageError("give either retrieved_docs or retrieved_chunks")
-        ks = _read_cutoffs(k_list)
+        ks = sorted({read_cutoff(k, "k_list") for k in k_list})
         keys = [f"{self.label}@{k}" for k in ks]
         # zip() drops lists without a partner, but len(gold_docs) divides the pool.
         pairs = [(list(g), list(r)) for g, r in zip(gold_docs, *given, strict=False)]
@@ -135,13 +164,14 @@ class RetrievalMetric(ABC):
         }
         return pooled, [dict(zip(keys, row, strict=True)) for row in scores.T.tolist()]
 
-    @abstractmethod
     def match(self, golds: Lists, rankings: Lists) -> Hits:
-        """Where the gold of each query was found."""
+        """Where chunks of the gold documents of each query were found."""
+        return hits_of_texts(RememChunk().satisfied, golds, rankings)
 
-    @abstractmethod
     def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
         """The score of each query at k, given how many documents each retrieved."""
+        cut = replace(hits, own_k=_prefixes(sizes, k))
+        return make_metric(self.ours, k="k").score(cut)
 
     @staticmethod
     def rounded(mean: float) -> float:
@@ -162,14 +192,11 @@ class RetrievalRecall(RetrievalMetric):
 
     metric_name = "retrieval_recall"
     label = "Recall"
+    ours = "recall"
 
     def match(self, golds: Lists, rankings: Lists) -> Hits:
         """Equal documents: the original intersects sets, of ids or of texts."""
         return hits_of_ids(golds, rankings)
-
-    def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
-        """The `recall@k` of karat."""
-        return make_metric("recall", k="k").score(_cut(hits, _prefixes(sizes, k)))
 
 
 class RetrievalRecallAll(RetrievalMetric):
@@ -177,20 +204,14 @@ class RetrievalRecallAll(RetrievalMetric):
 
     metric_name = "retrieval_recall_all"
     label = "Recall_all"
-
-    def match(self, golds: Lists, rankings: Lists) -> Hits:
-        """Chunks of the gold documents."""
-        return hits_of_texts(RememChunk().satisfied, golds, rankings)
-
-    def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
-        """The `recall_all@k` of karat."""
-        return make_metric("recall_all", k="k").score(_cut(hits, _prefixes(sizes, k)))
+    ours = "recall_all"
 
     def _scores(self, pairs: Sequence[tuple[Any, Any]], ks: Sequence[int]) -> Floats:
         scores = super()._scores(pairs, ks)
         # The original compares the size of a set with the length of a list: a document
         # given twice can never be found twice.
-        scores[:, [_repeats(gold) for gold, _ in pairs]] = 0.0
+        repeats = [any(g.index(d) < n for n, d in enumerate(g)) for g, _ in pairs]
+        scores[:, repeats] = 0.0
         # The original asserts this.
         if (np.diff(scores, axis=0) < 0).any():
             raise UsageError(
@@ -206,16 +227,12 @@ class RetrievalNDCGAny(RetrievalMetric):
     metric_name = "retrieval_ndcg_any"
     label = "NDCG_any"
 
-    def match(self, golds: Lists, rankings: Lists) -> Hits:
-        """Chunks of the gold documents."""
-        return hits_of_texts(RememChunk().satisfied, golds, rankings)
-
     def score(self, hits: Hits, sizes: Sequence[int], k: int) -> Floats:
         """The two halves of karat's `ndcg_any@k`."""
         metric, once = NDCGAny("k"), _prefixes(sizes, k)
         # ndcg() cuts the ranking and dcg() cuts it again, which tells for a negative k.
-        twice = _prefixes(once.tolist(), k)
-        return ratio(metric.dcg(_cut(hits, twice)), metric.ideal(_cut(hits, once)))
+        twice = replace(hits, own_k=_prefixes(once.tolist(), k))
+        return ratio(metric.dcg(twice), metric.ideal(replace(hits, own_k=once)))
 
     @staticmethod
     def rounded(mean: float) -> float:
@@ -226,11 +243,6 @@ class RetrievalNDCGAny(RetrievalMetric):
 def _prefixes(sizes: Sequence[int], k: int) -> Ints:
     """How many documents `ranking[:k]` holds, for rankings of these sizes."""
     return np.array([len(range(size)[:k]) for size in sizes], np.int64)
-
-
-def _cut(hits: Hits, own_k: Ints) -> Hits:
-    """The hits with a cutoff of its own for each query, also 0."""
-    return replace(hits, own_k=own_k)
 
 
 def _sum(row: Floats) -> float:
@@ -261,15 +273,9 @@ def _holds(original: str, pieces: tuple[str, str]) -> bool:
         ) from None
 
 
-def _repeats(gold: Sequence[Any]) -> bool:
-    return any(document in gold[:place] for place, document in enumerate(gold))
-
-
-def _read_cutoffs(k_list: Iterable[int]) -> list[int]:
-    ks = list(k_list)
-    for k in ks:
-        try:
-            index(k)
-        except TypeError:
-            raise ParameterError("k_list", "k", "an integer", k) from None
-    return sorted(set(ks))
+def _text(document: Document) -> str:
+    """The text; a run of bare strings has them as ids."""
+    text = document.id if document.text is None else document.text
+    if text is None:
+        raise DataError("a retrieved document must be text, got none")
+    return text

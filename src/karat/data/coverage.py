@@ -1,13 +1,10 @@
 """Coverage: how much of the gold text was retrieved, document by document."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-
-import numpy as np
+from dataclasses import dataclass
 
 from karat.data.arrays import Bools, Floats, Ints
 
-__all__ = ["Coverage", "Evidence", "Range", "concatenate_coverage"]
+__all__ = ["Coverage", "Evidence", "Range"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,32 +41,6 @@ class Coverage:
     item_rank: Ints
     share: Floats
     sound: Bools
-
-
-def concatenate_coverage(
-    parts: Sequence[Coverage], first_query: Ints, first_item: Ints
-) -> Coverage:
-    """The coverage of all queries, from that of disjoint parts in the same order.
-
-    Args:
-        parts: what was measured of each part.
-        first_query: index of the first query of each part.
-        first_item: index of the first gold item of each part.
-    """
-    start = {"query": first_query, "item": first_item}
-    return Coverage(
-        **{
-            field.name: np.concatenate(
-                [
-                    getattr(part, field.name) + start[field.name][place]
-                    if field.name in start
-                    else getattr(part, field.name)
-                    for place, part in enumerate(parts)
-                ]
-            )
-            for field in fields(Coverage)
-        }
-    )
 
 
 Range = tuple[int, int]

@@ -1,11 +1,16 @@
 """Gold: what should have been retrieved, each kind of label in a field of its own."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
+from operator import methodcaller
+from typing import Any
 
-from karat.data.labels import ColumnLabels
+import numpy as np
+
+from karat.data.arrays import Floats, Ints, as_floats
+from karat.data.hits import GoldGrades
 from karat.data.runs import Labels, Notice
 
 __all__ = [
@@ -13,6 +18,7 @@ __all__ = [
     "JUDGES",
     "KINDS",
     "PEOPLE",
+    "ColumnLabels",
     "Gold",
     "Item",
     "Span",
@@ -31,6 +37,8 @@ KINDS = ("documents", "passages", "spans", "answers", "claims")
 
 IMPORTANCE: Mapping[str, float] = {"vital": 1.0, "okay": 0.5}
 """The grade of a claim by how important it is for an answer."""
+
+_VALUES = methodcaller("values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,81 @@ class Span:
     grade: float = 1.0
     source: str = "human"
     group: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnLabels(Mapping[str, Mapping[str, float]]):
+    """Judged documents as `Labels` has them, kept as columns that nobody changes.
+
+    Attributes:
+        queries: ids, in input order.
+        count: how many documents are labelled for each.
+        names: the documents, query after query.
+        grade: what each is worth.
+
+    Example:
+        >>> labels = ColumnLabels(["q1"], np.array([2]), ["a", "b"], np.ones(2))
+        >>> labels["q1"]
+        {'a': 1.0, 'b': 1.0}
+    """
+
+    queries: Sequence[str]
+    count: Ints
+    names: Sequence[str]
+    grade: Floats
+
+    @classmethod
+    def of(cls, labels: Labels) -> "ColumnLabels":
+        """The same labels in columns."""
+        if isinstance(labels, cls):
+            return labels
+        rows = labels.values()
+        values: Any = dict.values if {*map(type, rows)} <= {dict} else _VALUES
+        return cls(
+            [*labels],
+            np.fromiter(map(len, rows), np.int64, len(rows)),
+            [*chain.from_iterable(rows)],
+            as_floats(chain.from_iterable(map(values, rows))),
+        )
+
+    @cached_property
+    def grades(self) -> GoldGrades:
+        """What each query has, and what follows from it for any run."""
+        return GoldGrades(self.count, self.grade)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The place of each query."""
+        return {query: number for number, query in enumerate(self)}
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the queries, each made once."""
+        return self.queries if isinstance(self.queries, list) else self._ids
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return [*self.queries]
+
+    @cached_property
+    def end(self) -> Ints:
+        """Behind the last label of each query."""
+        return np.cumsum(self.count)
+
+    def __getitem__(self, query: str) -> dict[str, float]:
+        number = self.numbers[query]
+        end = int(self.end[number])
+        rows = slice(end - int(self.count[number]), end)
+        return dict(zip(self.names[rows], self.grade[rows].tolist(), strict=True))
+
+    def __contains__(self, query: object) -> bool:
+        return query in self.numbers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.queries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +204,15 @@ class Gold:
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
-        if isinstance(self.documents, ColumnLabels) and len(self.documents.grade):
-            others = (k for k in KINDS[1:] if any(getattr(self, k).values()))
-            return ("documents", *others)
-        return tuple(kind for kind in KINDS if any(getattr(self, kind).values()))
+        documents = self.documents
+        if isinstance(documents, ColumnLabels):
+            kinds = [*KINDS[: bool(len(documents.grade))]]
+        else:
+            kinds = [*KINDS[: any(documents.values())]]
+        for kind in KINDS[1:]:
+            if (labels := getattr(self, kind)) and any(labels.values()):
+                kinds.append(kind)
+        return tuple(kinds)
 
     @property
     def is_plain(self) -> bool:

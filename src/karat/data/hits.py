@@ -1,14 +1,14 @@
 """Hits: which gold items a run found, and where. All that a metric reads."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
-from karat.data.coverage import Coverage, concatenate_coverage
+from karat.data.coverage import Coverage
 
 __all__ = [
     "Credits",
@@ -44,21 +44,31 @@ class GoldGrades:
         found: T = self._kept[key]
         return found
 
-    @cached_property
+    @property
     def range(self) -> tuple[float, float]:
         """The smallest and largest label of any gold item; (1, 1) without any."""
+        return self.keep("range", self._range)
+
+    def _range(self) -> tuple[float, float]:
         if not len(self.grade):
             return (1.0, 1.0)
+        first = self.grade.item(0)
+        # Most gold has one grade, and comparing is quicker than looking for the least.
+        if np.count_nonzero(self.grade == first) == len(self.grade):
+            return first, first
         return float(self.grade.min()), float(self.grade.max())
 
-    @cached_property
+    @property
     def query(self) -> Ints:
         """Index of the query of each label."""
-        return np.arange(len(self.count)).repeat(self.count)
+        return self.keep("query", lambda: np.arange(len(self.count)).repeat(self.count))
 
-    @cached_property
+    @property
     def ideal_order(self) -> tuple[Ints, Ints, Floats]:
         """Query, place from 1 and grade of all positive gold, in the best order."""
+        return self.keep("ideal order", self._ideal_order)
+
+    def _ideal_order(self) -> tuple[Ints, Ints, Floats]:
         query, grade = self.query, self.grade
         low, high = self.range
         if low <= 0:
@@ -314,43 +324,39 @@ def is_relevant(grade: Floats, threshold: float | None) -> Bools:
 
 def concatenate_hits(parts: Sequence[Hits]) -> Hits:
     """The hits of all queries, from those of disjoint parts in the same order."""
-    first_query = np.cumsum([0, *(part.size for part in parts)])
-    first_item = np.cumsum([0, *(len(part.gold_grade) for part in parts)])
-    items = [
-        part.item + start
-        for part, start in zip(parts, first_item, strict=False)
-        if part.item is not None
-    ]
-    own_k = [part.own_k for part in parts if part.own_k is not None]
-    coverage = [part.coverage for part in parts if part.coverage is not None]
-    topics = [
-        replace(part.subtopics, item=part.subtopics.item + start)
-        for part, start in zip(parts, first_item, strict=False)
-        if part.subtopics is not None
-    ]
+    sizes = {
+        "query": [part.size for part in parts],
+        "item": [len(part.gold_grade) for part in parts],
+    }
+    start = {name: np.cumsum([0, *size]).tolist() for name, size in sizes.items()}
     joint = [~_not(part.joint, len(part.query)) for part in parts]
-    return Hits(
-        query=np.concatenate(
-            [part.query + q for part, q in zip(parts, first_query, strict=False)]
-        ),
-        rank=np.concatenate([part.rank for part in parts]),
-        grade=np.concatenate([part.grade for part in parts]),
-        gold_count=np.concatenate([part.gold_count for part in parts]),
-        gold_grade=np.concatenate([part.gold_grade for part in parts]),
-        retrieved=np.concatenate([part.retrieved for part in parts]),
-        item=np.concatenate(items) if len(items) == len(parts) else None,
-        distinct=all(part.distinct for part in parts),
-        own_k=np.concatenate(own_k) if own_k else None,
-        judged=all(part.judged for part in parts),
-        coverage=concatenate_coverage(coverage, first_query, first_item)
-        if coverage
-        else None,
-        subtopics=Subtopics(
-            np.concatenate([part.item for part in topics]),
-            np.concatenate([part.topic for part in topics]),
-            np.concatenate([part.grade for part in topics]),
-        )
-        if topics
-        else None,
+    whole = _concatenate([*enumerate(parts)], start)
+    return replace(
+        whole,
+        item=None if any(part.item is None for part in parts) else whole.item,
         joint=np.concatenate(joint) if any(map(np.any, joint)) else None,
     )
+
+
+def _concatenate(
+    parts: Sequence[tuple[int, T]], start: Mapping[str, Sequence[int]]
+) -> T:
+    """Values of arrays, flags and other such values as one, where they are known.
+
+    Args:
+        parts: the values, and which part of the whole each is.
+        start: by the name of a field, the index at which each part begins.
+    """
+    first: Any = parts[0][1]
+    whole: dict[str, Any] = {}
+    for name in (f.name for f in fields(first) if f.init):
+        known = [(n, v) for n, p in parts if (v := getattr(p, name)) is not None]
+        values = [v + start[name][n] if name in start else v for n, v in known]
+        if not values or isinstance(values[0], bool):
+            whole[name] = all(values) if values else None
+        elif isinstance(values[0], np.ndarray):
+            whole[name] = np.concatenate(values)
+        elif not isinstance(values[0], GoldGrades):
+            whole[name] = _concatenate(known, start)
+    joined: T = type(first)(**whole)
+    return joined

@@ -17,9 +17,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Run, as_id, run_notices
+from karat.data.runs import Document, Labels, Located, Notice, Run, as_id, run_notices
 from karat.data.score_ranks import count_before, count_in_ties, rank_order
 from karat.errors import DataError
 
@@ -83,30 +83,30 @@ class _MemoryRun(Run, Generic[R]):
             ties: query of each relevant document that shares its score with another.
             duplicates: query of each relevant document found more than once.
         """
-        full = int(np.count_nonzero(sizes > 0))
-        extra = len(self._rankings) - full
+        extra = len(self._rankings) - int(np.count_nonzero(sizes >= 0))
         empty: list[str] = []
-        if full < len(sizes):
+        if np.count_nonzero(sizes) < len(sizes):
             empty = [*compress(labels, (sizes == 0).tolist())]
-            extra -= len(empty)
-        notices = run_notices(
-            policies,
-            ties=_count_by_name(ties, labels),
-            duplicates=_count_by_name(duplicates, labels),
-            empty=empty,
-            extra=[q for q in self._rankings if q not in labels] if extra else (),
-        )
+        notices: tuple[Notice, ...] = ()
+        if extra or empty or ties is not None or duplicates is not None:
+            notices = run_notices(
+                policies,
+                ties=_count_by_name(ties, labels),
+                duplicates=_count_by_name(duplicates, labels),
+                empty=empty,
+                extra=[q for q in self._rankings if q not in labels] if extra else (),
+            )
         # The query in the high bits and the rank in the low ones: one sort orders both.
         order = ((rows.query << 40) + rows.place).argsort(kind="stable")
         return Located(
-            query=rows.query,
-            rank=rows.place[order] + 1,
-            grade=rows.grade[order],
-            retrieved=sizes,
-            extra=extra,
-            item=rows.item[order],
-            distinct=policies.duplicates != "keep",
-            notices=notices,
+            rows.query,
+            rows.place[order] + 1,
+            rows.grade[order],
+            sizes,
+            extra,
+            rows.item[order],
+            policies.duplicates != "keep",
+            notices,
         )
 
 
@@ -179,7 +179,7 @@ class ScoredRun(_MemoryRun[Scores]):
             self._check()
             raise
         grade = labels.grade[item]
-        ties = query[tied[grade[tied] > 0]] if len(tied) else tied
+        ties = query[tied[grade[tied] > 0]] if len(tied) else None
         found_rows = _Rows(query, place, item, grade)
         return self._located(found_rows, sizes, labels, policies, ties=ties)
 

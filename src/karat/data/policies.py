@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 from karat.catalogue import Catalogue, plain
-from karat.data.parameters import plain_numbers
+from karat.data.spelling import plain_numbers
 from karat.errors import ParameterError, UsageError
 
 __all__ = [

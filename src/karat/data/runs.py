@@ -5,6 +5,7 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,8 +72,7 @@ class Notice:
         return f"{self.count} {text}{examples}"
 
 
-@dataclass(frozen=True, eq=False)
-class Located:
+class Located(NamedTuple):
     """Where judged documents stand in a run.
 
     Rows are sorted by (query, rank); query indices count the labels' queries in order.
@@ -327,49 +327,45 @@ def run_notices(
         empty: queries with an empty ranking.
         extra: queries without gold.
     """
-    if not (ties or duplicates or empty or extra):
-        return ()
+    met: dict[str, Mapping[str, int]] = {
+        "ties": ties or {},
+        "duplicates": duplicates or {},
+        "empty": dict.fromkeys(empty, 1),
+        "extra": dict.fromkeys(extra, 1),
+    }
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
-    shared = f"score with another document; ordered by {rule}"
-    counted = (
-        (
-            "ties",
-            ties,
-            f"relevant documents share their {shared}",
-            f"relevant document shares its {shared}",
-        ),
-        (
-            "duplicates",
-            duplicates,
-            "relevant documents were retrieved more than once",
-            "relevant document was retrieved more than once",
-        ),
-    )
-    notices = [
-        Notice(kind, sum(counts.values()), text, note_examples(counts), one)
-        for kind, counts, text, one in counted
+    return tuple(
+        Notice(
+            kind,
+            sum(counts.values()),
+            _MET[kind][0].format(rule=rule),
+            note_examples(counts),
+            _MET[kind][1].format(rule=rule),
+        )
+        for kind, counts in met.items()
         if counts
-    ]
-    listed = (
-        (
-            "empty",
-            empty,
-            "queries for which nothing was retrieved",
-            "query for which nothing was retrieved",
-        ),
-        (
-            "extra",
-            extra,
-            "queries of the run have no gold and were ignored",
-            "query of the run has no gold and was ignored",
-        ),
     )
-    notices += [
-        Notice(kind, len(queries), text, tuple(queries[:3]), one)
-        for kind, queries, text, one in listed
-        if queries
-    ]
-    return tuple(notices)
+
+
+_SHARED = "score with another document; ordered by {rule}"
+_MET = {
+    "ties": (
+        f"relevant documents share their {_SHARED}",
+        f"relevant document shares its {_SHARED}",
+    ),
+    "duplicates": (
+        "relevant documents were retrieved more than once",
+        "relevant document was retrieved more than once",
+    ),
+    "empty": (
+        "queries for which nothing was retrieved",
+        "query for which nothing was retrieved",
+    ),
+    "extra": (
+        "queries of the run have no gold and were ignored",
+        "query of the run has no gold and was ignored",
+    ),
+}
 
 
 def note_examples(counts: Mapping[str, int]) -> tuple[str, ...]:

@@ -155,16 +155,11 @@ def bounds_of(
         ways = [_ways(len(q.unjudged), own) for q in queries]
         if graded:
             exact = np.array([way is not None for way in ways], np.bool_)
-        worst[name] = _worst(metric, queries, ways, grades[-1])
-        best[name] = _best(metric, queries, ways, grades[-1])
-    return Bounds(
-        worst,
-        best,
-        scores,
-        exact,
-        np.array(judged),
-        _next(queries, grades[-1], metrics, scores),
-    )
+        worst[name], best[name] = (
+            _limit(metric, queries, ways, grades[-1], best=b) for b in (False, True)
+        )
+    following = _next(queries, grades[-1], metrics, scores)
+    return Bounds(worst, best, scores, exact, np.array(judged), following)
 
 
 def _read(
@@ -207,79 +202,66 @@ def _ways(count: int, grades: tuple[float, ...]) -> Floats | None:
     return np.array(sets, np.float64).reshape(len(sets), count)
 
 
-def _worst(
-    metric: Any, queries: Sequence[_Query], ways: Sequence[Floats | None], top: float
+def _limit(
+    metric: Any,
+    queries: Sequence[_Query],
+    ways: Sequence[Floats | None],
+    top: float,
+    *,
+    best: bool,
 ) -> Floats:
-    """Each query's lowest score: the better grades stand lower, and more is missing."""
-    graded = isinstance(metric, NDCG)
+    """Each query's lowest or highest score, whatever its unjudged documents are worth.
+
+    At best the better grades stand higher, at worst lower, and more is missing.
+    """
     tried = [
-        np.zeros((1, len(q.unjudged))) if w is None else w
-        for q, w in zip(queries, ways, strict=True)
+        np.full((1, len(q.unjudged)), top if best else 0.0)
+        if way is None
+        else way[:, :: -1 if best else 1]
+        for q, way in zip(queries, ways, strict=True)
     ]
-    missing = [q.below for q in queries] if graded else None
-    hits, owner = _hits(queries, tried, missing, top)
+    missing = top if isinstance(metric, NDCG) and not best else None
+    hits, owner = _hits(queries, tried, missing)
     scores = metric.score(hits)
-    if metric.name in ("recall", "ap"):
+    if not best and metric.name in ("recall", "ap"):
         relevant = hits.credits(metric.threshold).relevant
         below = np.array([q.below for q in queries])[owner]
         scores = scores * relevant / (relevant + below)
-    lost = [n for n, way in enumerate(ways) if way is None]
-    lowest = _reduced(np.minimum, scores, owner)
-    if lost:
-        full = [np.full((1, len(queries[n].unjudged)), top) for n in lost]
-        rest = [queries[n] for n in lost]
-        ideal = metric.ideal(_hits(rest, full, [q.below for q in rest], top)[0])
-        none = _hits(rest, [np.zeros_like(row) for row in full])[0]
-        lowest[lost] = metric.dcg(none) / ideal
-    return lowest
-
-
-def _best(
-    metric: Any, queries: Sequence[_Query], ways: Sequence[Floats | None], top: float
-) -> Floats:
-    """Each query's highest score: the better grades stand higher."""
-    tried = [
-        np.full((1, len(q.unjudged)), top) if w is None else w[:, ::-1]
-        for q, w in zip(queries, ways, strict=True)
-    ]
-    hits, owner = _hits(queries, tried)
-    highest = _reduced(np.maximum, metric.score(hits), owner)
-    lost = [n for n, way in enumerate(ways) if way is None]
-    if lost:
-        rest = [queries[n] for n in lost]
-        gained = metric.dcg(_hits(rest, [tried[n] for n in lost])[0])
-        none = _hits(rest, [np.zeros_like(tried[n]) for n in lost])[0]
-        highest[lost] = np.minimum(1.0, gained / metric.ideal(none))
-    return highest
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    reduced = np.maximum if best else np.minimum
+    found: Floats = reduced.reduceat(scores, starts) if len(owner) else np.zeros(0)
+    if lost := [n for n, way in enumerate(ways) if way is None]:
+        # The most or least that can be had, by the least or most that there can be.
+        rest, own = [queries[n] for n in lost], [tried[n] for n in lost]
+        other = [np.full_like(row, 0.0 if best else top) for row in own]
+        ideal = metric.ideal(_hits(rest, other, missing)[0])
+        found[lost] = np.minimum(1.0, metric.dcg(_hits(rest, own)[0]) / ideal)
+    return found
 
 
 def _hits(
-    queries: Sequence[_Query],
-    tried: Sequence[Floats],
-    missing: Sequence[int] | None = None,
-    top: float = 1.0,
+    queries: Sequence[_Query], tried: Sequence[Floats], missing: float | None = None
 ) -> tuple[Hits, Ints]:
     """Hits in which every way to grade unjudged documents is a query of its own.
 
     Args:
         queries: the queries.
         tried: the grades of each query's unjudged documents, a row for each way.
-        missing: how many more there are to be found, worth `top` each.
-        top: the highest grade.
+        missing: what each unjudged document below k is worth, if they count.
 
     Returns:
         The hits, and the query of each way.
     """
     ranks, grades, gold = [], [], []
-    for place, (query, ways) in enumerate(zip(queries, tried, strict=True)):
+    for query, ways in zip(queries, tried, strict=True):
         own = np.array([*query.ranks, *(rank for rank, _ in query.unjudged)], np.int64)
         order = np.argsort(own, kind="stable")
         known = np.tile(query.grades, (len(ways), 1))
         grades.append(np.hstack((known, ways))[:, order])
         ranks.append(np.tile(own[order], (len(ways), 1)))
         # No ideal ranking looks further than all that is retrieved and judged.
-        more = 0 if missing is None else min(missing[place], query.top)
-        rest = np.full((len(ways), more), top)
+        more = 0 if missing is None else min(query.below, query.top)
+        rest = np.full((len(ways), more), missing or 0.0)
         gold.append(np.hstack((np.tile(query.gold, (len(ways), 1)), ways, rest)))
     count = [len(row) for row in tried]
     owner = np.repeat(np.arange(len(queries)), count)
@@ -299,15 +281,6 @@ def _hits(
 
 def _flat(rows: Sequence[Any]) -> Floats:
     return np.concatenate([np.zeros(0), *(row.ravel() for row in rows)])
-
-
-def _reduced(ufunc: Any, scores: Floats, owner: Ints) -> Floats:
-    """The least or the largest score of each query."""
-    if not len(owner):
-        return np.zeros(0)
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    found: Floats = ufunc.reduceat(scores, starts)
-    return found
 
 
 def _next(

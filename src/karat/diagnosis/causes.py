@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from statistics import median
 from typing import Any, Final
@@ -11,10 +11,9 @@ from rapidfuzz.fuzz import partial_ratio, ratio
 
 from karat.data.queries import Query
 from karat.data.tables import counted
-from karat.diagnosis.miss_evidence import Given, Known, Missed
-from karat.diagnosis.misses import CAUSES, Miss, Related
-from karat.diagnosis.near_duplicates import ALIKE, similarity
-from karat.diagnosis.text_evidence import ENOUGH
+from karat.diagnosis.corpus_search import ALIKE, similarity
+from karat.diagnosis.diagnosis import CAUSES, Miss, Related
+from karat.diagnosis.evidence import ENOUGH, Given, Missed
 from karat.matching.coverage.alphabet import Source
 
 __all__ = ["Examiner"]
@@ -33,25 +32,22 @@ _ODD, _MARGIN = 0.55, 0.15
 # So many letters of a title may stand before the text of a chunk.
 _HEADER = 200
 _SHOWN, _FEW_WORDS, _WORDS = 5, 12, 2000
-_ABSENT, _MULTI_HOP = "not in the corpus", "partial multi-hop"
+_ABSENT = "not in the corpus"
 
 
+@dataclass(frozen=True)
 class Examiner:
     """Looks for causes with what is given.
 
-    Args:
+    Attributes:
         given: rankings, gold and corpus.
         k: the cutoff.
         candidates: query -> rank of each gold item before reranking, if given.
     """
 
-    def __init__(
-        self,
-        given: Given,
-        k: int,
-        candidates: Mapping[str, Mapping[str, int | None]] | None = None,
-    ) -> None:
-        self.given, self.k, self.candidates = given, k, candidates
+    given: Given
+    k: int
+    candidates: Mapping[str, Mapping[str, int | None]] | None = None
 
     def not_examined(self) -> dict[str, str]:
         """The causes that need what is not given, and what they need."""
@@ -80,16 +76,14 @@ class Examiner:
             *(self._no_text, self._not_found),
         )
         misses = []
-        for one, known in zip(missed, self.given.know(missed), strict=True):
-            found = (cause(one, known) for cause in order)
-            miss = next(miss for miss in found if miss is not None)
-            text = known.ranked or known.homes
+        for one in self.given.know(missed):
+            miss = next(filter(None, (cause(one) for cause in order)))
+            text = one.ranked or one.homes
             misses.append(replace(miss, text=text.gold) if text else miss)
         return misses
 
-    def _wrong_id(self, one: Missed, known: Known) -> Miss | None:
-        form = known.form
-        shares = known.ranked
+    def _wrong_id(self, one: Missed) -> Miss | None:
+        form, shares = one.form, one.ranked
         if form is None or (shares and not shares.whole and shares.fragments(self.k)):
             return None
         ranking = self.given.kept.get(one.query, ())
@@ -103,20 +97,21 @@ class Examiner:
             related=(Related(id=form.found, rank=rank),),
         )
 
-    def _no_document(self, one: Missed, known: Known) -> Miss | None:
+    def _no_document(self, one: Missed) -> Miss | None:
         """The miss, if no document of the corpus has the id, or it has no text."""
         if not self.given.ids or self.given.corpus is None or one.rank:
             return None
-        there = [name for name in known.ids if name in self.given.corpus]
+        there = [name for name in one.ids if name in self.given.corpus]
         if any(Source(self.given.corpus[name]).letters for name in there):
             return None
+        reason = "no document of the corpus has this id"
         if there:
-            return self._miss(one, _ABSENT, "lost in parsing: its text is empty")
-        return self._miss(one, _ABSENT, "no document of the corpus has this id")
+            reason = "lost in parsing: its text is empty"
+        return self._miss(one, _ABSENT, reason)
 
-    def _twin(self, one: Missed, known: Known) -> Miss | None:
+    def _twin(self, one: Missed) -> Miss | None:
         """The miss, if a document in the top k says the same and is not labelled so."""
-        shares = known.ranked
+        shares = one.ranked
         if not self.given.ids or shares is None:
             return None
         labels = self.given.gold.documents.get(one.query, {})
@@ -124,39 +119,35 @@ class Examiner:
         for number in shares.ranked(self.k):
             document = shares.documents[number]
             label = labels.get(document.id or "")
-            if document.id in known.ids or (label is not None and label <= 0):
+            if document.id in one.ids or (label is not None and label <= 0):
                 continue
             alike = similarity(shares.gold, document.text or "")
             holds = long and shares.share(number) >= ENOUGH
             if (alike >= ALIKE or holds) and not shares.differs(number):
                 how = f"{alike:.0%} alike" if alike >= ALIKE else "contains its text"
                 who = "not labelled" if label is None else "labelled as another item"
+                twin = shares.related(number, rank=number + 1, similarity=alike)
                 return self._miss(
                     one,
                     "unlabelled twin retrieved",
                     f"{document.id!r:.60} at rank {number + 1} says the same ({how}) "
                     f"and is {who}",
-                    rank=one.rank or None,
-                    needed_k=one.rank or None,
-                    related=(
-                        shares.related(number, rank=number + 1, similarity=alike),
-                    ),
+                    related=(twin,),
                 )
         return None
 
-    def _split(self, one: Missed, known: Known) -> Miss | None:
+    def _split(self, one: Missed) -> Miss | None:
         """The miss, if the top k has a fragment, and only chunks together the whole."""
-        shares, homes = known.ranked, known.homes
+        shares, homes = one.ranked, one.homes
         if shares is None or shares.whole or (self.given.ids and one.rank):
             return None
         if homes is not None and homes.whole:
             return None
-        every = shares.fragments(len(shares.documents), _HEADER)
+        every = shares.fragments(None, _HEADER)
         top = [number for number in every if number < self.k]
         union = shares.union(every)
         if homes is not None:
-            own = homes.fragments(len(homes.documents), _HEADER)
-            union = max(union, homes.union(own))
+            union = max(union, homes.union(homes.fragments(None, _HEADER)))
         elif union < ENOUGH and not one.rank:
             # Nobody knows what other chunks there are: half of it must be here, or
             # the corpus must have the whole and not the chunks.
@@ -173,15 +164,12 @@ class Examiner:
             "split over chunks",
             f"the top {self.k} has {part:.0%} of it, in {counted(len(top), 'chunk')} "
             "cut within it",
-            rank=one.rank or None,
-            needed_k=one.rank or None,
             related=tuple(shares.related(n, rank=n + 1) for n in every[:_SHOWN]),
             facts={"coverage": part, "union_coverage": shares.union(every)},
         )
 
-    def _displaced(self, one: Missed, known: Known) -> Miss | None:
+    def _displaced(self, one: Missed) -> Miss | None:
         """The miss, if it would be in the top k without near-duplicates above it."""
-        del known
         if not one.rank:
             return None
         above = self.given.kept.get(one.query, [])[: one.rank - 1]
@@ -194,28 +182,21 @@ class Examiner:
         rank = one.rank - len(again)
         if rank > self.k:
             return None
+        pairs = ((n, above[n], above[other]) for n, other in again[:_SHOWN])
         return self._miss(
             one,
             "displaced by near-duplicates",
             f"at rank {one.rank}, and at {rank} without "
             f"{counted(len(again), 'near-duplicate')} of documents above it",
-            rank=one.rank,
-            needed_k=one.rank,
             related=tuple(
-                Related(
-                    above[n].id,
-                    n + 1,
-                    above[n].text,
-                    similarity(above[n].text or "", above[other].text or ""),
-                )
-                for n, other in again[:_SHOWN]
+                Related(d.id, n + 1, d.text, similarity(d.text or "", o.text or ""))
+                for n, d, o in pairs
             ),
             facts={"rank_without_duplicates": rank},
         )
 
-    def _dropped(self, one: Missed, known: Known) -> Miss | None:
+    def _dropped(self, one: Missed) -> Miss | None:
         """The miss, if the reranker moved it out of the top k or lost it."""
-        del known
         rank = (self.candidates or {}).get(one.query, {}).get(one.name)
         if rank is None or (rank > self.k and one.rank):
             return None
@@ -224,21 +205,16 @@ class Examiner:
             one,
             "dropped by the reranker",
             f"at rank {rank} of the candidates, and {after} in what came of them",
-            rank=one.rank or None,
-            needed_k=one.rank or None,
             facts={"candidate_rank": rank},
         )
 
-    def _below(self, one: Missed, known: Known) -> Miss | None:
-        del known
-        if not one.rank:
-            return None
+    def _below(self, one: Missed) -> Miss | None:
         reason = f"at rank {one.rank}, below k = {self.k}"
-        return self._miss(one, "below k", reason, rank=one.rank, needed_k=one.rank)
+        return self._miss(one, "below k", reason) if one.rank else None
 
-    def _near_miss(self, one: Missed, known: Known) -> Miss | None:
+    def _near_miss(self, one: Missed) -> Miss | None:
         """The miss, if a text in the top k is nearly that of the item."""
-        shares, homes = known.ranked, known.homes
+        shares, homes = one.ranked, one.homes
         if self.given.ids or shares is None:
             return None
         top = {document.id for document in shares.documents[: self.k]}
@@ -268,76 +244,72 @@ class Examiner:
             return None
         near_one = shares.related(number, rank=number + 1, similarity=best)
         differs = near_one.differs or _changes(shares.gold, near_one.text or "")
-        name = near_one.id
+        name = "a text" if near_one.id is None else repr(near_one.id)
         return self._miss(
             one,
             "near miss in text",
-            f"{'a text' if name is None else repr(name)} at rank {number + 1} has "
-            f"{best:.0%} of it",
+            f"{name} at rank {number + 1} has {best:.0%} of it",
             related=(replace(near_one, differs=differs),),
             facts={"similarity": best},
         )
 
-    def _no_text(self, one: Missed, known: Known) -> Miss | None:
+    def _no_text(self, one: Missed) -> Miss | None:
         """The miss, if the corpus does not have all of its text."""
-        homes = known.homes
-        if homes is None:
+        if one.homes is None or (union := one.homes.union()) >= ENOUGH:
             return None
-        own = homes.ranked(len(homes.documents))
-        union = homes.union(own)
-        if union >= ENOUGH:
-            return None
-        closest_one = f"; the closest is {homes.documents[own[0]].id!r}" if own else ""
+        own = one.homes.ranked()[:1]
+        related = tuple(one.homes.related(number, rank=None) for number in own)
+        closest_one = "".join(f"; the closest is {near.id!r}" for near in related)
         lost = "lost in parsing: " if union >= _HALF else ""
         return self._miss(
             one,
             _ABSENT,
             f"{lost}the corpus has {union:.0%} of it{closest_one}",
-            related=tuple(homes.related(n, rank=None) for n in own[:1]),
+            related=related,
             facts={"coverage": union},
         )
 
-    def _not_found(self, one: Missed, known: Known) -> Miss:
+    def _not_found(self, one: Missed) -> Miss:
         """The miss, as search did not find what is there."""
-        fact = self.given.facts.get(one.query)
-        part = f"{one.found} of {one.relevant} gold items are in the top {self.k}"
-        if not self.given.depth.get(one.query):
+        depth, fact = self.given.depth.get(one.query), self.given.facts.get(one.query)
+        if not depth:
             reason = "nothing was retrieved for the query"
             return self._miss(one, "never retrieved", reason)
-        rank, tried = self._lexical_rank(known, fact)
-        told = {} if rank is None else {"bm25_rank": rank}
+        rank, tried = self._lexical_rank(one, fact)
         words = "search by words (BM25) does not find it"
         if rank is not None:
             words = f"search by words (BM25) has it at rank {rank}"
-        more = f"; {words}" if tried else ""
+        part = f"{one.found} of {one.relevant} gold items are in the top {self.k}"
+        hops = f"{part}; {words}" if tried else part
         if one.found and _says_multi_hop(one.query, fact):
-            return self._miss(one, _MULTI_HOP, part + more, facts=told)
-        if rank is not None and rank <= max(self.k, _GOOD_RANK):
-            return self._miss(one, "embedding miss", words, facts=told)
-        if one.found and one.relevant <= _MOST_HOPS:
-            return self._miss(one, _MULTI_HOP, part + more, facts=told)
-        if tried:
-            return self._miss(one, "lexical gap", words, facts=told)
-        depth = self.given.depth[one.query]
-        reason = f"not among {counted(depth, 'document')} retrieved"
-        return self._miss(one, "never retrieved", reason)
+            cause, reason = "partial multi-hop", hops
+        elif rank is not None and rank <= max(self.k, _GOOD_RANK):
+            cause, reason = "embedding miss", words
+        elif one.found and one.relevant <= _MOST_HOPS:
+            cause, reason = "partial multi-hop", hops
+        elif tried:
+            cause, reason = "lexical gap", words
+        else:
+            cause = "never retrieved"
+            reason = f"not among {counted(depth, 'document')} retrieved"
+        told = {} if rank is None else {"bm25_rank": rank}
+        return self._miss(one, cause, reason, facts=told)
 
-    def _lexical_rank(
-        self, known: Known, fact: Query | None
-    ) -> tuple[int | None, bool]:
+    def _lexical_rank(self, one: Missed, fact: Query | None) -> tuple[int | None, bool]:
         """Where search by words finds the item, and whether that could be tried."""
-        homes = [*known.ids]
-        if known.homes is not None:
-            own = known.homes.whole or known.homes.ranked(len(known.homes.documents))
-            homes = [known.homes.documents[n].id or "" for n in own]
+        homes = [*one.ids]
+        if one.homes is not None:
+            own = one.homes.whole or one.homes.ranked()
+            homes = [one.homes.documents[n].id or "" for n in own]
         if self.given.words is None or fact is None or not fact.text or not homes:
             return None, False
         return self.given.words.rank(fact.text, homes), True
 
     def _miss(self, one: Missed, cause: str, reason: str, **more: Any) -> Miss:
+        more = {"rank": one.rank or None, "needed_k": one.rank or None, **more}
         fix = CAUSES[cause].action
-        if needed := more.get("needed_k"):
-            fix += f"; k = {needed} finds it, too" if needed > self.k else ""
+        if more["needed_k"] and more["needed_k"] > self.k:
+            fix += f"; k = {more['needed_k']} finds it, too"
         return Miss(one.query, one.name, cause, reason, fix, **more)
 
 

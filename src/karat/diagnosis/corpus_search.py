@@ -1,13 +1,15 @@
-"""Looking things up in a corpus: where a text may stand, and what words would find."""
+"""Texts of a corpus: where one may stand, what words find, and which say the same."""
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+from rapidfuzz.fuzz import ratio
 
 from karat.data.arrays import Ints
-from karat.errors import MissingExtraError
 from karat.matching.coverage.alphabet import (
     Source,
     Texts,
@@ -17,13 +19,22 @@ from karat.matching.coverage.alphabet import (
 from karat.matching.coverage.cover import is_wide
 from karat.matching.normaliser import fold
 
-__all__ = ["LexicalRanks", "closest"]
+__all__ = ["ALIKE", "LexicalRanks", "closest", "group_alike", "similarity"]
 
-_LETTERS = 8
+ALIKE = 0.87
+"""The share of letters that near-duplicates have in common, in the same order."""
+
+_LETTERS, _FEW_LETTERS = 8, 6
 _BLOCK = 1 << 20
 _MOST = 12
 # So many n-grams of every so many are looked up, each in so many texts at most.
 _RARE, _STRETCH, _OFTEN = 2, 24, 500
+_BINS = 64
+# So many different texts with the same band are compared with a new one.
+_COMPARED = 8
+_EMPTY: Final = np.uint32(0xFFFFFFFF)
+_MIX: Final = np.uint32(0x9E3779B1)
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -107,21 +118,27 @@ def _postings(block: Sequence[str], keys: Any, start: int) -> Ints:
 class LexicalRanks:
     """At which rank search by words (BM25) finds documents of a corpus.
 
-    Raises:
-        MissingExtraError: `bm25s` is not installed.
+    Args:
+        corpus: texts by id.
+        bm25s: the library that searches.
     """
 
-    def __init__(self, corpus: Mapping[str, str]) -> None:
-        try:
-            import bm25s  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("search by words", "bm25") from None
+    def __init__(self, corpus: Mapping[str, str], bm25s: Any) -> None:
         self._places = {name: place for place, name in enumerate(corpus)}
         self._index = bm25s.BM25()
         words = [_words(text) for text in corpus.values()]
         self._known = {word for row in words for word in row}
         if self._known:
             self._index.index(words, show_progress=False)
+
+    @classmethod
+    def of(cls, corpus: Mapping[str, str] | None) -> "LexicalRanks | None":
+        """Search of a corpus; None without one, or if `bm25s` is not installed."""
+        with suppress(ImportError):
+            import bm25s  # noqa: PLC0415
+
+            return None if corpus is None else cls(corpus, bm25s)
+        return None
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""
@@ -146,3 +163,79 @@ def _words(text: str) -> list[str]:
         pairs = [word[at : at + 2] for at in range(len(word) - 1)]
         words += pairs if pairs and is_wide(word) else [word]
     return words
+
+
+def similarity(one: str, other: str) -> float:
+    """The share of letters that two texts have in common, in the same order.
+
+    Example:
+        >>> similarity("Rye is a grain.", "rye, is a GRAIN")
+        1.0
+    """
+    return ratio(Source(one).letters, Source(other).letters) / 100
+
+
+def group_alike(texts: Sequence[str]) -> list[int]:
+    """For each text, the place of the first one that it is a near-duplicate of.
+
+    A text that is like none before it stands for itself, and so does one without
+    letters. Only texts that share small hashes of their letters are compared, so that
+    many texts take little longer than reading them.
+
+    Example:
+        >>> group_alike(["Rye is a grain.", "Oats are another.", "Rye is a grain!"])
+        [0, 1, 0]
+    """
+    letters = [Source(text).letters for text in texts]
+    first: dict[str, int] = {}
+    group = [first.setdefault(text, place) for place, text in enumerate(letters)]
+    distinct = [place for place, own in enumerate(group) if own == place]
+    bands = _bands([letters[place] for place in distinct])
+    buckets: dict[int, list[int]] = {}
+    for place, row in zip(distinct, bands.tolist(), strict=True):
+        own = letters[place]
+        if not own:
+            continue
+        seen: set[int] = set()
+        for key in row:
+            for other in buckets.get(key, ()):
+                if other not in seen:
+                    seen.add(other)
+                    if ratio(own, letters[other], score_cutoff=100 * ALIKE):
+                        group[place] = min(group[place], other)
+        if group[place] == place:
+            for key in row:
+                bucket = buckets.setdefault(key, [])
+                if len(bucket) < _COMPARED:
+                    bucket.append(place)
+    return [
+        place if not letters[place] else group[own] for place, own in enumerate(group)
+    ]
+
+
+def _bands(letters: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Keys, some of which two texts share if they are alike.
+
+    Each text's n-grams fall into bins by their hash, and the smallest of each bin is
+    kept: two texts agree in a bin about as often as their n-grams agree. Bins of short
+    texts that stay empty borrow from the next one. Three bins make a key.
+    """
+    # Texts shorter than an n-gram are padded, so that they have one.
+    whole = Texts([text.ljust(_FEW_LETTERS, "\0") for text in letters])
+    text, place = places_inside(whole, _FEW_LETTERS)
+    hashes = hash_grams(whole.codes, _FEW_LETTERS)[place] * _MIX
+    hashes ^= hashes >> np.uint32(15)
+    hashes *= np.uint32(0x85EBCA6B)
+    least = np.full(len(letters) * _BINS, _EMPTY, np.uint32)
+    bin_of: Ints = text * _BINS + (hashes >> np.uint32(26)).astype(np.int64)
+    np.minimum.at(least, bin_of, hashes)
+    table = least.reshape(-1, _BINS)
+    for _ in range(_BINS):
+        empty = table == _EMPTY
+        if not empty.any():
+            break
+        table = np.where(empty, np.roll(table, -1, axis=1) + np.uint32(1), table)
+    # Of 64 bins the last one is left over: 21 keys of three bins each.
+    one, two, three = table[:, : _BINS - 1].astype(np.uint64).reshape(-1, 21, 3).T
+    keys = (one * _FACTOR ^ two) * _FACTOR ^ three
+    return (keys + np.arange(21, dtype=np.uint64)[:, None] * _FACTOR).T

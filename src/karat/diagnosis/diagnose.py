@@ -12,10 +12,9 @@ from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
 from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
-from karat.diagnosis.diagnosis import Diagnosis
+from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
+from karat.diagnosis.evidence import Given, Missed, check_corpus, gold_of
 from karat.diagnosis.headroom import gains_of, headroom, ideal
-from karat.diagnosis.miss_evidence import Given, Missed, check_corpus, gold_of
-from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
 from karat.evaluation import check_options
@@ -202,8 +201,12 @@ class _Case:
                 # The top k holds k documents, and no more relevant ones.
                 after = np.maximum(self.found, np.minimum(after, self.k))
             before, best = self._recall(self.found) or 0.0, self._recall(after) or 0.0
-            k = _useful_k(own) if cause == "below k" else None
-            enough = "" if k is None else f" (k = {k} finds {_count_up_to(own, k)})"
+            k, enough = None, ""
+            if cause == "below k":
+                # The smallest k that finds nine in ten of them.
+                ranks = sorted(miss.needed_k or 0 for miss in own)
+                k = ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
+                enough = f" (k = {k} finds {sum(rank <= k for rank in ranks)})"
             queries = len({miss.query for miss in own})
             sentence = (
                 f"{action}{enough}: {counted(len(own), 'gold item')} of "
@@ -284,13 +287,3 @@ class _Case:
 def _mean(values: Floats) -> float | None:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
-
-
-def _useful_k(misses: Sequence[Miss]) -> int:
-    """The smallest k that finds nine in ten of them."""
-    ranks = sorted(miss.needed_k or 0 for miss in misses)
-    return ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
-
-
-def _count_up_to(misses: Sequence[Miss], k: int) -> int:
-    return sum((miss.needed_k or 0) <= k for miss in misses)

@@ -4,20 +4,166 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from karat.data.coverage import Range
 from karat.data.tables import Table, counted, number
 from karat.diagnosis.bounds import Bound, Unjudged
-from karat.diagnosis.misses import CAUSES, Miss, ToDo
 from karat.diagnosis.slices import Slice
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.plain_values import PlainResult
 from karat.results.saved_form import write_text
 
-__all__ = ["Diagnosis"]
+__all__ = [
+    "CAUSES",
+    "Cause",
+    "Diagnosis",
+    "Miss",
+    "Related",
+    "ToDo",
+    "unexamined_notes",
+]
 
 _SHOWN = 10
 _LONG = 60
+
+
+class Cause(NamedTuple):
+    """A reason why a gold item is not in the top k.
+
+    Attributes:
+        advice: which piece of advice helps: higher k, chunking, embedding or hybrid,
+            split questions, labels, ingestion.
+        action: what to do, as the beginning of a sentence.
+        needs: what must be given to examine it; empty when nothing more.
+    """
+
+    advice: str
+    action: str
+    needs: str = ""
+
+
+_TEXTS = "texts: --corpus, or documents with texts"
+CAUSES: dict[str, Cause] = {
+    "wrong id form": Cause("labels", "Write ids of gold and run in the same form"),
+    "not in the corpus": Cause(
+        "ingestion", "Ingest what is missing, and check the parser", "--corpus"
+    ),
+    "unlabelled twin retrieved": Cause(
+        "labels", "Label the documents that say the same as a gold item", _TEXTS
+    ),
+    "split over chunks": Cause(
+        "chunking",
+        "Use larger or overlapping chunks, or join neighbours when retrieving",
+        _TEXTS,
+    ),
+    "displaced by near-duplicates": Cause(
+        "higher k", "Remove near-duplicates before cutting at k", _TEXTS
+    ),
+    "dropped by the reranker": Cause(
+        "higher k",
+        "Check the reranker, or keep more of what it is given",
+        "--candidates",
+    ),
+    "below k": Cause("higher k", "Retrieve more documents, or rerank those retrieved"),
+    "near miss in text": Cause(
+        "labels", "Compare gold with the text retrieved, and correct either", _TEXTS
+    ),
+    "partial multi-hop": Cause(
+        "split questions",
+        "Split such questions, or search again with what was found first",
+    ),
+    "embedding miss": Cause(
+        "embedding or hybrid",
+        "Add lexical search (hybrid retrieval), or improve the embedding model",
+        "--corpus and the texts of queries",
+    ),
+    "lexical gap": Cause(
+        "embedding or hybrid",
+        "Improve the embedding model, or rewrite queries: they share few words with "
+        "their gold",
+        "--corpus and the texts of queries",
+    ),
+    "never retrieved": Cause(
+        "embedding or hybrid", "Improve the embedding model, or add lexical search"
+    ),
+}
+"""Every cause, in the order in which they are looked for."""
+
+
+@dataclass(frozen=True)
+class Related:
+    """A document that shows why a gold item was missed.
+
+    Attributes:
+        id: of the document, if it has one.
+        rank: in the run; None for a document of the corpus that was not retrieved.
+        text: what it says, if known.
+        similarity: how much of the gold item it has, from 0 to 1.
+        gold: ranges of the gold text that it covers.
+        spans: ranges of its own text that cover them.
+        differs: numbers, negations and names that are not the same: "30 -> 14".
+    """
+
+    id: str | None = None
+    rank: int | None = None
+    text: str | None = None
+    similarity: float | None = None
+    gold: tuple[Range, ...] = ()
+    spans: tuple[Range, ...] = ()
+    differs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A gold item that is not in the top k, and why.
+
+    Attributes:
+        query: id of the query.
+        item: name of the gold item.
+        cause: one of `CAUSES`.
+        reason: the evidence in a sentence.
+        fix: what would find it.
+        rank: its first rank in the run, which is below k; None: it is not there.
+        needed_k: the smallest k that finds it, where one does.
+        text: what the item says, if known.
+        related: documents that show it.
+        facts: numbers by name, such as `bm25_rank`, `candidate_rank`, `coverage`.
+    """
+
+    query: str
+    item: str
+    cause: str
+    reason: str
+    fix: str
+    rank: int | None = None
+    needed_k: int | None = None
+    text: str | None = None
+    related: tuple[Related, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ToDo:
+    """Something to do, and how much recall it could win.
+
+    Attributes:
+        cause: of the misses that it would find.
+        advice: which piece of advice it is, as of its cause.
+        sentence: what to do, with the numbers.
+        misses: how many misses it is about.
+        queries: how many queries.
+        wins: mean recall that it adds at most.
+        k: the k to retrieve, where that is the advice.
+    """
+
+    cause: str
+    advice: str
+    sentence: str
+    misses: int
+    queries: int
+    wins: float
+    k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,50 +226,33 @@ class Diagnosis(PlainResult):
 
     def without_texts(self) -> "Diagnosis":
         """The same without what was asked, retrieved and should have been."""
-        return replace(
-            self,
-            misses=tuple(
-                replace(
-                    miss,
-                    text=None,
-                    related=tuple(
-                        replace(one, text=None, differs=()) for one in miss.related
-                    ),
-                )
-                for miss in self.misses
-            ),
-            label_next=tuple(replace(one, text=None) for one in self.label_next),
-            texts={},
-        )
+        misses = []
+        for miss in self.misses:
+            related = (replace(one, text=None, differs=()) for one in miss.related)
+            misses.append(replace(miss, text=None, related=tuple(related)))
+        unread = tuple(replace(one, text=None) for one in self.label_next)
+        return replace(self, misses=tuple(misses), label_next=unread, texts={})
 
     def summary(self) -> Table:
         """A row per cause: how many misses, and the recall that a fix could win."""
         wins = {todo.cause: todo for todo in self.todos}
         rows = [
             [
-                cause,
-                str(count),
-                str(wins[cause].queries),
-                f"{count / len(self.misses):.0%}",
-                f"+{number(wins[cause].wins)}",
+                *(cause, str(count), str(wins[cause].queries)),
+                *(f"{count / len(self.misses):.0%}", f"+{number(wins[cause].wins)}"),
                 wins[cause].advice,
             ]
             for cause, count in self.totals.items()
         ]
         found = self.relevant - len(self.misses)
-        same = self.run == self.gold
+        against = "" if self.run == self.gold else f" against {self.gold}"
         title = (
-            f"{self.run if same else f'{self.run} against {self.gold}'}: "
-            f"recall@{self.k} {number(self.recall)}, "
+            f"{self.run}{against}: recall@{self.k} {number(self.recall)}, "
             f"{found} of {counted(self.relevant, 'gold item')} found for "
             f"{counted(self.queries, 'query')}, matched by {self.matcher}"
         )
         columns = ["cause", "misses", "queries", "share", "recall at most", "advice"]
-        needs: dict[str, list[str]] = {}
-        for cause, need in self.not_examined.items():
-            needs.setdefault(need, []).append(cause)
-        notes = [f"not examined, needs {n}: {', '.join(c)}" for n, c in needs.items()]
-        notes += self.notes
+        notes = [*unexamined_notes(self.not_examined), *self.notes]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
 
     def todo_table(self) -> Table | None:
@@ -197,14 +326,10 @@ class Diagnosis(PlainResult):
 
     def slice_table(self) -> Table | None:
         """The slices that fare worse than the others; None where none does."""
+        failing = [one for one in self.slices if one.failing]
         rows = [
-            [
-                one.name,
-                str(one.queries),
-                *map(number, (one.recall, one.others, one.adjusted_p)),
-            ]
-            for one in self.slices
-            if one.failing
+            [s.name, str(s.queries), *map(number, (s.recall, s.others, s.adjusted_p))]
+            for s in failing
         ]
         if not rows:
             return None
@@ -247,6 +372,14 @@ class Diagnosis(PlainResult):
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
         write_text(path, self.to_html() if page else self.to_json() + "\n")
+
+
+def unexamined_notes(needs: Mapping[str, str]) -> list[str]:
+    """What was not looked for, by what must be given to look for it."""
+    by_need: dict[str, list[str]] = {}
+    for name, need in needs.items():
+        by_need.setdefault(need, []).append(name)
+    return [f"not examined, needs {n}: {', '.join(c)}" for n, c in by_need.items()]
 
 
 def _short(text: str) -> str:

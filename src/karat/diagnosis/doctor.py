@@ -3,20 +3,25 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from karat.data.gold import Gold, Item
+from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K
 from karat.data.runs import Document, Run
 from karat.data.tables import counted
-from karat.diagnosis.corpus_search import LexicalRanks
+from karat.diagnosis.corpus_search import LexicalRanks, group_alike
+from karat.diagnosis.evidence import (
+    ENOUGH,
+    check_corpus,
+    compare_with,
+    corpus_shares,
+    item_texts,
+)
 from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
-from karat.diagnosis.miss_evidence import check_corpus, corpus_shares, item_texts
-from karat.diagnosis.near_duplicates import group_alike
-from karat.diagnosis.text_evidence import ENOUGH, compare_with
-from karat.errors import DataError, MissingExtraError, UsageError
+from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.near_misses import other_forms
 from karat.reading.doors import load, read_corpus, take_gold, take_run
@@ -24,7 +29,7 @@ from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 
-__all__ = ["doctor", "fix_gold"]
+__all__ = ["doctor"]
 
 _ALIKE = "near-duplicate items"
 _MOST_PROBLEMS = 1000
@@ -66,9 +71,8 @@ def doctor(
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
     facts = {**data.queries, **(read_queries(queries) if queries is not None else {})}
-    asked = {
-        q: f.text for q in own.queries if (f := facts.get(q)) and f.text is not None
-    }
+    known = ((query, facts.get(query)) for query in own.queries)
+    asked = {q: fact.text for q, fact in known if fact and fact.text is not None}
     loaded = [take_run(run, mapping=mapping or {}).run for run in runs]
     ranked = [run for run in loaded if run is not None]
     names = {name for row in own.documents.values() for name in row}
@@ -97,20 +101,21 @@ def _unread(problem: DataError) -> Finding:
     return Finding(next(kinds, "unreadable"), str(problem.query or ""), "", text)
 
 
+@dataclass
 class _Check:
     """The checks, one method each."""
 
-    def __init__(
-        self,
-        gold: Gold,
-        corpus: Mapping[str, str] | None,
-        asked: Mapping[str, str],
-        runs: Sequence[Run],
-        k: int,
-    ) -> None:
-        self.gold, self.corpus, self.asked = gold, corpus, asked
-        self.runs, self.k = runs, k
-        self.texts = {q: item_texts(gold, q, corpus) for q in gold.queries}
+    gold: Gold
+    corpus: Mapping[str, str] | None
+    asked: Mapping[str, str]
+    runs: Sequence[Run]
+    k: int
+
+    @cached_property
+    def texts(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Query -> item -> its texts."""
+        gold = self.gold
+        return {query: item_texts(gold, query, self.corpus) for query in gold.queries}
 
     def items(self, query: str) -> list[str]:
         """The names of the gold items of a query."""
@@ -118,67 +123,59 @@ class _Check:
 
     def all(self) -> Iterator[Finding]:
         """Everything that is found."""
-        yield from self._empty()
-        yield from self._counts()
-        yield from self._ids()
-        yield from self._covered()
-        yield from self._alike()
+        for query in self.gold.queries:
+            yield from self._empty(query)
+            yield from self._counts(query)
+            yield from self._alike_documents(query)
+            yield from self._alike_passages(query)
+        if self.corpus is not None:
+            yield from self._ids(self.corpus)
+            yield from self._covered(self.corpus)
         yield from self._queries()
-        yield from self._suspicious()
+        if len(self.runs) > 1:
+            yield from self._suspicious()
 
-    def _empty(self) -> Iterator[Finding]:
-        for query in self.gold.queries:
-            if query in self.asked and not self.asked[query].strip():
-                yield Finding("empty text", query, "", "the query asks nothing")
-            for kind in ("passages", "answers", "claims"):
-                for item in getattr(self.gold, kind).get(query, ()):
-                    if not Source(item.text).letters:
-                        text = f"{item.id!r:.60} has no text"
-                        yield Finding("empty text", query, item.id, text, fix="remove")
-            for name, grade in self.gold.documents.get(query, {}).items():
-                known = (self.corpus or {}).get(name)
-                if grade > 0 and known is not None and not Source(known).letters:
-                    text = f"{name!r:.60} has no text in the corpus"
-                    yield Finding("empty text", query, name, text)
+    def _empty(self, query: str) -> Iterator[Finding]:
+        if query in self.asked and not self.asked[query].strip():
+            yield Finding("empty text", query, "", "the query asks nothing")
+        for kind in ("passages", "answers", "claims"):
+            for item in getattr(self.gold, kind).get(query, ()):
+                if not Source(item.text).letters:
+                    text = f"{item.id!r:.60} has no text"
+                    yield Finding("empty text", query, item.id, text, fix="remove")
+        for name, grade in self.gold.documents.get(query, {}).items():
+            known = (self.corpus or {}).get(name)
+            if grade > 0 and known is not None and not Source(known).letters:
+                text = f"{name!r:.60} has no text in the corpus"
+                yield Finding("empty text", query, name, text)
 
-    def _counts(self) -> Iterator[Finding]:
-        for query in self.gold.queries:
-            told = self.gold.groups.get(query, {})
-            row = self.gold.documents.get(query, {})
-            relevant = {
-                told.get(name, name) for name, grade in row.items() if grade > 0
-            }
-            known = any(self.texts[query].values()) or query in self.gold.references
-            if not relevant and not known:
-                yield Finding("no relevant gold", query, "", "nothing is relevant")
-            elif len(relevant) > self.k:
-                many = counted(len(relevant), "relevant document")
-                text = f"{many} do not fit in the top {self.k}"
-                yield Finding("unwinnable", query, "", text)
+    def _counts(self, query: str) -> Iterator[Finding]:
+        told = self.gold.groups.get(query, {})
+        row = self.gold.documents.get(query, {})
+        relevant = {told.get(name, name) for name, grade in row.items() if grade > 0}
+        known = any(self.texts[query].values()) or query in self.gold.references
+        if not relevant and not known:
+            yield Finding("no relevant gold", query, "", "nothing is relevant")
+        elif len(relevant) > self.k:
+            many = counted(len(relevant), "relevant document")
+            text = f"{many} do not fit in the top {self.k}"
+            yield Finding("unwinnable", query, "", text)
 
-    def _ids(self) -> Iterator[Finding]:
-        if self.corpus is None:
-            return
-        lost = [
-            (query, name)
-            for query, row in self.gold.documents.items()
-            for name in row
-            if name not in self.corpus
-        ]
+    def _ids(self, corpus: Mapping[str, str]) -> Iterator[Finding]:
+        rows = self.gold.documents.items()
+        lost = [(query, n) for query, row in rows for n in row if n not in corpus]
         names = {name for _, name in lost}
-        forms = {form.wanted: form for form in other_forms(names, self.corpus)}
+        forms = {form.wanted: form for form in other_forms(names, corpus)}
         for query, name in lost:
-            form = forms.get(name)
-            if form is None:
+            if name not in forms:
                 text = f"{name!r:.60} is not in the corpus"
                 yield Finding("dangling id", query, name, text)
                 continue
+            form = forms[name]
             text = f"{name!r:.60} is {form.found!r:.60} in the corpus, {form.how}"
             yield Finding("other id form", query, name, text, form.found, "rename")
 
-    def _covered(self) -> Iterator[Finding]:
-        if self.corpus is None:
-            return
+    def _covered(self, corpus: Mapping[str, str]) -> Iterator[Finding]:
         pairs = [
             (query, name, texts)
             for query, row in self.texts.items()
@@ -186,35 +183,49 @@ class _Check:
             if any(Source(text).letters for text in texts)
             and name not in {item.id for item in self.gold.claims.get(query, ())}
         ]
-        found = corpus_shares([texts for *_, texts in pairs], self.corpus)
+        found = corpus_shares([texts for *_, texts in pairs], corpus)
         for (query, name, texts), shares in zip(pairs, found, strict=True):
-            share = 0.0 if shares is None else shares.union([*shares.masks])
+            share = 0.0 if shares is None else shares.union()
             if share < ENOUGH:
                 text = f"the corpus has {share:.0%} of {texts[0]!r:.60}"
                 yield Finding("not covered", query, name, text)
 
-    def _alike(self) -> Iterator[Finding]:
-        """Items and documents that say the same, and are not labelled so."""
-        groups = self._groups()
-        by_group: dict[int, list[str]] = {}
-        for name, group in groups.items():
-            by_group.setdefault(group, []).append(name)
-        for query in self.gold.queries:
-            labels = self.gold.documents.get(query, {})
-            told = self.gold.groups.get(query, {})
-            for name, grade in labels.items():
-                if grade <= 0 or name not in groups:
-                    continue
-                for other in by_group[groups[name]]:
-                    if other == name or not self._same(name, other):
-                        continue
-                    same = told.get(name, name) == told.get(other, other)
-                    yield from _twins(
-                        query, (name, grade), (other, labels.get(other)), same=same
-                    )
-            yield from self._alike_texts(query)
+    @cached_property
+    def _twins(self) -> dict[str, list[str]]:
+        """Document of the corpus -> its near-duplicates, itself among them."""
+        corpus = {n: text for n, text in (self.corpus or {}).items() if text.strip()}
+        groups: dict[int, list[str]] = {}
+        twins = {}
+        for name, group in zip(corpus, group_alike([*corpus.values()]), strict=True):
+            twins[name] = groups.setdefault(group, [])
+            twins[name].append(name)
+        return twins
 
-    def _alike_texts(self, query: str) -> Iterator[Finding]:
+    def _alike_documents(self, query: str) -> Iterator[Finding]:
+        """Documents that say the same as a relevant one, and are not labelled so."""
+        labels = self.gold.documents.get(query, {})
+        told = self.gold.groups.get(query, {})
+        for name, grade in labels.items():
+            for other in self._twins.get(name, ()) if grade > 0 else ():
+                texts = self.corpus or {}
+                if other == name or _differ(texts[name], texts[other]):
+                    continue
+                what = f"{other!r:.60} says the same as {name!r:.60}"
+                label, first = labels.get(other), name < other
+                same = told.get(name, name) == told.get(other, other)
+                kind, fix = "", ""
+                if label is None:
+                    kind, fix = "unlabelled duplicate", "alternatives"
+                    what += ", and is not labelled"
+                elif label <= 0 or (label != grade and first):
+                    kind = "conflicting grades"
+                    what += f", with grade {label:g} instead of {grade:g}"
+                elif label == grade and first and not same:
+                    kind, fix = _ALIKE, "alternatives"
+                if kind:
+                    yield Finding(kind, query, name, what, other, fix)
+
+    def _alike_passages(self, query: str) -> Iterator[Finding]:
         """Passages of a query that say the same."""
         items = [*self.gold.passages.get(query, ())]
         alike = group_alike([item.text for item in items])
@@ -231,16 +242,6 @@ class _Check:
             else:
                 yield Finding(_ALIKE, query, item.id, what, one.id, "remove")
 
-    def _groups(self) -> dict[str, int]:
-        """Document -> a number that near-duplicates of the corpus share."""
-        names = [name for name, text in (self.corpus or {}).items() if text.strip()]
-        alike = group_alike([(self.corpus or {})[name] for name in names])
-        return dict(zip(names, alike, strict=True))
-
-    def _same(self, one: str, other: str) -> bool:
-        assert self.corpus is not None  # noqa: S101
-        return not _differ(self.corpus[one], self.corpus[other])
-
     def _queries(self) -> Iterator[Finding]:
         first: dict[str, str] = {}
         for query in self.gold.queries:
@@ -256,10 +257,8 @@ class _Check:
 
     def _suspicious(self) -> Iterator[Finding]:
         """Items that no run finds, while runs agree on another document."""
-        if len(self.runs) < 2:  # noqa: PLR2004
-            return
         rankings = [dict(run.rankings(Policies())) for run in self.runs]
-        words = self._words()
+        words = LexicalRanks.of(self.corpus if self.asked else None)
         for query, labels in self.gold.documents.items():
             rows = [[d.id for d in row.get(query, ())] for row in rankings]
             relevant = [name for name, grade in labels.items() if grade > 0]
@@ -280,41 +279,6 @@ class _Check:
             )
             yield Finding("suspicious label", query, relevant[0], text, name)
 
-    def _words(self) -> LexicalRanks | None:
-        if self.corpus is None or not self.asked:
-            return None
-        try:
-            return LexicalRanks(self.corpus)
-        except MissingExtraError:
-            return None
-
-
-def _twins(
-    query: str,
-    one: tuple[str, float],
-    two: tuple[str, float | None],
-    *,
-    same: bool,
-) -> Iterator[Finding]:
-    """What is wrong with two documents that say the same, of which one is relevant.
-
-    Args:
-        query: id of the query.
-        one: the relevant document and its grade.
-        two: the other one, and its grade if it has any.
-        same: whether they are alternatives already.
-    """
-    (name, grade), (other, label) = one, two
-    what = f"{other!r:.60} says the same as {name!r:.60}"
-    if label is None:
-        text = f"{what}, and is not labelled"
-        yield Finding("unlabelled duplicate", query, name, text, other, "alternatives")
-    elif label <= 0 or (label != grade and name < other):
-        text = f"{what}, with grade {label:g} instead of {grade:g}"
-        yield Finding("conflicting grades", query, name, text, other)
-    elif label == grade and name < other and not same:
-        yield Finding(_ALIKE, query, name, what, other, "alternatives")
-
 
 def _differ(one: str, other: str) -> bool:
     """Whether two texts that are much alike differ in a number, negation or name."""
@@ -322,42 +286,3 @@ def _differ(one: str, other: str) -> bool:
         return False
     (shares,) = compare_with([(one, [Document(text=other)])])
     return bool(shares.differs(0))
-
-
-def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
-    """The gold with what can safely be corrected; the rest is as it was.
-
-    Empty and repeated texts go, ids get the form that the corpus has, and documents
-    that say the same become alternatives, of which any one will do.
-    """
-    documents = {query: dict(row) for query, row in gold.documents.items()}
-    groups = {query: dict(row) for query, row in gold.groups.items()}
-    removed = {(f.query, f.item) for f in findings if f.fix == "remove"}
-    for one in findings:
-        row = documents.get(one.query, {})
-        if one.fix == "rename" and one.item in row:
-            documents[one.query] = {
-                one.other if name == one.item else name: grade
-                for name, grade in row.items()
-                if name == one.item or name != one.other
-            }
-        elif one.fix == "alternatives" and one.item in row:
-            row.setdefault(one.other, row[one.item])
-            told = groups.setdefault(one.query, {})
-            group = told.get(one.item) or told.get(one.other) or one.item
-            told[one.item] = told[one.other] = group
-
-    def kept(kind: str) -> dict[str, tuple[Item, ...]]:
-        return {
-            query: tuple(item for item in items if (query, item.id) not in removed)
-            for query, items in getattr(gold, kind).items()
-        }
-
-    return replace(
-        gold,
-        documents=documents,
-        groups=groups,
-        passages=kept("passages"),
-        answers=kept("answers"),
-        claims=kept("claims"),
-    )

@@ -1,13 +1,15 @@
-"""Findings: what is wrong with gold, as a value."""
+"""Findings: what is wrong with gold, as a value, and gold that is corrected by them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from karat.data.gold import Gold, Item
 from karat.data.tables import Table, counted
+from karat.diagnosis.diagnosis import unexamined_notes
 from karat.results.plain_values import PlainResult
 
-__all__ = ["KINDS", "Finding", "GoldFindings"]
+__all__ = ["KINDS", "Finding", "GoldFindings", "fix_gold"]
 
 KINDS = {
     "unreadable": "",
@@ -84,11 +86,8 @@ class GoldFindings(PlainResult):
             f"{counted(self.items, 'gold item')}, "
             f"{counted(len(self.findings), 'finding')}"
         )
-        needs: dict[str, list[str]] = {}
-        for kind, need in self.not_examined.items():
-            needs.setdefault(need, []).append(kind)
         notes = [] if self.findings else ["nothing was found to be wrong"]
-        notes += [f"not examined, needs {n}: {', '.join(k)}" for n, k in needs.items()]
+        notes += unexamined_notes(self.not_examined)
         columns = ["finding", "n", "queries", "fixable", "for example"]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
 
@@ -101,3 +100,42 @@ class GoldFindings(PlainResult):
     def tables(self) -> list[Table]:
         """All that a person is shown."""
         return [self.summary(), *([self.finding_table()] if self.findings else [])]
+
+
+def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
+    """The gold with what can safely be corrected; the rest is as it was.
+
+    Empty and repeated texts go, ids get the form that the corpus has, and documents
+    that say the same become alternatives, of which any one will do.
+    """
+    documents = {query: dict(row) for query, row in gold.documents.items()}
+    groups = {query: dict(row) for query, row in gold.groups.items()}
+    removed = {(f.query, f.item) for f in findings if f.fix == "remove"}
+    for one in findings:
+        row = documents.get(one.query, {})
+        if one.fix == "rename" and one.item in row:
+            documents[one.query] = {
+                one.other if name == one.item else name: grade
+                for name, grade in row.items()
+                if name == one.item or name != one.other
+            }
+        elif one.fix == "alternatives" and one.item in row:
+            row.setdefault(one.other, row[one.item])
+            told = groups.setdefault(one.query, {})
+            group = told.get(one.item) or told.get(one.other) or one.item
+            told[one.item] = told[one.other] = group
+
+    def kept(kind: str) -> dict[str, tuple[Item, ...]]:
+        return {
+            query: tuple(item for item in items if (query, item.id) not in removed)
+            for query, items in getattr(gold, kind).items()
+        }
+
+    return replace(
+        gold,
+        documents=documents,
+        groups=groups,
+        passages=kept("passages"),
+        answers=kept("answers"),
+        claims=kept("claims"),
+    )

@@ -120,15 +120,11 @@ def failing_slices(
         kept.append((name, count, float(recall), float(others)))
         p.append(_chance(recall - others, count, size, spread))
     adjusted = benjamini_hochberg(np.array(p, np.float64)).tolist()
-    found = [
-        Slice(*one, chance, corrected, _is_failing(one[2], one[3], corrected))
-        for one, chance, corrected in zip(kept, p, adjusted, strict=True)
-    ]
+    found = []
+    for one, chance, corrected in zip(kept, p, adjusted, strict=True):
+        failing = one[2] < one[3] and corrected <= _FALSE_FINDINGS
+        found.append(Slice(*one, chance, corrected, failing))
     return tuple(sorted(found, key=lambda one: (one.p, one.recall, one.name)))
-
-
-def _is_failing(recall: float, others: float, p: float) -> bool:
-    return recall < others and p <= _FALSE_FINDINGS
 
 
 def _chance(difference: float, count: int, size: int, spread: float) -> float:

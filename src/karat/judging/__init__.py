@@ -13,7 +13,7 @@ from karat.judging.grading import (
     retest,
     unlabelled,
 )
-from karat.judging.probe.run import probe_claims, probe_grader
+from karat.judging.probe import probe_claims, probe_grader
 from karat.judging.session import DryRun, JudgeSession
 from karat.judging.splitting import split_references
 from karat.llm import Prices, Settings

@@ -20,11 +20,10 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.judging.claim_agreement import calibration_of
 from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
 from karat.judging.prompts import Prompts
-from karat.judging.session import JudgeSession
-from karat.judging.splitting import Split, split_references
+from karat.judging.session import JudgeSession, as_client
+from karat.judging.splitting import split_references
 from karat.judging.support import majority, support
 from karat.llm import Results, Settings, Stage
-from karat.llm.callables import as_client
 from karat.llm.limits import tokens_of
 from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher
@@ -36,6 +35,7 @@ _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
 _Verdicts = tuple[Verdict, ...]
 
+_SINGULAR = {"are": "is", "were": "was", "have": "has"}
 _LABELS = {
     "contradict": "contradicted by what was retrieved, and not supported",
     "partial": "supported in part, which is not enough",
@@ -121,7 +121,23 @@ class Claims(Matcher):
         }
         split = split_references(gold, session, self.questions)
         gold = split.gold
-        results, votes = self._votes(gold, contexts, session)
+        claims: dict[str, list[Item]] = {}
+        for query in queries:
+            # A claim that is stated twice is asked about once.
+            first = {item.text: item for item in reversed(gold.claims.get(query, ()))}
+            if first:
+                claims[query] = [*reversed(first.values())]
+        results = self._ask(claims, contexts, session)
+        parts = [slice(n, n + self.votes) for n in range(0, len(results), self.votes)]
+        votes = {
+            query: [
+                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in items)
+                if isinstance(vote, Failure)
+                else vote
+                for vote in results[part]
+            ]
+            for (query, items), part in zip(claims.items(), parts, strict=True)
+        }
         verdicts = {query: majority(row) for query, row in votes.items()}
         failures = {
             query: row[0].failure
@@ -129,7 +145,10 @@ class Claims(Matcher):
             if row[0].failure is not None and all(v.failure is not None for v in row)
         }
         failures.update(split.failures)
-        usage = self._usage(split, results, verdicts)
+        # The tokens that each query took: its split, and every vote on its claims.
+        usage = dict(split.usage)
+        for query, part in zip(claims, parts, strict=True):
+            usage[query] = sum(results.usage[part], usage.get(query, Usage()))
         index = {query: number for number, query in enumerate(queries)}
         hits, items = _hits(gold, rankings, verdicts, failures, policies)
         models = split.models | results.models
@@ -143,27 +162,19 @@ class Claims(Matcher):
                 *self._vote_notices(votes),
                 *self._long_documents(contexts),
             ),
-            failures={
-                index[query]: failures[query] for query in queries if query in failures
-            },
+            failures={index[q]: failures[q] for q in queries if q in failures},
             verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
             usage={index[query]: usage[query] for query in queries if query in usage},
             provenance={"judge": {**self.facts, "answered_by": sorted(models)}},
         )
 
-    def _votes(
+    def _ask(
         self,
-        gold: Gold,
+        claims: Mapping[str, Sequence[Item]],
         contexts: Mapping[str, Sequence[Context]],
         session: JudgeSession,
-    ) -> tuple[Results[_Verdicts], dict[str, list[_Verdicts]]]:
-        """The results of all votes, and the verdicts of each vote by query."""
-        claims: dict[str, list[Item]] = {}
-        for query in gold.queries:
-            # A claim that is stated twice is asked about once.
-            first = {item.text: item for item in reversed(gold.claims.get(query, ()))}
-            if first:
-                claims[query] = [*reversed(first.values())]
+    ) -> Results[_Verdicts]:
+        """Every vote on the claims of each query."""
         jobs: list[Job[_Verdicts]] = [
             partial(
                 support,
@@ -178,26 +189,7 @@ class Claims(Matcher):
             for assessor in range(1, self.votes + 1)
         ]
         voters = [query for query in claims for _ in range(self.votes)]
-        results = session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
-        votes = {}
-        for number, (query, items) in enumerate(claims.items()):
-            votes[query] = [
-                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in items)
-                if isinstance(vote, Failure)
-                else vote
-                for vote in results[number * self.votes : (number + 1) * self.votes]
-            ]
-        return results, votes
-
-    def _usage(
-        self, split: Split, results: Results[_Verdicts], judged: Collection[str]
-    ) -> dict[str, Usage]:
-        """The tokens that each query took: its split, and every vote on its claims."""
-        usage = dict(split.usage)
-        for number, query in enumerate(judged):
-            votes = results.usage[number * self.votes : (number + 1) * self.votes]
-            usage[query] = sum(votes, usage.get(query, Usage()))
-        return usage
+        return session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -230,7 +222,7 @@ class Claims(Matcher):
             for verdict in row
             if query not in failures and verdict.failure is not None
         ]
-        source = self.session.source
+        source, notices = self.session.source, list[Notice]()
         if known := calibration_of(self.facts, self.session.settings.journal):
             kind, how = "calibrated", f"judged by {source}; {known}"
         else:
@@ -239,62 +231,52 @@ class Claims(Matcher):
                 f"judged by {source} alone; read its reasons (--explain QUERY), and "
                 "try it with karat judge --claims --probe"
             )
-        notices = [_claims(kind, len(valid), how)] if valid else []
-        rows = verdicts.items()
-        told = [(q, v.label) for q, row in rows for v in row if v.against or v.partial]
+        if valid:
+            notices.append(_notice(kind, len(valid), "claim", "were", how))
         for label, what in _LABELS.items():
-            if of := [query for query, own in told if own == label]:
-                text, one = f"claims are {what}", f"claim is {what}"
-                examples = tuple(dict.fromkeys(of))[:3]
-                notices.append(Notice(label, len(of), text, examples, one))
-        without = [
+            of = [q for q, row in verdicts.items() for v in row if v.label == label]
+            if of:
+                notices.append(_notice(label, len(of), "claim", "are", what, of))
+        if without := [
             query
             for query in gold.queries
             if not gold.claims.get(query) and query not in failures
-        ]
-        if without:
+        ]:
             why = "no claims: no reference, an empty one, or no statement"
-            text, one = f"queries have {why}", f"query has {why}"
-            examples = tuple(without[:3])
-            notices.append(Notice("claims", len(without), text, examples, one))
+            notices.append(
+                _notice("claims", len(without), "query", "have", why, without)
+            )
         if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.extend.FunctionClient(function, model=NAME) keeps its replies"
             )
-            notices.append(_claims("passing", len(valid), why))
+            notices.append(_notice("passing", len(valid), "claim", "were", why))
         if unknown:
-            why, reason = "no valid verdict and", f"neither way: {unknown[0][1]}"
-            text = f"claims have {why} count {reason}"
-            one = f"claim has {why} counts {reason}"
-            examples = tuple(dict.fromkeys(query for query, _ in unknown))[:3]
-            notices.append(Notice("unjudged", len(unknown), text, examples, one))
+            count = "counts" if len(unknown) == 1 else "count"
+            why = f"no valid verdict and {count} neither way: {unknown[0][1]}"
+            of = [query for query, _ in unknown]
+            notices.append(_notice("unjudged", len(of), "claim", "have", why, of))
         return notices
 
     def _vote_notices(self, votes: Mapping[str, Sequence[_Verdicts]]) -> list[Notice]:
         """Where votes differ, are tied or have failed."""
         if self.votes == 1:
             return []
-        claims = [
-            ballots for row in votes.values() for ballots in zip(*row, strict=True)
-        ]
-        failed = [sum(v.failure is not None for v in ballots) for ballots in claims]
-        valid = self.votes * len(claims) - sum(failed)
-        divided = ties = differ = 0
-        for ballots in claims:
-            yes = sum(v.supported for v in ballots)
-            no = sum(v.failure is None for v in ballots) - yes
-            divided += min(yes, no) > 0
-            ties += yes == no > 0
-            differ += min(yes, no)
-        share = differ / max(1, valid)
+        ballots = [b for row in votes.values() for b in zip(*row, strict=True)]
+        failed = [sum(v.failure is not None for v in row) for row in ballots]
+        yes = [sum(v.supported for v in row) for row in ballots]
+        no = [self.votes - y - f for y, f in zip(yes, failed, strict=True)]
+        fewer = [*map(min, yes, no)]
+        share = sum(fewer) / max(1, sum(yes) + sum(no))
         text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
-        if ties:
+        if ties := sum(y == n > 0 for y, n in zip(yes, no, strict=True)):
             verb = "counts" if ties == 1 else "count"
             text += f"; {counted(ties, 'tie')} {verb} as not supported"
         if any(failed):
-            claims_short = counted(sum(map(bool, failed)), "claim")
-            text += f"; {counted(sum(failed), 'vote')} failed, on {claims_short}"
+            short = counted(sum(map(bool, failed)), "claim")
+            text += f"; {counted(sum(failed), 'vote')} failed, on {short}"
+        divided = sum(map(bool, fewer))
         return [Notice("votes", divided, f"claims {text}", one=f"claim {text}")]
 
     def _long_documents(
@@ -308,17 +290,24 @@ class Claims(Matcher):
             for _, text in row
             if len(text) > budget and tokens_of(text) > budget
         ]
-        if not found:
-            return []
         advice = "read piece by piece, a call for each; cut into chunks they cost less"
-        text = f"documents are longer than {budget} tokens and are {advice}"
-        one = f"document is longer than {budget} tokens and is {advice}"
-        examples = tuple(dict.fromkeys(found))[:3]
-        return [Notice("long", len(found), text, examples, one)]
+        text = f"longer than {budget} tokens: {advice}"
+        notice = _notice("long", len(found), "document", "are", text, found)
+        return [notice] if found else []
 
 
-def _claims(kind: str, count: int, text: str) -> Notice:
-    return Notice(kind, count, f"claims were {text}", one=f"claim was {text}")
+def _notice(
+    kind: str,
+    count: int,
+    noun: str,
+    verb: str,
+    text: str,
+    queries: Sequence[str] = (),
+) -> Notice:
+    """A notice in the plural and in the singular, with the first few queries."""
+    many, examples = counted(0, noun)[2:], tuple(dict.fromkeys(queries))[:3]
+    one = f"{noun} {_SINGULAR[verb]} {text}"
+    return Notice(kind, count, f"{many} {verb} {text}", examples, one)
 
 
 def _require_claims(gold: Gold) -> None:
@@ -348,38 +337,33 @@ def _hits(
     counts: list[int] = []
     names: list[str] = []
     retrieved: list[int] = []
-    for index, query in enumerate(gold.queries):
+    for place, query in enumerate(gold.queries):
         by_text = {verdict.text: verdict for verdict in verdicts.get(query, ())}
         before = len(names)
         for item in wanted_items(gold.claims.get(query, ())):
             judged = [by_text[text] for text in item.texts if text in by_text]
-            ranks: set[int] = set()
-            parts: set[int] = set()
-            against: set[int] = set()
-            for verdict in judged:
-                ranks.update(verdict.alone, verdict.together[-1:])
-                parts.update(verdict.together)
-                against.update(verdict.against)
+            ranks = {r for v in judged for r in (*v.alone, *v.together[-1:])}
+            joint = {rank for v in judged for rank in v.together} - ranks
+            against = {rank for v in judged for rank in v.against}
             failed = any(verdict.failure is not None for verdict in judged)
             if failed and not ranks and query not in failures:
                 continue
-            rows += [(index, rank, item.grade, len(names), False) for rank in ranks]
-            joint = parts - ranks
-            rows += [(index, rank, item.grade, len(names), True) for rank in joint]
+            at = len(names)
+            rows += [(place, rank, item.grade, at, False) for rank in ranks]
+            rows += [(place, rank, item.grade, at, True) for rank in joint]
             grades.append(item.grade)
             names.append(item.name)
             # What contradicts the claim is judged, and not relevant.
             if against:
-                rows += [(index, r, -item.grade, len(names), False) for r in against]
+                rows += [(place, r, -item.grade, len(names), False) for r in against]
                 grades.append(-item.grade)
                 names.append(f"{item.name} (contradicted)")
         counts.append(len(names) - before)
         documents = rankings.get(query, ())
         collapse = policies.duplicates == "collapse"
         count = len({d.text for d in documents}) if collapse else len(documents)
-        retrieved.append(
-            count if policies.depth is None else min(count, policies.depth)
-        )
+        depth = count if policies.depth is None else policies.depth
+        retrieved.append(min(count, depth))
     rows.sort()
     columns = [*zip(*rows, strict=True)] or [()] * 5
     hits = Hits(

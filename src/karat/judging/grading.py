@@ -9,12 +9,11 @@ from karat.data.gold import Gold
 from karat.data.judgements import Conversation, Failure
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
-from karat.errors import DataError, InvalidReply
+from karat.errors import DataError
 from karat.judging import prompts
 from karat.judging.contexts import BUDGET, pieces, require_texts
 from karat.judging.replies import (
     NOT_FILLED_IN,
-    Answer,
     ask,
     is_blank,
     read_numbers,
@@ -26,6 +25,7 @@ from karat.llm import Stage
 from karat.reading.doors import with_texts
 
 __all__ = [
+    "LAST",
     "RELEVANT",
     "Grade",
     "GradedPool",
@@ -47,6 +47,9 @@ RELEVANT = 2
 
 Metrics count any positive grade, unless `--threshold 2` says the same to them.
 """
+
+LAST = max(prompts.GRADES)
+"""The best grade."""
 
 _GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
 
@@ -178,27 +181,21 @@ def grade(
     wording = wording or prompts.Prompts()
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
-        read = partial(_read, passage=piece)
         prompt = prompts.grade(question, piece, assessor, wording)
-        answers = yield from ask(prompt, read)
-        value, problem = answers[-1].value, answers[-1].problem
-        if value is None:
-            raise InvalidReply(problem or "")
-        best = value if best is None or value.grade > best.grade else best
+        found = yield from ask(prompt, partial(_read, passage=piece))
+        best = found if best is None or found.grade > best.grade else best
     return best or Grade(0, "the document holds no words")
 
 
-def _read(text: str, passage: str) -> Answer[Grade | None]:
+def _read(text: str, passage: str) -> Grade | str:
     reply = read_object(text, [passage])
     if isinstance(reply, str):
-        return Answer(None, reply)
+        return reply
     numbers = read_numbers(reply.get("grade"))
     if not numbers or len(numbers) != 1 or numbers[0] not in prompts.GRADES:
-        return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
+        return f"its grade is none of {[*prompts.GRADES]}"
     reason = read_reason(reply.get("reason"))
-    if is_blank(reason):
-        return Answer(None, NOT_FILLED_IN)
-    return Answer(Grade(numbers[0], reason))
+    return NOT_FILLED_IN if is_blank(reason) else Grade(numbers[0], reason)
 
 
 def grade_pool(
@@ -251,15 +248,11 @@ def grade_pool(
             failures[query, name] = result.reason
         else:
             grades[query][name] = result
+    rows, source = grades.items(), session.source
     gold = Gold(
-        documents={
-            query: {name: float(result.grade) for name, result in row.items()}
-            for query, row in grades.items()
-        },
-        sources={
-            query: dict.fromkeys(row, session.source) for query, row in grades.items()
-        },
-        name=session.source,
+        {q: {name: float(g.grade) for name, g in row.items()} for q, row in rows},
+        sources={query: dict.fromkeys(row, source) for query, row in rows},
+        name=source,
     )
     return GradedPool(gold, grades, failures)
 
@@ -301,8 +294,7 @@ def is_binary(labels: Labels) -> bool:
         >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
         (True, False)
     """
-    grades = {grade for row in labels.values() for grade in row.values()}
-    return 1 in grades and all(grade <= 0 or grade == 1 for grade in grades)
+    return _is_scale(labels, 1)
 
 
 def is_graded(labels: Labels) -> bool:
@@ -312,9 +304,12 @@ def is_graded(labels: Labels) -> bool:
         >>> is_graded({"q": {"a": 3, "b": 1}}), is_graded({"q": {"a": 2, "b": 0}})
         (True, False)
     """
+    return _is_scale(labels, LAST)
+
+
+def _is_scale(labels: Labels, last: int) -> bool:
     grades = {grade for row in labels.values() for grade in row.values()}
-    scale = prompts.GRADES
-    return max(scale) in grades and all(g <= 0 or g in scale for g in grades)
+    return last in grades and all(g <= 0 or g in range(last + 1) for g in grades)
 
 
 def relevance(labels: Labels, threshold: float | None = None) -> Labels:

@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
 from karat.data.judgements import Failure, Prompt, Usage
-from karat.errors import IncompleteError, OfflineMissError
+from karat.errors import OfflineMissError, UsageError
 from karat.judging.prompts import Prompts
 from karat.llm import (
     Client,
     Estimate,
-    Progress,
     Results,
     Settings,
     Stage,
@@ -22,15 +21,35 @@ from karat.llm import (
     run_jobs,
     run_sync,
 )
-from karat.llm.callables import as_client
+from karat.llm.callables import FunctionClient
 from karat.llm.dry_run import unanswered
 from karat.llm.limits import Budget
+from karat.llm.openai_client import OpenAIClient
 from karat.llm.run_jobs import Job
 
-__all__ = ["DryRun", "JudgeSession"]
+__all__ = ["DryRun", "JudgeSession", "as_client"]
 
 T = TypeVar("T")
 _ROWS = Stage()
+
+
+def as_client(answerer: Any) -> Client:
+    """A client: as it is, by the name of a model, or around a function."""
+    if isinstance(answerer, str):
+        return OpenAIClient(answerer)
+    if isinstance(answerer, Client):
+        return answerer
+    if hasattr(answerer, "chat"):
+        raise UsageError(
+            f"an {type(answerer).__name__} does not say which model answers: give the "
+            "model's name alone, or karat.extend.ChatClient(NAME, client=client)"
+        )
+    if callable(answerer):
+        return FunctionClient(answerer)
+    raise UsageError(
+        "a judge is the name of a model, a client, or a function from prompt to reply; "
+        f"got {type(answerer).__name__}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +127,8 @@ class JudgeSession:
         """The same, to be awaited where an event loop is running."""
         if not jobs:
             return Results()
-        settings = self.settings
-        if (report := settings.progress) is not None:
-            settings = replace(
-                settings, progress=lambda now: report(replace(now, stage=stage))
-            )
-            # The first reply may take long.
-            report(Progress(0, len(jobs), stage=stage))
         try:
-            results = await run_jobs(jobs, self.client, settings)
-        except IncompleteError as error:
-            facts = (error.reason, error.done, error.total, error.failed)
-            raise IncompleteError(
-                *facts, kept=error.kept, during=str(stage)
-            ) from error.__cause__
+            results = await run_jobs(jobs, self.client, self.settings, stage)
         except OfflineMissError:
             raise self._missing(jobs, stage, queries) from None
         self.failed.update(row.kind for row in results if isinstance(row, Failure))

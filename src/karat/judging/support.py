@@ -4,24 +4,30 @@ Long lists of texts are packed into as few questions as a budget of tokens allow
 the questions of a sample are asked side by side.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
 from karat.data.gold import Item
-from karat.data.judgements import ParallelConversation, Prompt, Reply, Verdict
+from karat.data.judgements import (
+    Conversation,
+    ParallelConversation,
+    Prompt,
+    Verdict,
+)
 from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.judging.contexts import BUDGET, Context, excerpts, pack
 from karat.judging.prompts import Prompts
 from karat.judging.replies import (
-    Answer,
+    explained,
     is_blank,
     read_flag,
     read_numbers,
     read_object,
     read_reason,
-    read_reply,
+    side_by_side,
 )
 
 __all__ = ["majority", "support"]
@@ -49,52 +55,26 @@ class _Finding:
         return min([*self.alone, completed])
 
 
-_Findings: TypeAlias = dict[int, _Finding]
-
-
-class _Question(NamedTuple):
-    """Claims, numbered, beside contexts.
-
-    Attributes:
-        batch: index of the first claim; claims are numbered from 1 in each batch.
-        claims: number and text of each claim.
-        contexts: rank and text of each document; a long one may come in pieces.
-        assessor: which of several independent votes this is.
-        asked: what the query asks, if that is known.
-        prompts: the instructions.
-    """
-
-    batch: int
-    claims: Sequence[tuple[int, str]]
-    contexts: Sequence[Context]
-    assessor: int
-    asked: str | None
-    prompts: Prompts
-
-    @property
-    def prompt(self) -> Prompt:
-        shown = (self.claims, self.contexts, self.assessor, self.asked)
-        return prompts.support(*shown, self.prompts)
-
-    def text(self, rank: int) -> str:
-        """What the question shows of a document."""
-        return "\n".join(text for shown, text in self.contexts if shown == rank)
+_Claims: TypeAlias = Mapping[int, str]
+"""The text of each claim by its index; a question numbers those of a batch from 1."""
 
 
 class _Answered(NamedTuple):
-    """A question, what was found, and what is wrong with the claims not found.
+    """Claims beside contexts, and what was found.
 
     Attributes:
-        question: what was asked.
-        findings: valid findings by the number of the claim.
-        problem: why the others have none.
+        claims: what was asked about.
+        contexts: rank and text of each document; a long one may come in pieces.
+        findings: valid findings by the index of the claim.
+        problem: why other claims have none.
         invalid: the prompts whose replies could not be used.
     """
 
-    question: _Question
-    findings: _Findings
+    claims: _Claims
+    contexts: Sequence[Context]
+    findings: Mapping[int, _Finding]
     problem: str | None = None
-    invalid: tuple[Prompt, ...] = ()
+    invalid: Sequence[Prompt] = ()
 
 
 def support(
@@ -125,16 +105,19 @@ def support(
             verdicts of the others, if there are any.
     """
     packs = pack(contexts, budget)
-    constant = (assessor, question, prompts or Prompts())
-    questions = [
-        _Question(start, [*enumerate(texts, 1)], group, *constant)
-        for start in range(0, len(claims), _CLAIMS)
-        for texts in [[item.text for item in claims[start : start + _CLAIMS]]]
+    wording, texts = prompts or Prompts(), [item.text for item in claims]
+
+    def ask(asked: _Claims, shown: Sequence[Context]) -> Conversation[_Answered]:
+        return _ask(asked, shown, assessor, question, wording)
+
+    answered = yield from side_by_side(
+        ask(dict(enumerate(texts[start : start + _CLAIMS], start)), group)
+        for start in range(0, len(texts), _CLAIMS)
         for group in packs
-    ]
-    answered = yield from _ask(questions)
+    )
     if len(packs) > 1:
-        answered += yield from _ask(_follow_ups(answered, len(claims), budget))
+        more = _follow_ups(answered, texts, budget)
+        answered += yield from side_by_side(starmap(ask, more))
     verdicts = tuple(_merge(item, index, answered) for index, item in enumerate(claims))
     if invalid := [prompt for one in answered for prompt in one.invalid]:
         reason = next(one.problem for one in answered if one.problem is not None)
@@ -144,118 +127,98 @@ def support(
 
 
 def _ask(
-    questions: Sequence[_Question],
-) -> ParallelConversation[list[_Answered]]:
-    """Ask all questions, and once more for the claims without a valid finding."""
-    if not questions:
-        return []
-    sent = [question.prompt for question in questions]
-    replies = yield sent
-    answers = [_read(r, q, last=False) for r, q in zip(replies, questions, strict=True)]
-    again = {
-        index: prompts.repair(_missing(questions[index], answer.value).prompt, problem)
-        for index, answer in enumerate(answers)
-        if (problem := answer.problem) is not None
-    }
-    repaired = dict(zip(again, (yield [*again.values()]), strict=True)) if again else {}
-    answered = []
-    for index, (question, answer) in enumerate(zip(questions, answers, strict=True)):
-        if index not in again:
-            answered.append(_Answered(question, answer.value))
-            continue
-        rest = _missing(question, answer.value)
-        second = _read(repaired[index], rest, last=True)
-        findings = answer.value | second.value
-        if len(findings) == len(question.claims):
-            answered.append(_Answered(question, findings))
-        else:
-            invalid = (sent[index], again[index])
-            problem = second.problem or answer.problem
-            answered.append(_Answered(question, findings, problem, invalid))
-    return answered
-
-
-def _missing(question: _Question, findings: _Findings) -> _Question:
-    """The question about those claims that have no finding yet."""
-    rest = [
-        (number, text) for number, text in question.claims if number not in findings
-    ]
-    return question._replace(claims=rest or question.claims)
+    claims: _Claims,
+    contexts: Sequence[Context],
+    assessor: int,
+    question: str | None,
+    wording: Prompts,
+) -> Conversation[_Answered]:
+    """Ask, and once more about the claims without a valid finding."""
+    findings: dict[int, _Finding] = {}
+    sent: list[Prompt] = []
+    problem: str | None = None
+    for last in (False, True):
+        rest = {n: text for n, text in claims.items() if n not in findings} or claims
+        numbers = {index % _CLAIMS + 1: index for index in rest}
+        numbered = [(number, rest[index]) for number, index in numbers.items()]
+        prompt = prompts.support(numbered, contexts, assessor, question, wording)
+        sent.append(prompts.repair(prompt, problem) if problem else prompt)
+        reply = yield sent[-1]
+        found, wrong = _read_findings(reply.text, numbers, contexts)
+        findings |= found
+        problem = explained(wrong, reply, last=last) if wrong else problem
+        if len(findings) == len(claims):
+            return _Answered(claims, contexts, findings)
+    return _Answered(claims, contexts, findings, problem, sent)
 
 
 def _follow_ups(
-    answered: Sequence[_Answered], claims: int, budget: int
-) -> list[_Question]:
-    """Questions about claims whose parts no question showed together."""
-    questions = []
-    for index in range(claims):
-        start, number = index - index % _CLAIMS, index % _CLAIMS + 1
-        shown = [
-            (one.question, one.findings[number])
+    answered: Sequence[_Answered], texts: Sequence[str], budget: int
+) -> Iterator[tuple[_Claims, list[Context]]]:
+    """Claims whose parts no question showed together, beside excerpts of them."""
+    for index, claim in enumerate(texts):
+        found = [
+            (one.contexts, one.findings[index])
             for one in answered
-            if one.question.batch == start and number in one.findings
+            if index in one.findings
         ]
-        partial = [(question, found.parts) for question, found in shown if found.parts]
-        if len(partial) < 2:  # noqa: PLR2004
+        partly = [(shown, finding.parts) for shown, finding in found if finding.parts]
+        if len(partly) < 2:  # noqa: PLR2004
             continue
-        earliest = sorted(min(parts) for _, parts in partial)[1]
-        if min(found.rank for _, found in shown) <= earliest:
+        earliest = sorted(min(parts) for _, parts in partly)[1]
+        if min(finding.rank for _, finding in found) <= earliest:
             continue
-        question = partial[0][0]
-        claim = dict(question.claims)[number]
         passages = [
-            (rank, question.text(rank))
-            for question, parts in partial
+            (rank, "\n".join(text for at, text in shown if at == rank))
+            for shown, parts in partly
             for rank in sorted(parts)
         ]
-        questions.append(
-            question._replace(
-                claims=[(number, claim)], contexts=excerpts(passages, claim, budget)
-            )
-        )
-    return questions
+        yield {index: claim}, excerpts(passages, claim, budget)
 
 
-def _read(reply: Reply, question: _Question, *, last: bool) -> Answer[_Findings]:
-    return read_reply(reply, lambda text: _read_findings(text, question), last=last)
+def _read_findings(
+    text: str, numbers: Mapping[int, int], contexts: Sequence[Context]
+) -> tuple[dict[int, _Finding], str]:
+    """The valid findings of a reply, and what is wrong with the rest of it.
 
+    One made-up claim and none of it counts.
 
-def _read_findings(text: str, question: _Question) -> Answer[_Findings]:
-    """The valid findings of a reply; one made-up claim and none of it counts."""
-    reply = read_object(text, (shown for _, shown in question.contexts))
+    Args:
+        text: the reply.
+        numbers: the index of each claim by the number that was shown.
+        contexts: the documents that were shown.
+    """
+    reply = read_object(text, (shown for _, shown in contexts))
     if isinstance(reply, str):
-        return Answer({}, reply)
+        return {}, reply
     entries = reply.get("verdicts")
     if isinstance(entries, dict):
         # Some models name each verdict by its claim.
         pairs = entries.items()
         entries = [{"claim": k, **v} for k, v in pairs if isinstance(v, dict)]
     if not isinstance(entries, list):
-        return Answer({}, "it has no list of verdicts")
-    ranks = {rank for rank, _ in question.contexts}
-    numbers = [number for number, _ in question.claims]
-    findings: _Findings = {}
+        return {}, "it has no list of verdicts"
+    ranks = {rank for rank, _ in contexts}
+    findings: dict[int, _Finding] = {}
     problems: list[str] = []
     seen: set[int] = set()
     for entry in entries:
         named = read_numbers(entry.get("claim")) if isinstance(entry, dict) else None
         if not named or len(named) != 1 or named[0] not in numbers:
-            return Answer({}, "it judges a claim that was not asked about")
+            return {}, "it judges a claim that was not asked about"
         number = named[0]
         finding = _read_finding(entry, ranks)
         if number in seen:
-            findings.pop(number, None)
+            findings.pop(numbers[number], None)
             problems.append(f"claim {number} has two verdicts")
         elif isinstance(finding, str):
             problems.append(f"claim {number} {finding}")
         else:
-            findings[number] = finding
+            findings[numbers[number]] = finding
         seen.add(number)
     problems += [f"claim {n} has no verdict" for n in numbers if n not in seen]
-    shown = "; ".join(problems[:_PROBLEMS])
-    return Answer(
-        findings, f"{shown}; ..." if len(problems) > _PROBLEMS else shown or None
-    )
+    more = "; ..." if len(problems) > _PROBLEMS else ""
+    return findings, "; ".join(problems[:_PROBLEMS]) + more
 
 
 def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
@@ -267,28 +230,25 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
         return "has a verdict of another form"
     if made_up := sorted({*alone, *parts, *against} - shown):
         return f"names context {made_up[0]}, which was not shown"
-    if complete and not parts:
-        # Complete without parts is how some models say that one is enough.
-        complete = False
+    # Complete without parts is how some models say that one is enough.
+    complete = complete and bool(parts)
     reason = read_reason(entry.get("reason"))
     if is_blank(reason):
         return "repeats the form it was shown instead of filling it in"
     if against and (both := sorted({*alone} & {*against})):
         return f"has context {both[0]} both for and against it"
-    ranks = frozenset(alone), frozenset(parts)
-    return _Finding(*ranks, complete, frozenset(against), reason)
+    return _Finding(
+        frozenset(alone), frozenset(parts), complete, frozenset(against), reason
+    )
 
 
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     """What all replies say about one claim; the reason is that of the best rank."""
-    start, number = index - index % _CLAIMS, index % _CLAIMS + 1
     found: list[_Finding] = []
     for one in answered:
-        if one.question.batch != start:
-            continue
-        if number in one.findings:
-            found.append(one.findings[number])
-        elif any(asked == number for asked, _ in one.question.claims):
+        if index in one.findings:
+            found.append(one.findings[index])
+        elif index in one.claims:
             return Verdict(item.id, item.text, failure=one.problem)
     alone = {rank for finding in found for rank in finding.alone}
     against = {rank for finding in found for rank in finding.against} - alone
@@ -298,11 +258,11 @@ def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     if not alone and not together:
         partial = {rank for finding in found for rank in finding.parts}
     # Where nothing supports the claim, the reason is that of what comes nearest.
-    best = found[0] if found else _Finding()
-    for other in found[1:]:
-        nearer = (other.rank, not other.against, not other.parts)
-        if nearer < (best.rank, not best.against, not best.parts):
-            best = other
+    best = min(
+        found,
+        key=lambda f: (f.rank, not f.against, not f.parts),
+        default=_Finding(),
+    )
     return Verdict(
         item.id,
         item.text,

@@ -1,4 +1,4 @@
-"""Python functions as clients, and the client for whatever a user gives as a judge."""
+"""Python functions as clients."""
 
 import asyncio
 import hashlib
@@ -12,13 +12,10 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from karat.data.judgements import Prompt, Reply
-from karat.errors import CallError, Refused, Transient, UsageError
-from karat.llm.credentials import check_parameters
-from karat.llm.openai_client import OpenAIClient
-from karat.llm.redaction import redact
-from karat.llm.settings import Client
+from karat.errors import CallError, Refused, Transient
+from karat.llm.credentials import check_parameters, redact
 
-__all__ = ["FunctionClient", "ThreadedFunction", "as_client", "to_call_error"]
+__all__ = ["FunctionClient", "ThreadedFunction", "to_call_error"]
 
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
 # asyncio's own pool has a handful of threads; calls mostly wait.
@@ -26,25 +23,6 @@ _THREADS = 64
 # A function that reads more plain values than this has no digest.
 _MAX_DIGEST_PARTS = 100_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
-
-
-def as_client(answerer: "str | Answerer | Client") -> Client:
-    """A client: as it is, by the name of a model, or around a function."""
-    if isinstance(answerer, str):
-        return OpenAIClient(answerer)
-    if isinstance(answerer, Client):
-        return answerer
-    if hasattr(answerer, "chat"):
-        raise UsageError(
-            f"an {type(answerer).__name__} does not say which model answers: give the "
-            "model's name alone, or karat.extend.ChatClient(NAME, client=client)"
-        )
-    if callable(answerer):
-        return FunctionClient(answerer)
-    raise UsageError(
-        "a judge is the name of a model, a client, or a function from prompt to reply; "
-        f"got {type(answerer).__name__}"
-    )
 
 
 class FunctionClient:

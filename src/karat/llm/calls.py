@@ -15,6 +15,7 @@ from karat.errors import (
     Refused,
     Transient,
 )
+from karat.llm.credentials import redact
 from karat.llm.journal import Entry, Journal, storable
 from karat.llm.limits import (
     REPLY_LIMITS,
@@ -25,7 +26,6 @@ from karat.llm.limits import (
     RateLimiter,
     estimate_usage,
 )
-from karat.llm.redaction import redact
 from karat.llm.settings import Client, Settings
 from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies
 

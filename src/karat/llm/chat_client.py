@@ -1,28 +1,45 @@
-"""A model behind a client that its user brings, such as OpenAI's."""
+"""Chat completions: reading them as replies, and clients that users bring.
+
+Clients that users bring return completions as objects, servers send them as JSON, and
+in many ways; the rules for what counts as a reply are the same.
+"""
 
 import asyncio
 import inspect
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karat.data.judgements import Prompt, Reply
+from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import CallError, Refused, Transient, UsageError
 from karat.llm.callables import ThreadedFunction, to_call_error
-from karat.llm.completions import (
-    embedded_error,
-    read_reply,
-    text_or_none,
-    unusable_reply,
+from karat.llm.credentials import check_secrets, mask, redact, replace_surrogates
+from karat.llm.http import read_address
+from karat.llm.limits import tokens_of
+from karat.llm.server_errors import (
+    ADDRESS,
+    MAX_DETAIL,
+    ServerError,
+    cut_off,
+    retry_after,
 )
-from karat.llm.credentials import check_secrets, replace_surrogates
-from karat.llm.endpoints import read_address
-from karat.llm.redaction import redact
-from karat.llm.server_errors import retry_after, status_error
 
-__all__ = ["ChatClient"]
+__all__ = [
+    "ChatClient",
+    "ChatModel",
+    "read_reply",
+    "read_stream",
+    "shortened",
+    "unusable_reply",
+]
 
+# Where servers put an answer if they take it for a thought.
+_THOUGHTS = ("reasoning_content", "reasoning")
+# More characters for each token than any model's tokenizer has on average.
+_CHARACTERS_PER_TOKEN = 7
+# A server that reports fewer tokens does not count the prompt.
+_SMALLEST_CONTEXT = 512
 # Sent along, but not part of what decides the answer; some may hold a key.
 _TRANSPORT = {"api_key", "extra_headers", "extra_query", "timeout"}
 # Errors of the usual libraries, by name, since they need not be installed.
@@ -33,7 +50,49 @@ _ERRORS = 400
 _MOST_CONNECTIONS = 128
 
 
-class ChatClient:
+class ChatModel:
+    """What clients of chat completions share: how replies and errors are read.
+
+    Attributes:
+        endpoint: where it is asked.
+        label: the model's name there.
+    """
+
+    endpoint: str
+    label: str
+    _source = ADDRESS
+    _has_answered = False
+
+    def _secrets(self) -> list[str]:
+        """What is sent with every prompt and must never be shown."""
+        raise NotImplementedError
+
+    def _redact(self, text: str) -> str:
+        return redact(text, self._secrets())
+
+    def _read(self, completion: object, sent: str) -> Reply | ServerError | CallError:
+        # Some servers send an error in place of a reply.
+        error = None if _field(completion, "choices") else _field(completion, "error")
+        if isinstance(status := _field(error, "code"), int):
+            said = {"message": _field(error, "message")}
+            return ServerError(
+                status, error if isinstance(error, Mapping) else said, sent
+            )
+        # Only secrets that were sent are masked: a reply must not depend on the rest
+        # of the environment.
+        return read_reply(completion, self.endpoint, self.label, self._secrets())
+
+    def _finish(self, result: Reply | ServerError | CallError) -> Reply:
+        if isinstance(result, ServerError):
+            names = (self.endpoint, self.label, self._redact, self._source)
+            result = result.explain(*names, answered=self._has_answered)
+        if isinstance(result, CallError):
+            raise result
+        self._has_answered = True
+        return result
+
+
+class ChatClient(ChatModel):
     """A model behind the `chat.completions.create` of a client that you bring.
 
     The client may be sync or async. It is sent the model's name, the messages and the
@@ -75,14 +134,25 @@ class ChatClient:
         *,
         name: str | None = None,
     ) -> None:
-        create = _create_method(client)
+        try:
+            create = client.chat.completions.create
+        except AttributeError:
+            raise UsageError(
+                "client must have chat.completions.create, as OpenAI's clients have, "
+                f"got {type(client).__name__}; a function from prompt to reply needs "
+                "no client"
+            ) from None
         if reserved := {"messages", "stream"}.intersection(parameters or {}):
             raise UsageError(f"{min(reserved)} is not a parameter of a model")
-        address = _address(client)
+        try:
+            address = read_address(str(getattr(client, "base_url", "")))[0]
+        except UsageError:
+            # No address, or one with a secret in it.
+            address = ""
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         self.endpoint = address or f"python:{name or kind}"
         self.persistent = bool(address or name)
-        self.label = self._model = model
+        self.label = model
         temporary = f"{model} of this process {uuid.uuid4().hex[:12]}"
         self.model = model if self.persistent else temporary
         self._sent = dict(parameters or {})
@@ -94,37 +164,35 @@ class ChatClient:
         self.is_async = wrapped or self._call.is_async
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
-        self._key = text_or_none(getattr(client, "api_key", None))
+        key = getattr(client, "api_key", None)
+        self._key = key if isinstance(key, str) else ""
         check_secrets(self.parameters, self._key)
-        self._has_answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
-        return f"ChatClient({self._model!r}, endpoint={self.endpoint!r})"
+        return f"ChatClient({self.label!r}, endpoint={self.endpoint!r})"
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The model's answer to a prompt."""
         self._check_loop()
+        texts = {"system": prompt.system, "user": prompt.user}
         messages = [
-            {"role": "system", "content": replace_surrogates(prompt.system)},
-            {"role": "user", "content": replace_surrogates(prompt.user)},
+            {"role": role, "content": replace_surrogates(text)}
+            for role, text in texts.items()
         ]
         for _ in range(_MOST_CONNECTIONS):
             completion, error = await self._call(
-                model=self._model, messages=messages, **self._sent
+                model=self.label, messages=messages, **self._sent
             )
-            if not _is_stale_connection(error):
+            # A connection of an event loop that is closed by now is not used again.
+            if not isinstance(error, RuntimeError) or "loop is closed" not in str(
+                error
+            ):
                 break
-        if error is not None:
-            raise self._to_call_error(error, f"{prompt.system}\n{prompt.user}")
-        if (failure := embedded_error(completion)) is not None:
-            raise self._status_error(*failure)
-        secrets = [self._key] if self._key else []
-        reply = read_reply(completion, self.endpoint, self._model, secrets)
-        if isinstance(reply, Reply):
-            self._has_answered = True
-            return reply
-        raise reply
+        sent = f"{prompt.system}\n{prompt.user}"
+        if error is None:
+            return self._finish(self._read(completion, sent))
+        return self._finish(self._explain(error, sent))
 
     def _check_loop(self) -> None:
         """Refuse a second event loop: connections of the first would hang there."""
@@ -142,14 +210,14 @@ class ChatClient:
                 always=True,
             )
 
-    def _to_call_error(self, error: Exception, sent: str) -> CallError:
-        """The call error for what the client raised, by its status or its name."""
+    def _explain(self, error: Exception, sent: str) -> ServerError | CallError:
+        """What the client raised, by its status or its name."""
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= _ERRORS:
             body = getattr(error, "body", None) or str(error)
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             wait = retry_after({name.lower(): headers[name] for name in headers})
-            return self._status_error(status, body, wait, sent)
+            return ServerError(status, body, sent, wait)
         names = {kind.__name__ for kind in type(error).__mro__}
         if names & _UNREACHABLE:
             return Transient(
@@ -162,41 +230,135 @@ class ChatClient:
             return unusable_reply(self.endpoint, "is not complete JSON")
         return to_call_error(self.endpoint, error, self._redact)
 
-    def _status_error(
-        self, status: int, body: object, wait: float | None = None, sent: str = ""
-    ) -> CallError:
-        names = (self.endpoint, self._model)
-        answered = self._has_answered
-        error = status_error(
-            status, body, *names, self._redact, sent=sent, answered=answered
-        )
-        if isinstance(error, Transient):
-            error.retry_after = wait
-        return error
-
-    def _redact(self, text: str) -> str:
-        return redact(text, [self._key])
+    def _secrets(self) -> list[str]:
+        return [self._key] if self._key else []
 
 
-def _create_method(client: Any) -> Callable[..., Any]:
+def read_reply(
+    completion: object, endpoint: str, model: str, secrets: Sequence[str]
+) -> Reply | CallError:
+    """The reply in a completion, or why there is none.
+
+    A reply that was cut off is marked as such, unless it is empty: then the model
+    spent all its tokens on thinking, and would do so again.
+
+    Args:
+        completion: an object with attributes, or parsed JSON.
+        endpoint: where it comes from.
+        model: the name of the model there.
+        secrets: masked in text and names, should the server quote them.
+
+    Example:
+        >>> choice = {"message": {"content": "yes"}, "finish_reason": "length"}
+        >>> reply = read_reply({"choices": [choice]}, "http://a/v1", "tiny", [])
+        >>> reply.text, reply.cut
+        ('yes', True)
+    """
+    choice = _first(_field(completion, "choices"))
+    message, end = _field(choice, "message"), _field(choice, "finish_reason")
+    cut = end == "length"
+    usage = _field(completion, "usage")
+    counts = (_field(usage, "prompt_tokens"), _field(usage, "completion_tokens"))
+    sent, received = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
+    tokens = (sent, received) if sent or received else None
+    if message is None:
+        return unusable_reply(endpoint, "holds no message", tokens)
+    refusal = _text(_field(message, "refusal"))
+    if refusal or end == "content_filter":
+        reason = f"model {model!r} declined to answer this prompt"
+        words = " ".join(mask(refusal, secrets).split())[:MAX_DETAIL]
+        return Refused(reason, detail=words or None, tokens=tokens)
+    fields = ("content",) if cut else ("content", *_THOUGHTS)
+    texts = (_text(_field(message, field)) for field in fields)
+    text = next((text for text in texts if text.strip()), "")
+    if not text and cut:
+        reason = cut_off(received, " before it said anything")
+        return Refused(reason, cut=True, tokens=tokens)
+    if not text:
+        return unusable_reply(endpoint, "is empty", tokens)
+    names = (_field(completion, "id"), _field(completion, "model"))
+    id, model_name = (
+        mask(replace_surrogates(name), secrets) if isinstance(name, str) else None
+        for name in names
+    )
+    return Reply(mask(text, secrets), Usage(sent, received), id, model_name, cut=cut)
+
+
+def shortened(reply: Reply, sent: str, endpoint: str) -> Refused | None:
+    """The error for a reply to a prompt that the server has cut, as Ollama does.
+
+    It is noticed where the server counts far fewer tokens than were sent.
+    """
+    read = reply.usage.prompt_tokens
+    limit = read * _CHARACTERS_PER_TOKEN
+    if read < _SMALLEST_CONTEXT or len(sent) <= limit:
+        return None
+    if len(" ".join(sent.split())) <= limit:
+        return None
+    return Refused(
+        f"{endpoint} read {read:,} tokens of a prompt of about {tokens_of(sent):,}; "
+        "raise the length of its context (num_ctx for Ollama), and ask again with "
+        "--retry-errors",
+        tokens=(read, reply.usage.completion_tokens),
+    )
+
+
+def read_stream(content: bytes) -> dict[str, Any] | None:
+    r"""The completion in server-sent events, or None if there are none.
+
+    Example:
+        >>> piece = b'data: {"choices": [{"delta": {"content": "yes"}}]}'
+        >>> read_stream(piece + b"\n\ndata: [DONE]")["choices"][0]["message"]
+        {'content': 'yes'}
+    """
+    if not content.lstrip().startswith((b"data:", b"event:", b":")):
+        return None
+    completion: dict[str, Any] = {}
+    message: dict[str, str] = {}
+    end = None
+    for line in content.splitlines():
+        name, _, data = line.partition(b":")
+        if name != b"data" or data.strip() == b"[DONE]":
+            continue
+        try:
+            chunk = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        for field in ("id", "model", "usage", "error"):
+            if _field(chunk, field) is not None:
+                completion[field] = chunk[field]
+        part = _first(_field(chunk, "choices"))
+        end = _field(part, "finish_reason") or end
+        for field in ("content", "refusal", *_THOUGHTS):
+            if isinstance(piece := _field(_field(part, "delta"), field), str) and piece:
+                message[field] = message.get(field, "") + piece
+    choices = [{"message": message, "finish_reason": end}] if message else []
+    return {**completion, "choices": choices}
+
+
+def unusable_reply(
+    endpoint: str, how: str, tokens: tuple[int, int] | None = None
+) -> Transient:
+    """The error for a reply that was billed but cannot be used; another may do."""
+    reason = f"the reply of {endpoint} {how}"
+    return Transient(reason, paid=True, alive=True, tokens=tokens)
+
+
+def _field(value: object, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name)
+    return getattr(value, name, None)
+
+
+def _first(choices: Any) -> object:
     try:
-        create: Callable[..., Any] = client.chat.completions.create
-    except AttributeError:
-        raise UsageError(
-            "client must have chat.completions.create, as OpenAI's clients have, got "
-            f"{type(client).__name__}; a function from prompt to reply needs no client"
-        ) from None
-    return create
-
-
-def _address(client: Any) -> str | None:
-    try:
-        return read_address(str(getattr(client, "base_url", "")))[0]
-    except UsageError:
-        # No address, or one with a secret in it.
+        return choices[0]
+    except (LookupError, TypeError):
         return None
 
 
-def _is_stale_connection(error: Exception | None) -> bool:
-    """Whether a call used a connection of an event loop that is closed by now."""
-    return isinstance(error, RuntimeError) and "loop is closed" in str(error)
+def _text(content: object) -> str:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        return "".join(_text(_field(part, "text")) for part in content)
+    return content if isinstance(content, str) else ""

@@ -1,25 +1,154 @@
-"""HTTP connections to a server: opening them, posting to it, explaining failures.
+"""Servers: which addresses are valid and allowed, and posting to one by HTTP.
 
 The library, httpx, is imported when the first connection is opened.
 """
 
 import os
+import re
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
-from karat.llm.endpoints import may_use_proxy
 
-__all__ = ["Connection", "Response", "connection_error", "load_httpx"]
+__all__ = [
+    "ALLOWED",
+    "Connection",
+    "Response",
+    "check_endpoint",
+    "connection_error",
+    "load_httpx",
+    "may_use_proxy",
+    "read_address",
+]
 
+ALLOWED = "KARAT_ALLOWED_ENDPOINTS"
+_HARMLESS_QUERY = {"api-version"}
+_HOST = re.compile(r"[\w.:%-]+")
+_PORTS = {"http": 80, "https": 443}
 _CONNECT_SECONDS = 15
 # A long reply is a few thousand tokens, some ten kilobytes.
 _MAX_BYTES = 16 * 1024 * 1024
 # One side speaks TLS, and the other does not.
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
+
+
+def read_address(url: str) -> tuple[str, dict[str, str]]:
+    """The address and its query; an address with a secret in it is refused."""
+    url = url.strip()
+    parts = _split(url)
+    if parts is None or parts.scheme not in _PORTS:
+        # The address is not shown: it may be a key, pasted into the wrong variable.
+        lacks_scheme = "://" not in url and re.search(r"[.:/]", url)
+        missing = "http:// or https:// is missing before the address"
+        raise UsageError(
+            f"{missing if lacks_scheme else 'no address of a server'} in "
+            "OPENAI_BASE_URL or --base-url; it looks like http://127.0.0.1:8080/v1"
+        )
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.username or parts.password or set(query) - _HARMLESS_QUERY:
+        raise UsageError(
+            f"the address of {parts.hostname} must hold no user, password or query, "
+            "since addresses are logged; put the key into OPENAI_API_KEY"
+        )
+    address = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    return address, query
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address, or None if it has no valid host and port."""
+    try:
+        parts = urlsplit(url)
+        is_host = _HOST.fullmatch(parts.hostname or "") and (parts.port or 1) > 0
+    except ValueError:
+        return None
+    return parts if is_host and url.isprintable() else None
+
+
+def check_endpoint(endpoint: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse an endpoint that `KARAT_ALLOWED_ENDPOINTS` does not name.
+
+    The variable holds hosts (`models.example`, `127.0.0.1:8080`, `*.example`), or URLs
+    that begin the endpoint's, separated by commas. A Python function as the client
+    needs the word `python` there, since nobody knows where it sends its texts. A host
+    means https, unless it is this machine. The word `proxy` allows the proxies that the
+    environment names; without it, allowed endpoints are reached directly.
+
+    Example:
+        >>> check_endpoint("https://evil.example/v1", {ALLOWED: "models.example"})
+        Traceback (most recent call last):
+        karat.errors.UsageError: texts may not be sent to https://evil.example/v1: \
+KARAT_ALLOWED_ENDPOINTS allows only models.example
+    """
+    value = environment.get(ALLOWED)
+    if value is None:
+        return
+    allowed = [entry.strip() for entry in value.split(",") if entry.strip()]
+    try:
+        matches = [_allows(entry, endpoint) for entry in allowed]
+    except ValueError:
+        raise UsageError(
+            f"{ALLOWED} must hold hosts or URLs separated by commas, as in "
+            f"models.example,127.0.0.1:8080; got {value!r}"
+        ) from None
+    if not any(matches):
+        by_http = "; for http, name the URL" if endpoint.startswith("http:") else ""
+        raise UsageError(
+            f"texts may not be sent to {endpoint}: {ALLOWED} allows only "
+            f"{', '.join(allowed) or 'nothing'}{by_http}"
+        )
+
+
+def may_use_proxy(endpoint: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether an endpoint may be reached through a proxy of the environment.
+
+    Example:
+        >>> may_use_proxy("http://127.0.0.1:8080/v1"), may_use_proxy("http://a.example")
+        (False, True)
+    """
+    if _is_loopback(urlsplit(endpoint).hostname or ""):
+        return False
+    allowed = environment.get(ALLOWED)
+    return allowed is None or "proxy" in [entry.strip() for entry in allowed.split(",")]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _allows(entry: str, endpoint: str) -> bool:
+    if endpoint.startswith("python:") or entry in {"python", "proxy"}:
+        return endpoint.startswith("python:") and entry == "python"
+    target = urlsplit(endpoint)
+    # As the server may read it: encoded twice, dots are dots for some.
+    path = unquote(unquote(target.path))
+    if not {".", ".."}.isdisjoint(re.split(r"[/\\]", path)):
+        return False
+    host, port = (target.hostname or "").rstrip("."), _port(target)
+    if "://" in entry:
+        allowed = urlsplit(entry)
+        same = (allowed.scheme, allowed.hostname, _port(allowed))
+        prefix = allowed.path.rstrip("/")
+        return same == (target.scheme, host, port) and (
+            f"{target.path}/".startswith(f"{prefix}/")
+        )
+    if target.scheme != "https" and not _is_loopback(host):
+        return False
+    allowed = urlsplit(f"//{entry}")
+    name = allowed.hostname or ""
+    # `*.example` stands for every host that ends in `.example`.
+    is_host = host == name or (name.startswith("*.") and host.endswith(name[1:]))
+    return is_host and allowed.port in (None, port)
+
+
+def _port(url: SplitResult) -> int | None:
+    return url.port or _PORTS.get(url.scheme)
 
 
 class Response(NamedTuple):
@@ -125,8 +254,10 @@ def connection_error(
         redact: removes secrets from a text.
         answered_before: whether the server has responded to an earlier call.
     """
-    chain = list(_causes(error))
-    cause = " ".join(str(chain[-1]).split()) or type(chain[-1]).__name__
+    last: BaseException = error
+    while last.__cause__ is not None:
+        last = last.__cause__
+    cause = " ".join(str(last).split()) or type(last).__name__
     if isinstance(error, UnicodeError) or "illegal header" in cause.lower():
         # The cause would show the header, and so perhaps a key.
         return Refused(
@@ -134,36 +265,23 @@ def connection_error(
             "ASCII; check the OPENAI_ variables of the environment",
             always=True,
         )
+    detail = redact(cause)
     if any(name in cause.upper().replace(" ", "_") for name in _NO_TLS):
-        return Refused(
+        reason = (
             f"the server at {endpoint} does not speak https; should {source} begin "
-            "with http:// instead?",
-            detail=redact(cause),
-            always=True,
+            "with http:// instead?"
         )
-    if not _is_unsent(error):
-        return Transient(
-            f"the connection to {endpoint} broke before the reply was complete",
-            detail=redact(cause),
-            paid=True,
-        )
+        return Refused(reason, detail=detail, always=True)
+    httpx = load_httpx()
+    unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+    if not isinstance(error, (*unsent, httpx.ProxyError, httpx.UnsupportedProtocol)):
+        reason = f"the connection to {endpoint} broke before the reply was complete"
+        return Transient(reason, detail=detail, paid=True)
     reason = f"cannot reach {endpoint}; is the server running, and is {source} right?"
     if _is_unreachable(error) and not answered_before:
         # Trying again does not help if the server was never there.
-        return Refused(reason, detail=redact(cause), always=True)
-    return Transient(reason, detail=redact(cause))
-
-
-def _is_unsent(error: Exception) -> bool:
-    httpx = load_httpx()
-    failures = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-    return isinstance(error, (*failures, httpx.ProxyError, httpx.UnsupportedProtocol))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
+        return Refused(reason, detail=detail, always=True)
+    return Transient(reason, detail=detail)
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
@@ -186,14 +304,8 @@ def _is_unreachable(error: BaseException | None) -> bool:
 def _check_proxies() -> None:
     """Refuse an invalid proxy address without showing it: it may hold a key."""
     for kind, url in getproxies().items():
-        if kind not in {"http", "https", "all"}:
-            continue
-        try:
-            parts = urlsplit(url if "://" in url else f"http://{url}")
-            valid = parts.hostname and (parts.port or 1) > 0 and url.isprintable()
-        except ValueError:
-            valid = False
-        if not valid:
+        named = url if "://" in url else f"http://{url}"
+        if kind in {"http", "https", "all"} and _split(named) is None:
             raise _invalid_proxy()
 
 

@@ -4,20 +4,15 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from karat.data.judgements import Prompt, Reply
-from karat.errors import CallError, Refused, Transient, UsageError
-from karat.llm.completions import (
-    embedded_error,
-    read_reply,
-    read_stream,
-    shortened_prompt,
-    unusable_reply,
-)
+from karat.errors import CallError, Refused, UsageError
+from karat.llm.chat_client import ChatModel, read_stream, shortened, unusable_reply
 from karat.llm.credentials import (
     check_headers,
     check_parameters,
@@ -25,19 +20,14 @@ from karat.llm.credentials import (
     replace_surrogates,
     request_headers,
 )
-from karat.llm.endpoints import read_address, with_query
-from karat.llm.http import Connection, connection_error, load_httpx
-from karat.llm.redaction import redact
+from karat.llm.http import Connection, connection_error, load_httpx, read_address
 from karat.llm.server_errors import (
     ADDRESS,
     STREAM_ONLY,
     SYSTEM_ROLE,
-    is_bare,
+    ServerError,
     read_error,
     retry_after,
-    status_error,
-    too_long,
-    unsupported_parameter,
     wrong_address,
 )
 
@@ -56,9 +46,15 @@ _MAX_COMPLETION_TOKENS = "max_completion_tokens"
 _LIMITS = {_MAX_TOKENS, _MAX_COMPLETION_TOKENS}
 # Twenty verdicts with long reasons are below this; a model that does not stop is not.
 _DEFAULT_MAX_TOKENS = 4096
+# What is done in place of a part that a server does not take.
+_INSTEAD = {
+    _SCHEMA: "the schema is sent in words",
+    SYSTEM_ROLE: "the instruction is sent with the question",
+    STREAM_ONLY: "replies are read as streams",
+}
 
 
-class OpenAIClient:
+class OpenAIClient(ChatModel):
     """A model behind an OpenAI-compatible endpoint.
 
     Address and key default to `OPENAI_BASE_URL` and `OPENAI_API_KEY`. Replies follow
@@ -90,16 +86,16 @@ class OpenAIClient:
             raise UsageError("a model has no name; give one, as in --model gpt-4o-mini")
         if model != replace_surrogates(model):
             raise UsageError("the model's name is not valid UTF-8; type it again")
-        if reserved := _RESERVED.intersection(parameters or {}):
+        self._given = dict(parameters or {})
+        if reserved := _RESERVED.intersection(self._given):
             raise UsageError(
                 f"{min(reserved)} is not a parameter to set: karat sends its own"
             )
         self._headers = dict(headers or {})
         check_headers(self._headers)
         self._key = read_key(api_key) if api_key else None
-        check_parameters({"model": model, **(parameters or {})}, self._key)
-        self.model = model
-        self._given = {**(parameters or {})}
+        check_parameters({"model": model, **self._given}, self._key)
+        self.model = self.label = model
         defaults: dict[str, Any] = {"temperature": 0, "seed": 0}
         if _MAX_COMPLETION_TOKENS not in self._given:
             defaults[_MAX_TOKENS] = _DEFAULT_MAX_TOKENS
@@ -109,11 +105,12 @@ class OpenAIClient:
             if value is not None
         }
         url = base_url or os.environ.get(ADDRESS) or _OPENAI
-        self._address_source = "--base-url" if base_url else ADDRESS
+        self._source = "--base-url" if base_url else ADDRESS
         self._address, self._query = read_address(url)
-        self.endpoint = with_query(self._address, self._query)
+        # Two versions of an interface are two endpoints.
+        query = f"?{urlencode(self._query)}" if self._query else ""
+        self.endpoint = f"{self._address}{query}"
         self._has_responded = False
-        self._has_answered = False
         self._has_taken_schema = False
         self._unsupported: set[str] = set()
         self._open: dict[asyncio.AbstractEventLoop, tuple[Connection | None, int]] = {}
@@ -144,54 +141,54 @@ class OpenAIClient:
         """The model's answer to a prompt."""
         limited, unsupported = True, set(self._unsupported)
         while True:
-            system, options = self._request(prompt, unsupported, limited=limited)
-            messages = self._messages(system, prompt.user, unsupported)
+            messages, options = self._request(prompt, unsupported, limited=limited)
             result = await self._send(messages, options)
             if isinstance(result, Reply):
-                self._has_answered = True
                 self._has_taken_schema |= _SCHEMA in options
                 # Remembered once it helped: later prompts need no second request, and
                 # an error that merely quotes a parameter's name changes nothing.
                 for part in unsupported - self._unsupported:
-                    log.warning("%s does not take %s", self.endpoint, _dropped(part))
+                    instead = _INSTEAD.get(part, "it is left out")
+                    log.warning("%s does not take %s; %s", self.endpoint, part, instead)
                 self._unsupported |= unsupported
-                return result
-            status, body, error = result
-            text = f"{system}\n{prompt.user}"
-            parts = {*options, SYSTEM_ROLE, STREAM_ONLY} - unsupported
-            name = unsupported_parameter(status, body, parts, text)
-            if name is None and _SCHEMA in options and not self._has_taken_schema:
+            elif isinstance(result, ServerError):
+                parts = [*options, SYSTEM_ROLE, STREAM_ONLY]
+                name = result.unsupported(p for p in parts if p not in unsupported)
                 # Some servers refuse a schema without a word.
-                name = _SCHEMA if is_bare(status, body) else None
-            if name is not None:
-                self._check_not_given(name, error)
-                unsupported.add(name)
-            elif too_long(status, body, text) and _LIMITS & options.keys():
-                # Some servers reserve room for the longest reply; a shorter may fit.
-                limited = False
-            else:
-                raise error
+                may_be_schema = _SCHEMA in options and not self._has_taken_schema
+                if name is None and may_be_schema and result.is_bare:
+                    name = _SCHEMA
+                if name is not None:
+                    self._check_not_given(name, result)
+                    unsupported.add(name)
+                    continue
+                if result.too_long and _LIMITS & options.keys():
+                    # Some servers reserve room for the longest reply.
+                    limited = False
+                    continue
+            return self._finish(result)
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """The parts of a request that this server does not take."""
         return tuple(sorted(self._unsupported))
 
-    def _check_not_given(self, name: str, error: CallError) -> None:
+    def _check_not_given(self, name: str, error: ServerError) -> None:
         """Refuse to drop a parameter that the user asked for."""
         if name in self._given and name != _MAX_TOKENS:
+            names = (self.endpoint, self.model, self._redact)
             raise Refused(
                 f"{self.endpoint} does not take {name}={self._given[name]!r} for model "
                 f"{self.model!r}; change the parameter or leave it out",
-                detail=error.detail,
+                detail=error.explain(*names).detail,
                 always=True,
             )
 
     def _request(
         self, prompt: Prompt, unsupported: set[str], *, limited: bool
-    ) -> tuple[str, dict[str, Any]]:
-        """The instruction and the options of a request, as this server takes them."""
-        system = prompt.system
+    ) -> tuple[list[dict[str, str]], dict[str, Any]]:
+        """The messages and the options of a request, as this server takes them."""
+        system, user = prompt.system, prompt.user
         options = {k: v for k, v in self.parameters.items() if k not in unsupported}
         if _MAX_TOKENS in unsupported and _MAX_COMPLETION_TOKENS not in unsupported:
             options[_MAX_COMPLETION_TOKENS] = self.parameters[_MAX_TOKENS]
@@ -207,76 +204,45 @@ class OpenAIClient:
                 options[_SCHEMA] = {"type": "json_schema", "json_schema": form}
         if STREAM_ONLY in unsupported:
             options |= {"stream": True, "stream_options": {"include_usage": True}}
-        return system, options
-
-    def _messages(
-        self, system: str, user: str, unsupported: set[str]
-    ) -> list[dict[str, str]]:
+        texts = {"system": system, "user": user}
         if SYSTEM_ROLE in unsupported:
-            user = f"{system}\n\n{user}"
-        messages = [{"role": "user", "content": replace_surrogates(user)}]
-        if SYSTEM_ROLE not in unsupported:
-            text = replace_surrogates(system)
-            messages.insert(0, {"role": "system", "content": text})
-        return messages
+            texts = {"user": f"{system}\n\n{user}"}
+        messages = [
+            {"role": role, "content": replace_surrogates(text)}
+            for role, text in texts.items()
+        ]
+        return messages, options
 
     async def _send(
-        self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]
-    ) -> Reply | tuple[int, object, CallError]:
-        """One request: its reply, or the status, the body and the error."""
+        self, messages: list[dict[str, str]], options: Mapping[str, Any]
+    ) -> Reply | ServerError | CallError:
+        """The result of one request."""
         async with self.session():
             response = await self._connection().post(
                 {"model": self.model, "messages": messages, **options}
             )
+        names = (self.endpoint, self._source, self._redact)
         if isinstance(response, Exception):
-            error = connection_error(
-                response,
-                self.endpoint,
-                self._address_source,
-                self._redact,
-                answered_before=self._has_responded,
-            )
-            return 0, None, error
+            before = self._has_responded
+            return connection_error(response, *names, answered_before=before)
         self._has_responded = True
-        text = "\n".join(message["content"] for message in messages)
-        if response.content is None:
-            return 0, None, unusable_reply(self.endpoint, "is longer than 16 MB")
-        if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            return self._read(response.content, text)
-        status, body = response.status, read_error(response.content)
-        wait = retry_after(response.headers)
-        return status, body, self._status_error(status, body, wait, text)
-
-    def _read(self, content: bytes, sent: str) -> Reply | tuple[int, object, CallError]:
+        status, headers, content = response
+        sent = "\n".join(message["content"] for message in messages)
+        if content is None:
+            return unusable_reply(self.endpoint, "is longer than 16 MB")
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            return ServerError(status, read_error(content), sent, retry_after(headers))
         try:
-            body = read_stream(content) or json.loads(content)
+            result = self._read(read_stream(content) or json.loads(content), sent)
         except (ValueError, RecursionError):
+            result = unusable_reply(self.endpoint, "is not complete JSON")
             if content.lstrip()[:1] == b"<":
-                answer = "it answers with a web page"
-                reason = wrong_address(self.endpoint, answer, self._address_source)
-                return 0, None, Refused(reason, always=True)
-            return 0, None, unusable_reply(self.endpoint, "is not complete JSON")
-        if (failure := embedded_error(body)) is not None:
-            return *failure, self._status_error(*failure)
-        # Only secrets that were sent are masked: a reply must not depend on the rest
-        # of the environment.
-        reply = read_reply(body, self.endpoint, self.model, self._secrets())
-        if isinstance(reply, Reply):
-            error = shortened_prompt(reply, sent, self.endpoint)
-            return reply if error is None else (0, None, error)
-        return 0, None, reply
-
-    def _status_error(
-        self, status: int, body: object, wait: float | None = None, sent: str = ""
-    ) -> CallError:
-        names = (self.endpoint, self.model, self._redact, self._address_source, sent)
-        error = status_error(status, body, *names, answered=self._has_answered)
-        if isinstance(error, Transient):
-            error.retry_after = wait
-        return error
-
-    def _redact(self, text: str) -> str:
-        return redact(text, self._secrets())
+                page = "it answers with a web page"
+                reason = wrong_address(self.endpoint, page, self._source)
+                result = Refused(reason, always=True)
+        if isinstance(result, Reply):
+            return shortened(result, sent, self.endpoint) or result
+        return result
 
     def _secrets(self) -> list[str]:
         key = self._key or os.environ.get("OPENAI_API_KEY") or ""
@@ -297,13 +263,3 @@ class OpenAIClient:
             connection = Connection(self._address, self._query, headers)
             self._open[loop] = (connection, users)
         return connection
-
-
-def _dropped(name: str) -> str:
-    """What is left out from now on, and what is done in its place."""
-    instead = {
-        _SCHEMA: "the schema is sent in words",
-        SYSTEM_ROLE: "the instruction is sent with the question",
-        STREAM_ONLY: "replies are read as streams",
-    }
-    return f"{name}; {instead.get(name, 'it is left out')}"

@@ -4,7 +4,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from http import HTTPStatus
 
 from karat.errors import CallError, Refused, Transient
@@ -14,13 +16,10 @@ __all__ = [
     "MAX_DETAIL",
     "STREAM_ONLY",
     "SYSTEM_ROLE",
+    "ServerError",
     "cut_off",
-    "is_bare",
     "read_error",
     "retry_after",
-    "status_error",
-    "too_long",
-    "unsupported_parameter",
     "wrong_address",
 ]
 
@@ -31,39 +30,27 @@ STREAM_ONLY = "requests without stream"
 MAX_DETAIL = 300
 """The most characters shown of a server's own words."""
 _OVERLOADED = 529
-_RETRIED = {
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.TOO_EARLY,
-    HTTPStatus.TOO_MANY_REQUESTS,
-}
-_WRONG_ADDRESS = {
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.METHOD_NOT_ALLOWED,
-    HTTPStatus.NOT_IMPLEMENTED,
-}
-_KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-_MAY_BE_THE_PROMPT = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+_REFUSED = range(400, 500)
+_RETRIED = {408, 409, 425, 429}
+_WRONG_ADDRESS = {404, 405, 501}
+_MAY_BE_THE_PROMPT = {403, 404}
+_QUOTA = {402, 403, 429}
+_BAD_REQUEST = {400, 415, 422}
+_MAY_BE_A_PARAMETER = {*_BAD_REQUEST, 404, 500, 501}
 _MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
-_SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "grammar")
 _LENGTH_WORDS = (
     *("context length", "context_length", "context size", "context window"),
     *("prompt is too long", "input token count", "`inputs` tokens + `max_new_tokens`"),
 )
 _QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
-_QUOTA = {
-    HTTPStatus.PAYMENT_REQUIRED,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.TOO_MANY_REQUESTS,
+# The words for parts of a request; any other is named as a word of its own.
+_PART_WORDS = {
+    "response_format": r"response_format|json_schema|structured output|grammar",
+    SYSTEM_ROLE: r"\bsystem[ _-](role|message|prompt|instruction)|"
+    r"\brole\W{1,4}system\b",
+    STREAM_ONLY: r"only supports? stream|\bstream\w*\W+(must be|has to be|is required)|"
+    r"(enable|set|requires?)\b.{0,20}\bstream",
 }
-_QUOTA_CODES = ("insufficient_quota", "billing")
-_SYSTEM_WORDS = re.compile(
-    r"\bsystem[ _-](role|message|prompt|instruction)|\brole\W{1,4}system\b"
-)
-_STREAM_WORDS = re.compile(
-    r"only supports? stream|\bstream\w*\W+(must be|has to be|is required)|"
-    r"(enable|set|requires?)\b.{0,20}\bstream"
-)
 # An error without any word besides these does not say what is wrong.
 _BARE_WORDS = {"400", "415", "422", "bad", "error", "invalid", "request"}
 _BARE_WORDS |= {"unprocessable", "entity", "content", "none", "null"}
@@ -81,89 +68,180 @@ _WORD = re.compile(r"\w+")
 _ESCAPED_BREAK = re.compile(r"\\+[nrt]")
 
 
-def status_error(
-    status: int,
-    body: object,
-    endpoint: str,
-    model: str,
-    redact: Callable[[str], str] = str,
-    source: str = ADDRESS,
-    sent: str = "",
-    *,
-    answered: bool = False,
-) -> CallError:
-    """The error for a status and the body that came with it.
+@dataclass(frozen=True)
+class ServerError:
+    """A status, and the body that came with it.
 
-    Words that the server quotes from `sent`, the prompt, are ignored. Where the model
-    has `answered` another prompt, a forbidden one is that prompt's own problem.
+    Attributes:
+        status: the status.
+        body: its fields, or its text.
+        sent: the prompt; words that the server quotes from it are ignored.
+        wait: seconds after which to come back, if the server says so.
 
     Example:
-        >>> print(status_error(404, {"message": "no such model"}, "http://a/v1", "x"))
+        >>> error = ServerError(404, {"message": "no such model"})
+        >>> print(error.explain("http://a/v1", "x"))
         http://a/v1 does not know model 'x'; check its name: no such model
     """
-    message = error_message(body)
-    detail = redact(message)[:MAX_DETAIL] or None
-    if _no_credit(status, body, sent):
-        fatal: str | None = f"the account at {endpoint} has no credit left"
-    else:
-        words = _without_quotes(message, sent)
-        moderated = answered or _any(_MODERATION_WORDS, words)
-        about_prompt = moderated and status in _MAY_BE_THE_PROMPT
-        fatal = (
-            None
-            if about_prompt
-            else _fatal_reason(status, words, endpoint, model, source)
-        )
-    if fatal is not None:
-        # A server's message about a wrong key may quote it in part.
-        shown = None if status == HTTPStatus.UNAUTHORIZED else detail
-        return Refused(
-            fatal,
-            detail=shown,
-            always=True,
-            unless_answered=status in _MAY_BE_THE_PROMPT,
-        )
-    # Of the model, not of the prompt: the schema was not kept to (Groq).
-    spoilt = _field(body, "code") == "json_validate_failed"
-    if spoilt or status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Transient(
-            f"{endpoint} answered {_name(status)}",
-            detail=detail,
-            alive=spoilt or status == HTTPStatus.TOO_MANY_REQUESTS,
-        )
-    if too_long(status, body, sent):
-        reason = (
-            f"the prompt is too long for model {model!r}; shorten the documents or "
-            "take a model with a longer context"
-        )
-    else:
+
+    status: int
+    body: object
+    sent: str = ""
+    wait: float | None = None
+
+    @cached_property
+    def message(self) -> str:
+        """The message in the body, in whichever field it is."""
+        body = self.body
+        if isinstance(body, bytes):
+            body = body.decode("utf-8", "replace")
+        text = " ".join(" ".join(_texts(body))[:_MAX_MESSAGE].split())
+        # A web page is no help to anyone.
+        return "" if text.startswith("<") else text
+
+    @cached_property
+    def words(self) -> str:
+        """The message in lower case, without the words that it quotes.
+
+        Example:
+            >>> said = {"message": "Flagged: the SEED of rye"}
+            >>> ServerError(400, said, sent="Mix the seed of rye.").words
+            'flagged: '
+        """
+        message = _ESCAPED_BREAK.sub(" ", self.message.lower())
+        sent = _WORD.findall(_ESCAPED_BREAK.sub(" ", self.sent.lower()))
+        quotes = {*zip(*(sent[n:] for n in range(_QUOTE_WORDS)), strict=False)}
+        words = list(_WORD.finditer(message))
+        parts, end = [], 0
+        for run in zip(*(words[n:] for n in range(_QUOTE_WORDS)), strict=False):
+            if tuple(word.group() for word in run) in quotes:
+                parts.append(message[end : run[0].start()])
+                end = run[-1].end()
+        return "".join([*parts, message[end:]])
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the prompt, with room for the reply, exceeds what it can read."""
+        if self.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return True
+        return self.status in _REFUSED and self._says(_LENGTH_WORDS)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it says nothing but that the request is bad.
+
+        Example:
+            >>> ServerError(400, b"").is_bare
+            True
+            >>> ServerError(400, {"message": "no such seed"}).is_bare
+            False
+        """
+        words = _WORD.findall(self.message.lower())
+        return self.status in _BAD_REQUEST and _BARE_WORDS.issuperset(words)
+
+    def unsupported(self, optional: Iterable[str]) -> str | None:
+        """Which of the optional parts of a request the server does not take, if any.
+
+        Example:
+            >>> error = ServerError(400, {"message": "'json_schema' is unknown"})
+            >>> error.unsupported(["response_format", "temperature"])
+            'response_format'
+            >>> said = {"message": "flagged: what temperature is it"}
+            >>> error = ServerError(400, said, sent="What temperature is it?")
+            >>> error.unsupported(["temperature"])
+        """
+        param = re.split(r"[.\[]", self._field("param"))[0].lower()
+        about_texts = not _ABOUT_TEXTS.isdisjoint((param, self._field("code")))
+        is_candidate = self.status in _MAY_BE_A_PARAMETER and not about_texts
+        if not is_candidate or self._says(_LENGTH_WORDS):
+            return None
+        names = list(optional)
+        if param in names:
+            return param
+        words = f"{self.words} {param}"
+        for name in names:
+            own = rf"\b{re.escape(name.lower())}\b"
+            if re.search(_PART_WORDS.get(name, own), words):
+                return name
+        return None
+
+    def explain(
+        self,
+        endpoint: str,
+        model: str,
+        redact: Callable[[str], str] = str,
+        source: str = ADDRESS,
+        *,
+        answered: bool = False,
+    ) -> CallError:
+        """The error of the call.
+
+        Args:
+            endpoint: where it comes from.
+            model: the name of the model there.
+            redact: removes secrets from a text.
+            source: the option or variable that names the address.
+            answered: whether the model has answered another prompt, so that a
+                forbidden one is that prompt's own problem.
+        """
+        status, detail = self.status, redact(self.message)[:MAX_DETAIL] or None
+        moderated = answered or self._says(_MODERATION_WORDS)
+        unless = status in _MAY_BE_THE_PROMPT
+        fatal = self._fatal(endpoint, model, source, about_prompt=unless and moderated)
+        if fatal is not None:
+            # A server's message about a wrong key may quote it in part.
+            shown = None if status == HTTPStatus.UNAUTHORIZED else detail
+            return Refused(fatal, detail=shown, always=True, unless_answered=unless)
+        # Of the model, not of the prompt: the schema was not kept to (Groq).
+        spoilt = self._field("code") == "json_validate_failed"
+        if spoilt or status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return Transient(
+                f"{endpoint} answered {_name(status)}",
+                self.wait,
+                detail=detail,
+                alive=spoilt or status == HTTPStatus.TOO_MANY_REQUESTS,
+            )
         reason = f"{endpoint} refused the prompt ({_name(status)})"
-    return Refused(reason, detail=detail)
+        if self.too_long:
+            reason = (
+                f"the prompt is too long for model {model!r}; shorten the documents or "
+                "take a model with a longer context"
+            )
+        return Refused(reason, detail=detail)
 
+    def _fatal(
+        self, endpoint: str, model: str, source: str, *, about_prompt: bool
+    ) -> str | None:
+        """Why every call would be refused, if that is so."""
+        name = _name(self.status)
+        if self._has_no_credit():
+            return f"the account at {endpoint} has no credit left"
+        if about_prompt:
+            return None
+        if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return f"{endpoint} refuses the key ({name}); check OPENAI_API_KEY"
+        if self.status == HTTPStatus.NOT_FOUND and self._says(("model", "deployment")):
+            return f"{endpoint} does not know model {model!r}; check its name"
+        if self.status in _WRONG_ADDRESS or self.status < HTTPStatus.BAD_REQUEST:
+            return wrong_address(endpoint, name, source)
+        return None
 
-def _fatal_reason(
-    status: int, words: str, endpoint: str, model: str, source: str
-) -> str | None:
-    """Why every call would be refused, if that is so."""
-    if status in _KEY_REFUSED:
-        return f"{endpoint} refuses the key ({_name(status)}); check OPENAI_API_KEY"
-    if status == HTTPStatus.NOT_FOUND and _any(("model", "deployment"), words):
-        return f"{endpoint} does not know model {model!r}; check its name"
-    if status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
-        return wrong_address(endpoint, _name(status), source)
-    return None
+    def _has_no_credit(self) -> bool:
+        code = f"{self._field('code')} {self._field('type')}".lower()
+        if "insufficient_quota" in code or "billing" in code:
+            return True
+        # A limit per minute may advise to pay for a higher one.
+        says = "rate_limit" not in code and self._says(_QUOTA_WORDS)
+        return self.status == HTTPStatus.PAYMENT_REQUIRED or (
+            says and self.status in _QUOTA
+        )
 
+    def _says(self, words: Iterable[str]) -> bool:
+        return any(word in self.words for word in words)
 
-def _no_credit(status: int, body: object, sent: str) -> bool:
-    code = f"{_field(body, 'code')} {_field(body, 'type')}".lower()
-    if status == HTTPStatus.PAYMENT_REQUIRED or _any(_QUOTA_CODES, code):
-        return True
-    # A limit per minute may advise to pay for a higher one.
-    return (
-        status in _QUOTA
-        and "rate_limit" not in code
-        and _any(_QUOTA_WORDS, _without_quotes(error_message(body), sent))
-    )
+    def _field(self, name: str) -> str:
+        value = self.body.get(name) if isinstance(self.body, Mapping) else None
+        return value if isinstance(value, str) else ""
 
 
 def wrong_address(endpoint: str, answer: str, source: str = ADDRESS) -> str:
@@ -172,83 +250,6 @@ def wrong_address(endpoint: str, answer: str, source: str = ADDRESS) -> str:
         f"nothing takes prompts at {endpoint} ({answer}); check {source}, which "
         "usually ends in /v1"
     )
-
-
-def unsupported_parameter(
-    status: int, body: object, optional: Iterable[str], sent: str = ""
-) -> str | None:
-    """Which of the optional parts of a request the server does not take, if any.
-
-    Example:
-        >>> unsupported_parameter(400, {"message": "'json_schema' is unknown"},
-        ...                       ["response_format", "temperature"])
-        'response_format'
-        >>> unsupported_parameter(400, {"message": "flagged: what temperature is it"},
-        ...                       ["temperature"], sent="What temperature is it?")
-    """
-    if status not in (400, 404, 415, 422, 500, 501):
-        return None
-    words = _without_quotes(error_message(body), sent)
-    if _any(_LENGTH_WORDS, words):
-        return None
-    param = re.split(r"[.\[]", _field(body, "param"))[0].lower()
-    if not _ABOUT_TEXTS.isdisjoint((param, _field(body, "code"))):
-        return None
-    names = list(optional)
-    if param in names:
-        return param
-    return next((name for name in names if _names(name, f"{words} {param}")), None)
-
-
-def is_bare(status: int, body: object) -> bool:
-    """Whether an error says nothing but that the request is bad.
-
-    Example:
-        >>> is_bare(400, b""), is_bare(400, {"message": "no such seed"})
-        (True, False)
-    """
-    words = _WORD.findall(error_message(body).lower())
-    return status in (400, 415, 422) and _BARE_WORDS.issuperset(words)
-
-
-def _names(name: str, words: str) -> bool:
-    if name == "response_format":
-        return _any(_SCHEMA_WORDS, words)
-    if name == SYSTEM_ROLE:
-        return _SYSTEM_WORDS.search(words) is not None
-    if name == STREAM_ONLY:
-        return _STREAM_WORDS.search(words) is not None
-    # As a word of its own: a parameter may be called n.
-    return re.search(rf"\b{re.escape(name.lower())}\b", words) is not None
-
-
-def too_long(status: int, body: object, sent: str = "") -> bool:
-    """Whether the prompt, with room for the reply, exceeds what the model can read."""
-    return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (
-        HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
-        and _any(_LENGTH_WORDS, _without_quotes(error_message(body), sent))
-    )
-
-
-def _without_quotes(message: str, sent: str) -> str:
-    """A server's message in lower case, without the words that it quotes.
-
-    Example:
-        >>> _without_quotes("Flagged: the SEED of rye", "Mix the seed of rye.")
-        'flagged: '
-    """
-    message = _ESCAPED_BREAK.sub(" ", message.lower())
-    sent_words = _WORD.findall(_ESCAPED_BREAK.sub(" ", sent.lower()))
-    starts = range(len(sent_words) - _QUOTE_WORDS + 1)
-    quotes = {tuple(sent_words[n : n + _QUOTE_WORDS]) for n in starts}
-    words = list(_WORD.finditer(message))
-    parts, end = [], 0
-    for n in range(len(words) - _QUOTE_WORDS + 1):
-        run = words[n : n + _QUOTE_WORDS]
-        if tuple(word.group() for word in run) in quotes:
-            parts.append(message[end : run[0].start()])
-            end = run[-1].end()
-    return "".join([*parts, message[end:]])
 
 
 def cut_off(tokens: int, when: str = "") -> str:
@@ -278,25 +279,15 @@ def read_error(content: bytes) -> object:
     return inner if isinstance(inner, Mapping | str) else body
 
 
-def error_message(body: object) -> str:
-    """The message in the body of an error, in whichever field it is."""
-    if isinstance(body, bytes):
-        body = body.decode("utf-8", "replace")
-    text = " ".join(" ".join(_texts(body))[:_MAX_MESSAGE].split())
-    # A web page is no help to anyone.
-    return "" if text.startswith("<") else text
-
-
 def _texts(body: object, depth: int = 0) -> Iterator[str]:
     """The texts of a body, of its message fields only where it has fields."""
+    if isinstance(body, Mapping):
+        body = [body.get(name) for name in _MESSAGE_FIELDS]
     if isinstance(body, str):
         yield body
     elif depth < _MAX_DEPTH and isinstance(body, list):
         for part in body:
             yield from _texts(part, depth + 1)
-    elif depth < _MAX_DEPTH and isinstance(body, Mapping):
-        for name in _MESSAGE_FIELDS:
-            yield from _texts(body.get(name), depth + 1)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -318,15 +309,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, when.timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _any(words: Iterable[str], text: str) -> bool:
-    return any(word in text for word in words)
-
-
-def _field(body: object, name: str) -> str:
-    value = body.get(name) if isinstance(body, Mapping) else None
-    return value if isinstance(value, str) else ""
 
 
 def _name(status: int) -> str:

@@ -8,11 +8,10 @@ from typing import ClassVar
 from karat.data.coverage import Evidence
 from karat.data.gold import Gold
 from karat.data.matches import Matches
-from karat.data.parameters import plain_numbers, require_choices
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Run
-from karat.data.spelling import Spelling
+from karat.data.spelling import Spelling, plain_numbers, require_choices
 
 __all__ = ["Matcher"]
 

@@ -2,14 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
+from karat.data.gold import ColumnLabels
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Labels, Notice, Run
 
@@ -26,10 +26,8 @@ _CHUNK = re.compile(
 )
 # What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
 # look for the marks first is many times quicker than to look for the forms.
-_MARKS = (
-    *("/", "\\", " ", "\t", "\r", "#", ":", "@", "|", "?", "%", "'", '"', ".", "+"),
-    *("chunk", "part", "passage", "-p", "_p", "\n0", ".0"),
-)
+_MARKS = (*"/\\ \t\r#:@|?%'\".+", "\n0")
+_WORDS = {"k": ("chunk",), "p": ("part", "passage", "-p", "_p")}
 _ODD = re.compile(
     r"[/\\\\ \t\r]|[:@|]\d|[#?][a-z]*=?\d|(?:chunk|part|passage|[-_]p)[-_]?\d"
     r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|\d[eE]\+\d|['\"]|\.[a-z]\w{0,3}$",
@@ -58,24 +56,22 @@ class OtherForm(NamedTuple):
 
 
 def near_miss_notices(
-    run: Run, queries: Sequence[str], names: Sequence[str], count: Ints, missed: Bools
+    run: Run, labels: ColumnLabels, missed: Bools
 ) -> tuple[Notice, ...]:
     """What is to be said of gold ids that only another form of id would find.
 
     Args:
         run: what was retrieved.
-        queries: the queries with labels.
-        names: all labels, in the order of the queries.
-        count: the number of labels of each query.
+        labels: what was looked for.
         missed: which of the labels are relevant and were not found.
     """
     every = missed.nonzero()[0]
     if not len(every):
         return ()
-    ends = np.add.accumulate(count)
+    queries, names, query_of = labels.ids, labels.names, labels.grades.query
 
     def pairs(rows: Ints) -> tuple[list[str], list[str]]:
-        number = ends.searchsorted(rows, "right").tolist()
+        number = query_of[rows].tolist()
         return [queries[n] for n in number], [names[row] for row in rows.tolist()]
 
     if isinstance(run, _IN_MEMORY):
@@ -84,7 +80,7 @@ def near_miss_notices(
         # Of a file, what comes first is looked at, whichever queries that are.
         head = RankedRun(run.ids_of(_All(), first=_FIRST))
         here = np.array([query in head.by_query for query in queries], np.bool_)
-        some = pairs(every[here.repeat(count)[every]])
+        some = pairs(every[here[query_of[every]]])
     if not _may_differ(head, *some):
         return ()
     if next(_misses(head, _by_query(*some), _PROBE, _FIRST), None) is None:
@@ -156,7 +152,7 @@ def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
     both = f"\n{gold}\n{retrieved}"
     if (
         not both.isascii()
-        or (any(mark in both for mark in _MARKS) and _ODD.search(both))
+        or (_is_marked(both) and _ODD.search(both))
         or (_DIGITS.search(gold) is None) != (_DIGITS.search(retrieved) is None)
     ):
         return True
@@ -164,6 +160,13 @@ def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
         return False
     folded = {*gold.lower().translate(_ALIKE).split("\n")}
     return not folded.isdisjoint(retrieved.lower().translate(_ALIKE).split("\n"))
+
+
+def _is_marked(ids: str) -> bool:
+    return any(map(ids.__contains__, _MARKS)) or any(
+        letter in ids and any(map(ids.__contains__, words))
+        for letter, words in _WORDS.items()
+    )
 
 
 def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
@@ -218,7 +221,10 @@ def _among(form: str, wanted: set[str], name: str) -> str | None:
 
 def _plain(name: str) -> str:
     name = name if name.isascii() else unicodedata.normalize("NFKC", name)
-    name = unquote(name) if "%" in name else name
+    if "%" in name:
+        from urllib.parse import unquote  # noqa: PLC0415  few ids need it
+
+        name = unquote(name)
     name = " ".join(name.casefold().translate(_ALIKE).split()).strip("\"'")
     name = name.removeprefix("./").strip("/")
     if "e+" in name and _POWERS.fullmatch(name):

@@ -5,9 +5,8 @@ from itertools import chain
 
 from karat.catalogue import Catalogue
 from karat.data.gold import Gold
-from karat.data.parameters import build
 from karat.data.runs import Run
-from karat.data.spelling import Spelling, parse
+from karat.data.spelling import Spelling, build, parse
 from karat.errors import DataError, ParameterError, SpellingError, UsageError
 from karat.matching.matcher import Matcher
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.gold import ColumnLabels
 from karat.data.hits import GoldGrades, Hits, Subtopics
-from karat.data.labels import ColumnLabels
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
@@ -61,8 +61,7 @@ def narrow(located: Located, policies: Policies) -> Located:
 
 
 def _keep(located: Located, rows: Bools, rank: Ints, retrieved: Ints) -> Located:
-    return replace(
-        located,
+    return located._replace(
         query=located.query[rows],
         rank=rank[rows],
         grade=located.grade[rows],
@@ -155,7 +154,7 @@ class Items:
         """Find the labelled documents; each row says which item it satisfies."""
         located = run.locate(labels, judged=True, policies=policies)
         item = self.of_label[located.item]
-        return replace(located, grade=self.grade[item], item=item, distinct=False)
+        return located._replace(grade=self.grade[item], item=item, distinct=False)
 
 
 def items_of(labels: Labels, groups: Groups) -> Items:
@@ -235,7 +234,7 @@ def match_labels(
     if not groups and located.item is not None:
         missed = gold.grade > 0
         missed[located.item] = False
-        notices += near_miss_notices(run, labels.queries, names, gold.count, missed)
+        notices += near_miss_notices(run, labels, missed)
     matches = lay_out(
         run,
         labels,

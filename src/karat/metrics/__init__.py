@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from karat.catalogue import Catalogue, plain
-from karat.data.parameters import build
-from karat.data.spelling import Cutoff, Spelling, Value, parse, write_value
+from karat.data.spelling import Cutoff, Spelling, Value, build, parse, write_value
 from karat.errors import UnknownNameError, UsageError
 from karat.metrics.aliases import MISSING, NAMES, canonical
 from karat.metrics.metric import Metric

@@ -80,14 +80,12 @@ class GainMetric(CutoffMetric):
         low, high = hits.grade_range
         if low == high > 0 and self._shift(hits) is None:
             # All gold is worth the same: one running sum serves every query.
-            room = hits.cutoff(self.k, slice(None))
-            count = (
-                hits.gold_count if room is None else np.minimum(hits.gold_count, room)
-            )
-            places = np.arange(1, count.max(initial=0) + 1)
-            worth = self._worth(hits, hits.query[:0], hits.gold_grade[:1])
-            terms = worth / np.log2(places + 1)
-            return np.concatenate(([0.0], terms.cumsum()))[count]
+            count, room = hits.gold_count, hits.cutoff(self.k, slice(None))
+            if room is not None:
+                count = np.minimum(count, room)
+            deepest = room if isinstance(room, int) else int(count.max(initial=0))
+            worth = self._worth(hits, hits.query[:0], np.array([low]))
+            return _ideal_sums(worth.item(0), min(deepest, len(hits.gold_grade)))[count]
         query, place, grade = hits.ideal_order
         rows = self.within(hits, query, place)
         worth = self._worth(hits, query[rows], grade[rows])
@@ -131,6 +129,14 @@ class GainMetric(CutoffMetric):
         best = np.zeros(hits.size)
         np.maximum.at(best, hits.gold_query, hits.gold_grade)
         return np.where(best > _HIGHEST, np.floor(best), 0.0)
+
+
+@lru_cache(maxsize=64)
+def _ideal_sums(worth: float, places: int) -> Floats:
+    """The discounted gain of so many items worth the same, from none on."""
+    sums: Floats = np.zeros(places + 1)
+    np.cumsum(worth / np.log2(np.arange(2, places + 2)), out=sums[1:])
+    return sums
 
 
 @lru_cache(maxsize=256)

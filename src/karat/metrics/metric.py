@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.hits import Hits
-from karat.data.parameters import plain_numbers, require_choices
-from karat.data.spelling import LETTER, Cutoff, Spelling
+from karat.data.spelling import LETTER, Cutoff, Spelling, plain_numbers, require_choices
 from karat.errors import ParameterError
 
 __all__ = ["BinaryMetric", "CutoffMetric", "Metric", "add_up"]

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from glob import has_magic, iglob
 from itertools import chain
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from karat.catalogue import Catalogue
 from karat.data.gold import Gold
@@ -29,7 +28,10 @@ from karat.reading.meaning.layouts import (
 )
 from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.problems import Notes
-from karat.reading.streams import STDIN, Role, Source, open_binary
+from karat.reading.streams import STDIN, Pieces, Role, Source, blocks, open_binary
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "FORMATS",
@@ -98,7 +100,7 @@ class Format(ABC):
         del head
         return name.endswith(self.extensions)
 
-    def sniff_folder(self, folder: Path) -> bool:
+    def sniff_folder(self, folder: "Path") -> bool:
         """Whether a folder is laid out as this format."""
         del folder
         return False
@@ -175,7 +177,7 @@ def choose_format(head: bytes, path: str) -> Format:
         >>> choose_format(b'{"q1": ["d1", "d2"]}', "run").name
         'json'
     """
-    name = Path(path).name.lower()
+    name = os.path.basename(path).lower()  # noqa: PTH119  pathlib takes long to load
     for ending in _PACKED:
         name = name.removesuffix(ending)
     shipped = [get_format(known) for known in SHIPPED]
@@ -184,7 +186,9 @@ def choose_format(head: bytes, path: str) -> Format:
     if binary is not None:
         return binary
     found = _claiming(shipped, head, name)
-    if Path(name).suffix and (found is None or not found.sniff(head, name)):
+    if os.path.splitext(name)[1] and (  # noqa: PTH122
+        found is None or not found.sniff(head, name)
+    ):
         # Only now: to ask all installed packages takes longer than to read most files.
         found = _claiming(_plugins(), head, name) or found
     if found is None or not found.binary:
@@ -227,6 +231,8 @@ def _refuse_foreign(head: bytes, path: str) -> None:
 
 def _folder_format(path: str) -> Format:
     """The format that a folder is laid out in."""
+    from pathlib import Path  # noqa: PLC0415
+
     for known in map(get_format, FORMATS):
         if known.sniff_folder(Path(path)):
             return known
@@ -261,14 +267,14 @@ def open_source(
     once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
     stream = open_binary(path)
     try:
-        head = _read_head(stream)
+        head = stream.read(_HEAD)
         found = named or choose_format(head, path)
     except DataError:
         stream.close()
         raise
     if once:
         # What cannot be opened twice is read on from behind its head.
-        again = io.BufferedReader(_Again(head, stream))
+        again = io.BufferedReader(Pieces(chain([head], blocks(stream)), stream))
         return found, replace(where, replay=cast("BinaryIO", again))
     stream.close()
     return found, where
@@ -280,34 +286,6 @@ def _is_glob(path: str) -> bool:
     if not short or not has_magic(path) or os.path.exists(path):  # noqa: PTH110
         return False
     return any(True for _ in iglob(path, recursive=True))  # noqa: PTH207
-
-
-def _read_head(stream: BinaryIO) -> bytes:
-    head = b""
-    while len(head) < _HEAD and (more := stream.read(_HEAD - len(head))):
-        head += more
-    return head
-
-
-class _Again(io.RawIOBase):
-    """A stream whose first bytes have been read already, from the start."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = memoryview(head)
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)] or self._stream.read(len(buffer))
-        self._head = self._head[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def name_format(path: str | None) -> Format:

@@ -63,7 +63,7 @@ def plain_run(source: Any, name: str = "run") -> Dataset | None:
     None when the source is anything else.
     """
     rankings, scored = _by_query(source)
-    if rankings is None or not _holds_numbers(rankings, scored=scored):
+    if rankings is None or (scored and not _holds_numbers(rankings)):
         return None
     if not _is_text(rankings, _some_ids(rankings)):
         return None
@@ -82,7 +82,7 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     None when the source is anything else.
     """
     labels, graded = _by_query(source)
-    if labels is None or not _holds_numbers(labels, scored=graded):
+    if labels is None or (graded and not _holds_numbers(labels)):
         return None
     if not _is_text(labels, *labels.values()):
         return None
@@ -106,6 +106,8 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
 
 def check_places(run: Dataset, gold: Dataset) -> None:
     """Lists without ids go together by position: they must be equally long."""
+    if not run.notices or not gold.notices:
+        return
     if not all(any(n.kind == "numbered" for n in d.notices) for d in (run, gold)):
         return
     retrieved = len(run.run.queries() if run.run else ())
@@ -169,15 +171,15 @@ def _holds_columns(value: Mapping[Any, Any]) -> bool:
 
 def _numbered(source: Any) -> Notes:
     notes = Notes()
-    if not isinstance(source, Mapping):
+    if not isinstance(source, dict):
         note_numbered(len(source), notes)
     return notes
 
 
-def _holds_numbers(rows: dict[Any, Any], *, scored: bool) -> bool:
+def _holds_numbers(rows: dict[Any, dict[Any, Any]]) -> bool:
     """Whether the first value is a number; whoever uses the others checks them."""
-    values = chain.from_iterable(map(dict.values, rows.values())) if scored else ()
-    return isinstance(next(iter(values), 0.0), Real)
+    values = chain.from_iterable(map(dict.values, rows.values()))
+    return isinstance(next(values, 0.0), (float, int, Real))
 
 
 def _is_text(*ids: Iterable[Any]) -> bool:

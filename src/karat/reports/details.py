@@ -10,11 +10,11 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from karat.data.gold import KINDS
+from karat.data.gold import KINDS, Gold
 from karat.data.judgements import Verdict
 from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun
@@ -120,37 +120,24 @@ class Details:
         longest: int | None,
     ) -> dict[str, Any]:
         fact = self.fact(query)
+        known = next(system for system in self.systems if query in system.places)
+        said = known.gold_texts(query)
         row: dict[str, Any] = {
             "question": _cut(fact.text if fact else None, longest),
-            "gold": self._gold(query, longest),
+            "gold": [
+                [name, grade, _cut(said.get(name), longest)]
+                for name, grade in known.items(query)
+            ],
             "systems": [system.row(query, documents) for system in self.systems],
         }
         if query in self.notes:
             row["notes"] = self.notes[query]
         return row
 
-    def _gold(self, query: str, longest: int | None) -> list[list[Any]]:
-        """Every gold item: its name, its grade and what it says."""
-        for system in self.systems:
-            if query in system.places:
-                said = system.gold_texts(query)
-                return [
-                    [name, grade, _cut(said.get(name), longest)]
-                    for name, grade in system.items(query)
-                ]
-        return []
-
     def fact(self, query: str) -> Query | None:
         """What is known of a query, by any of the runs."""
         facts = (one.facts.get(query) for one in self.board.values())
         return next((fact for fact in facts if fact), None)
-
-
-class _Found(NamedTuple):
-    """The rows of hits of one query: at which rank which of its items was found."""
-
-    ranks: list[int]
-    items: list[int]
 
 
 class _System:
@@ -212,20 +199,18 @@ class _System:
         grades = self.matches.hits.gold_grade[own].tolist()
         return [*zip(self.matches.items[own], grades, strict=True)]
 
-    def _found(self, query: str) -> _Found:
-        place = self.places[query]
+    def _found(self, query: str) -> list[tuple[int, int]]:
+        """The hits of a query: at which rank which of its items was found."""
         if self.matches is None or self.matches.hits.item is None:
-            return _Found([], [])
+            return []
+        place, hits = self.places[query], self.matches.hits
         rows = slice(*self._starts[1][place : place + 2])
         items = self.matches.hits.item[rows] - self._starts[0][place]
-        return _Found(self.matches.hits.rank[rows].tolist(), items.tolist())
+        return [*zip(hits.rank[rows].tolist(), items.tolist(), strict=True)]
 
     def gold_texts(self, query: str) -> dict[str, str]:
         """What gold items say, where the labels are at hand."""
-        labels = self.one.labels
-        if labels is None:
-            verdicts = self._verdicts(query)
-            return {v.claim: v.text for v in verdicts if v.text}
+        labels = self.one.labels or Gold()
         rows = (getattr(labels, kind).get(query, ()) for kind in KINDS[1:])
         said = {item.id: item.text for row in rows for item in row if item.text}
         return said | {v.claim: v.text for v in self._verdicts(query) if v.text}
@@ -241,12 +226,11 @@ class _System:
         """The ranking of a query, what each document is worth, and why."""
         if query not in self.places:
             return None
-        found = self._found(query)
         items = self.items(query)
         grades = dict(items) if self.matcher == "id" else {}
         by_rank: dict[int, list[int]] = {}
         first = [0] * len(items)
-        for rank, item in zip(found.ranks, found.items, strict=True):
+        for rank, item in self._found(query):
             by_rank.setdefault(rank, []).append(item)
             first[item] = first[item] or rank
         ranking = []
@@ -369,13 +353,10 @@ def lowest_queries(board: Leaderboard) -> Table | None:
                 *(_top(one, query) for one in board.values()),
             ]
         )
-    several = len(board) > 1
-    scored = [f"{metric} {name}" if several else metric for name in board]
-    kept = [
-        f"first documents {name}" if several else "first documents" for name in board
-    ]
+    of = [f" {name}" for name in board] if len(board) > 1 else [""]
+    scored = [metric + name for name in of]
     table = Table(
-        ["query", "question", "tags", *scored, *kept],
+        ["query", "question", "tags", *scored, *(f"first documents{n}" for n in of)],
         rows,
         title=f"queries that score lowest by {metric}",
         texts=(0, 1, 2, *range(3 + len(board), 3 + 2 * len(board))),
@@ -384,11 +365,8 @@ def lowest_queries(board: Leaderboard) -> Table | None:
 
 
 def _top(evaluation: Evaluation, query: str) -> str:
-    documents = evaluation.kept.get(query, ())[:_TOP]
     names = (
-        document.id
-        if document.id is not None
-        else " ".join((document.text or "").split())
-        for document in documents
+        " ".join((d.text or "").split()) if d.id is None else d.id
+        for d in evaluation.kept.get(query, ())[:_TOP]
     )
     return "; ".join(name[:_LONG_NAME] for name in names)

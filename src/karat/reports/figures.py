@@ -24,7 +24,7 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.sweeps.result import Sweep
 
-__all__ = ["KINDS", "all_charts", "moves", "plot"]
+__all__ = ["KINDS", "all_charts", "board_of", "moves", "plot"]
 
 _DEEPEST = 100
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
@@ -57,10 +57,7 @@ def plot(
     """
     if isinstance(results, Sweep):
         return _by_cost(results, kind)
-    board = results
-    if isinstance(results, Evaluation):
-        board = Leaderboard({results.run: results})
-    assert isinstance(board, Leaderboard)  # noqa: S101
+    board = board_of(results)
     if kind not in KINDS:
         raise UnknownNameError("kind of chart", kind, KINDS)
     if not board.metrics:
@@ -73,6 +70,13 @@ def plot(
     if drawn is None:
         raise UsageError(f"nothing to draw: {_NOTHING[kind].format(name)}")
     return drawn
+
+
+def board_of(results: Evaluation | Leaderboard) -> Leaderboard:
+    """Several evaluations, or one that stands alone."""
+    if isinstance(results, Leaderboard):
+        return results
+    return Leaderboard({results.run: results})
 
 
 def _with_cutoff(board: Leaderboard) -> list[str]:

@@ -10,7 +10,7 @@ from karat.data.tables import DASH, Table, counted, number
 from karat.reports.charts import draw_intervals
 from karat.reports.details import Details, Notes
 from karat.reports.drawing import Chart
-from karat.reports.figures import all_charts, moves
+from karat.reports.figures import all_charts, board_of, moves
 from karat.reports.markup import Markup, figure, grid, page, section, tag
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
@@ -42,21 +42,20 @@ def as_html(
         more: tables besides, by the heading they stand under.
     """
     del tables
-    board = (
-        Leaderboard({results.run: results})
-        if isinstance(results, Evaluation)
-        else results
-    )
+    board = board_of(results)
     details = Details(board, notes, slices)
     blocks, cut = details.blocks()
     first = next(iter(board.values()))
-    title = (
-        first.title if len(board) == 1 else f"{len(board)} runs against {first.gold}"
-    )
+    title = first.title
+    compared: list[Markup] = []
     if comparison is not None:
-        title = (
-            f"{', '.join(comparison.candidates)} compared with {comparison.baseline}"
-        )
+        names = ", ".join(comparison.candidates)
+        title = f"{names} compared with {comparison.baseline}"
+        table, *others = comparison.tables()
+        compared = [grid(table, titled=False), *map(grid, others)]
+    elif len(board) > 1:
+        title = f"{len(board)} runs against {first.gold}"
+    note = tag("p", cut, _class="note") if cut else ""
     sections = [
         _verdict(board, comparison),
         *(
@@ -64,8 +63,10 @@ def as_html(
             for n, (heading, found) in enumerate((more or {}).items())
         ),
         section("charts", "In pictures", *map(figure, _charts(board, comparison))),
-        section("queries", f"{counted(len(details.queries), 'query')}", _queries(cut)),
-        *(_compared(comparison) if comparison else ()),
+        section(
+            "queries", counted(len(details.queries), "query"), Markup(_TABLE + note)
+        ),
+        section("comparison", "The comparison in numbers", *compared),
         _slices(board),
         section("labels", "Label health", *_label_health(board)),
         section("method", "Rules and provenance", *_method(board)),
@@ -95,23 +96,27 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
     elif len(board) > 1 and board.metrics:
         metric = board.metrics[0]
         best = board.ranked()[0]
+        between = _between(best, metric)
+        mean = number(best[metric].mean) + (f" ({between})" if between else "")
         said.append(
             tag(
                 "p",
                 tag("strong", best.run),
-                f" has the highest {metric}, {_mean(best, metric)}. Whether that is "
-                "more than chance is what karat compare tells.",
+                f" has the highest {metric}, {mean}. Whether that is more than chance "
+                "is what karat compare tells.",
                 _class="lead",
             )
         )
     (only, *others) = board.values()
     if not others:
-        cards = [_card(only, metric) for metric in only]
+        facts = [
+            (m, number(column.mean), _between(only, m) or "no interval", column.n)
+            for m, column in only.columns.items()
+        ]
         if only.latency is not None:
-            times = only.latency.in_words().items()
-            told = f"{only.latency.n} of {len(only.queries)} queries"
-            cards += [_as_card(name, time, "", told) for name, time in times]
-        said.append(tag("dl", *cards, _class="cards"))
+            n = only.latency.n
+            facts += [(k, time, "", n) for k, time in only.latency.in_words().items()]
+        said.append(tag("dl", *(_card(only, *fact) for fact in facts), _class="cards"))
         notes = only.summary().notes
     else:
         table = board.summary(None)
@@ -123,30 +128,19 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
     return section("verdict", "Result", *said)
 
 
-def _card(evaluation: Evaluation, metric: str) -> Markup:
-    column = evaluation[metric]
-    limits = column.interval
-    between = "no interval" if limits is None else f"{limits[0]:.3f} to {limits[1]:.3f}"
-    told = f"{column.n} of {len(evaluation.queries)} queries"
-    return _as_card(metric, number(column.mean), between, told)
+def _between(evaluation: Evaluation, metric: str) -> str:
+    limits = evaluation[metric].interval
+    return "" if limits is None else f"{limits[0]:.3f} to {limits[1]:.3f}"
 
 
-def _as_card(name: str, value: str, between: str, told: str) -> Markup:
+def _card(only: Evaluation, name: str, value: str, between: str, n: int) -> Markup:
     return tag(
         "div",
         tag("dt", name),
         tag("dd", value, _class="big"),
         tag("dd", between),
-        tag("dd", told, _class="soft"),
+        tag("dd", f"{n} of {len(only.queries)} queries", _class="soft"),
     )
-
-
-def _mean(evaluation: Evaluation, metric: str) -> str:
-    column = evaluation[metric]
-    if column.interval is None:
-        return number(column.mean)
-    low, high = column.interval
-    return f"{number(column.mean)} ({low:.3f} to {high:.3f})"
 
 
 def _charts(board: Leaderboard, comparison: Comparison | None) -> list[Chart]:
@@ -154,11 +148,10 @@ def _charts(board: Leaderboard, comparison: Comparison | None) -> list[Chart]:
     drawn = [*all_charts(board, found[0].k if found else None)]
     if comparison is None:
         return drawn
+    several = len(comparison.candidates) > 1
     rows = [
         (
-            d.metric
-            if len(comparison.candidates) == 1
-            else f"{d.metric} {d.candidate}",
+            f"{d.metric} {d.candidate}" if several else d.metric,
             d.difference,
             None if d.interval is None else (d.interval[0], d.interval[1]),
         )
@@ -172,12 +165,6 @@ def _charts(board: Leaderboard, comparison: Comparison | None) -> list[Chart]:
     metric = comparison.differences[0].metric if comparison.differences else ""
     moved = (moves(before, one, metric) for one in after)
     return [*drawn, *(chart for chart in moved if chart is not None)]
-
-
-def _compared(comparison: Comparison) -> list[Markup]:
-    first, *others = comparison.tables()
-    parts = [grid(first, titled=False), *(grid(table) for table in others)]
-    return [section("comparison", "The comparison in numbers", *parts)]
 
 
 def _slices(board: Leaderboard) -> Markup:
@@ -228,28 +215,18 @@ def _label_health(board: Leaderboard) -> list[Markup]:
 def _method(board: Leaderboard) -> list[Markup]:
     """The rules applied and where the numbers come from."""
     first = next(iter(board.values()))
-    policies = {
-        name: value
-        for name, value in asdict(first.policies).items()
-        if value is not None
-    }
     changed = first.policies.changes()
     rules = [
         [name, str(value), "changed" if name in changed else "native"]
-        for name, value in policies.items()
+        for name, value in asdict(first.policies).items()
+        if value is not None
     ]
     facts: dict[str, str] = {}
     for evaluation in board.values():
         for name, value in evaluation.provenance.items():
             text = value if isinstance(value, str) else json.dumps(value, default=str)
-            key = (
-                name
-                if len(board) == 1 or name == "karat"
-                else f"{evaluation.run}: {name}"
-            )
-            if name == "command":
-                key = name
-            facts[key] = text
+            alike = len(board) == 1 or name in ("karat", "command")
+            facts[name if alike else f"{evaluation.run}: {name}"] = text
         digest = sha256("".join(evaluation.digests).encode()).hexdigest()[:16]
         facts[f"fingerprint of {evaluation.gold}"] = digest
         matchers = ", ".join(dict.fromkeys(evaluation.matchers.values()))
@@ -259,11 +236,6 @@ def _method(board: Leaderboard) -> list[Markup]:
         grid(Table(["from", "value"], known, title="Provenance", texts=(0, 1))),
         grid(Table(["rule", "value", ""], rules, title="Rules", texts=(0, 1, 2))),
     ]
-
-
-def _queries(cut: str) -> Markup:
-    note = tag("p", cut, _class="note") if cut else Markup("")
-    return Markup(_TABLE + note)
 
 
 _TABLE = """

@@ -1,18 +1,26 @@
-"""Tables in a terminal: colour where it helps, plain text where it is piped."""
+"""What a terminal shows: tables, texts, and a bar while long work is done.
+
+Colour is used where it helps; what is piped is plain text.
+"""
 
 import os
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from threading import Timer
+from typing import Any, TextIO, TypeVar
 
 from karat.data.coverage import Range
 from karat.data.tables import Table, clean
 from karat.results.leaderboard import WIDTH
 
-__all__ = ["show", "show_text", "width_of"]
+__all__ = ["RunBar", "can_show_bar", "show", "show_text", "track", "width_of"]
+
+T = TypeVar("T")
+_SHOW_AFTER_SECONDS = 0.7
+_NARROW, _VERY_NARROW = 100, 80
 
 # What rich puts between two columns.
 _GAP = 2
@@ -96,3 +104,96 @@ def _grid(table: Table) -> Any:
     for row in table.rows:
         grid.add_row(*(Text(clean(cell)) for cell in row))
     return grid
+
+
+def can_show_bar() -> bool:
+    """Whether stderr is a terminal that can move its cursor."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
+    """The same items; on a terminal a bar on stderr counts them once it takes long.
+
+    Example:
+        >>> list(track(["a.run", "b.run"], 2, "scoring"))
+        ['a.run', 'b.run']
+    """
+    if not can_show_bar():
+        yield from items
+        return
+    bar = Bar(doing, total)
+    try:
+        for done, item in enumerate(items, 1):
+            yield item
+            bar.show(done)
+    finally:
+        bar.close()
+
+
+class RunBar:
+    """Shows on a terminal how far runs of many calls are, one after the other."""
+
+    _bar: "Bar | None" = None
+
+    def __call__(self, progress: Any) -> None:
+        """Show the `Progress` of a run, until all is done."""
+        if self._bar is None and can_show_bar():
+            self._bar = Bar(str(progress.stage), progress.total)
+        if self._bar is not None:
+            # The bar itself shows what comes before the first comma.
+            self._bar.show(progress.done, str(progress).partition(", ")[2])
+        if progress.done == progress.total:
+            self.close()
+
+    def close(self) -> None:
+        """Remove the bar from the terminal."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+class Bar:
+    """Shows how far work has come, once it takes long; closing removes it."""
+
+    def __init__(self, doing: str, total: int) -> None:
+        # Only a terminal pays for importing rich.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+        from rich.table import Column  # noqa: PLC0415
+
+        console = Console(stderr=True)
+        narrow = console.width < _VERY_NARROW
+        width = 4 if narrow else 10 if console.width < _NARROW else 20
+        clock = () if narrow else (TimeElapsedColumn(),)
+        counted = (BarColumn(width), MofNCompleteColumn()) if total > 1 else ()
+        # Details wrap to a second line where the first is full.
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            *counted,
+            *clock,
+            TextColumn("{task.fields[details]}", table_column=Column(no_wrap=False)),
+            console=console,
+            transient=True,
+        )
+        self._task = self._bar.add_task(doing, total=total, details="")
+        self._timer = Timer(_SHOW_AFTER_SECONDS, self._bar.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def show(self, done: int, details: str = "") -> None:
+        """Show how much is done, and details beside the bar."""
+        self._bar.update(self._task, completed=done, details=details)
+
+    def close(self) -> None:
+        """Remove the bar from the terminal."""
+        self._timer.cancel()
+        self._timer.join()
+        self._bar.stop()

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from itertools import chain, islice, pairwise
 from json.encoder import encode_basestring
 from math import isinf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +16,28 @@ from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.errors import FormatError
 from karat.reading.decoding import gc_paused
-from karat.results.saved_types import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = ["LONE_SURROGATES", "as_json", "to_dict", "write_text"]
+__all__ = [
+    "DOCUMENT_COLUMNS",
+    "ITEM_COLUMNS",
+    "LONE_SURROGATES",
+    "SCHEMA_VERSION",
+    "as_json",
+    "to_dict",
+    "write_text",
+]
+
+SCHEMA_VERSION = 2
+"""Version of the saved form; readers accept this one and all before."""
+
+DOCUMENT_COLUMNS = ("rank", "gold", "length", "fresh", "tokens")
+"""What is saved of each document that coverage was measured of."""
+
+ITEM_COLUMNS = ("item", "item_rank", "share", "sound")
+"""What is saved of each rise of an item's coverage."""
 
 # What readers of the first version do not know of a verdict.
 _LATER = ("partial", "against")
@@ -56,7 +71,8 @@ def as_json(result: "Evaluation", *, indent: int | None = 2) -> str:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, in UTF-8 and with Unix line ends wherever it is written."""
     try:
-        Path(path).write_text(text, "utf-8", LONE_SURROGATES, newline="\n")
+        with open(path, "w", -1, "utf-8", LONE_SURROGATES, "\n") as file:  # noqa: PTH123
+            file.write(text)
     except OSError as error:
         raise FormatError(f"cannot be written: {error.strerror}", path=path) from None
 

@@ -18,8 +18,7 @@ from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, FormatError, Refused, Transient, UsageError
 from karat.llm.callables import to_call_error
 from karat.llm.credentials import check_headers, check_secrets
-from karat.llm.endpoints import may_use_proxy
-from karat.llm.http import connection_error, load_httpx
+from karat.llm.http import connection_error, load_httpx, may_use_proxy
 from karat.llm.server_errors import retry_after
 from karat.reading.decoding import decode_json, decode_text
 from karat.retrieving.answers import read_answer, to_plain

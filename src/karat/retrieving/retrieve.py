@@ -2,21 +2,25 @@
 
 import hashlib
 import json
+import sys
 import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
+from importlib import import_module, reload
 from numbers import Integral
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from karat.data.judgements import Failure, Prompt, Reply
 from karat.data.queries import Query
 from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
-from karat.errors import DataError, IncompleteError, ParameterError
-from karat.llm import Progress, Results, Settings, Stage, run_jobs, run_sync
+from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
+from karat.llm import Results, Settings, Stage, run_jobs, run_sync
+from karat.llm.callables import ThreadedFunction
 from karat.reading.decoding import gc_paused
 from karat.reading.meaning.gathering import Gathered
 from karat.reading.problems import Notes
@@ -25,7 +29,7 @@ from karat.retrieving.answers import check_mapping, documents_from
 from karat.retrieving.client import RetrieverClient, address_of, http_function
 from karat.retrieving.retrievers import Question, as_function
 
-__all__ = ["ATTEMPTS", "CACHE", "aretrieve", "retrieve"]
+__all__ = ["ATTEMPTS", "CACHE", "aretrieve", "load_object", "retrieve"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,7 +139,8 @@ async def aretrieve(  # noqa: PLR0913
         timeout=timeout,
         journal=None if cache is None else Path(cache),
     )
-    results = await _ask_all([*asked.values()], client, limits)
+    jobs = [partial(_job, text) for text in asked.values()]
+    results = await run_jobs(jobs, client, limits, _STAGE)
     return _to_run(asked, results, name or _label(endpoint), question.k)
 
 
@@ -209,30 +214,6 @@ def _job(text: str) -> Generator[Prompt, Reply, _Answer]:
     return _Answer(json.loads(reply.text), reply.cached)
 
 
-async def _ask_all(
-    texts: Sequence[str], client: RetrieverClient, settings: Settings
-) -> Results[_Answer]:
-    if (report := settings.progress) is not None:
-        show = report
-        settings = replace(
-            settings, progress=lambda now: show(replace(now, stage=_STAGE))
-        )
-        show(Progress(0, len(texts), stage=_STAGE))
-    jobs = [partial(_job, text) for text in texts]
-    try:
-        return await run_jobs(jobs, client, settings)
-    except IncompleteError as error:
-        raise IncompleteError(
-            error.reason,
-            error.done,
-            error.total,
-            error.failed,
-            # Another process could not use what is kept of a retriever without a name.
-            kept=error.kept and client.persistent,
-            during=str(_STAGE),
-        ) from error.__cause__
-
-
 def _to_run(
     queries: Mapping[str, str], results: Results[_Answer], name: str, k: int
 ) -> Run:
@@ -294,3 +275,46 @@ def _latency(queries: Mapping[str, str], answers: Mapping[str, _Answer]) -> Late
         frozenset(query for query, answer in timed.items() if answer.cached),
         frozenset(q for q, answer in timed.items() if "first" in answer.facts),
     )
+
+
+def load_object(spelling: str, folder: Path) -> Any:
+    """The object that `module:name` spells.
+
+    Its module is one of a folder, as its file is now, or one that is installed.
+
+    Raises:
+        UsageError: there is none, or importing its module fails.
+    """
+    module, _, name = spelling.partition(":")
+    if not module or not name:
+        raise UsageError(
+            "a retriever is spelled MODULE:NAME, as in my.module:search; "
+            f"got {spelling!r}"
+        )
+    load = ThreadedFunction(_module)
+    found, error = run_sync(lambda: load(module, folder))
+    if error is not None and module.endswith(".py"):
+        dotted = module.removesuffix(".py").replace("/", ".")
+        raise UsageError(
+            f"a module is named without .py: did you mean {dotted}:{name}?"
+        )
+    if error is not None:
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{spelling}: cannot import {module}: {problem}")
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [other for other in vars(found) if not other.startswith("_")]
+            raise UnknownNameError(f"function of {module}", part, names)
+        found = getattr(found, part)
+    return found
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    known = name in sys.modules
+    sys.path.insert(0, str(folder))
+    try:
+        module = import_module(name)
+        own = Path(module.__file__ or "").is_relative_to(folder)
+        return reload(module) if known and own else module
+    finally:
+        sys.path.remove(str(folder))

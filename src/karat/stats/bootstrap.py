@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from karat.data.arrays import Floats, Ints, ratio
+from karat.data.arrays import Floats, ratio
 from karat.data.scores import Interval
 from karat.errors import ParameterError
 from karat.stats.clusters import sample_of
@@ -59,7 +59,6 @@ def studentised_interval(
     values: Floats,
     *,
     level: float = 0.95,
-    clusters: Ints | None = None,
     draws: int = DRAWS,
     seed: int = _SEED,
 ) -> Interval | None:
@@ -72,7 +71,6 @@ def studentised_interval(
     Args:
         values: differences or scores, without NaN.
         level: the confidence.
-        clusters: a number per value; clusters are then drawn whole.
         draws: how many times they are drawn.
         seed: of the draws.
 
@@ -85,18 +83,15 @@ def studentised_interval(
         >>> round(low, 2), round(high, 2)
         (0.39, 0.58)
     """
-    sample = sample_of(values, clusters)
-    if sample.units == 1 or sample.flat:
+    sample = sample_of(values)
+    if sample.flat:
         return None
-    # The mean over drawn clusters is a ratio: totals by sizes. Its standard error comes
-    # from the residuals totals - mean * sizes, expanded into five sums.
-    centred, sizes = sample.residuals, sample.sizes
-    parts = np.array([centred, sizes, centred**2, centred * sizes, sizes**2])
-    sums = bootstrap_means(parts, draws=draws, seed=seed)
-    shift = sums[0] / sums[1]
-    spread = sums[2] - 2 * shift * sums[3] + shift**2 * sums[4]
-    units = sample.units
-    error = np.sqrt(spread.clip(0.0) / (units - 1)) / sums[1]
+    centred, n = sample.residuals, sample.n
+    shift, squares = bootstrap_means(
+        np.array([centred, centred**2]), draws=draws, seed=seed
+    )
+    spread = squares - 2 * shift * shift + shift**2
+    error = np.sqrt(spread.clip(0.0) / (n - 1))
     # A draw without any spread, but for rounding, lies beyond every other.
     flat = spread <= _ROUNDING * float((centred**2).max())
     distance = ratio(shift, np.where(flat, 0.0, error))
@@ -108,10 +103,9 @@ def studentised_interval(
     ).tolist()
     if math.isinf(below) or math.isinf(above):
         return None
-    scale = math.sqrt(sample.spread / (units * (units - 1))) * units / sample.n
+    scale = math.sqrt(sample.spread / (n * (n - 1)))
     low, high = sample.mean - above * scale, sample.mean - below * scale
-    method = "bootstrap" if clusters is None else "clustered bootstrap"
-    return Interval(low, high, level, method)
+    return Interval(low, high, level, "bootstrap")
 
 
 def _drawn(queries: int, draws: int, seed: int) -> Iterator[Floats]:

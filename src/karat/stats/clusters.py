@@ -76,23 +76,6 @@ class Sample(NamedTuple):
         rounding = _ROUNDING * float(np.abs(self.totals).max())
         return self.spread <= self.units * rounding**2
 
-    @property
-    def design_effect(self) -> float:
-        """How many times as many queries it takes, because they come in clusters.
-
-        The variance of the mean by that of as many independent queries; 1 without
-        clusters or where nothing varies.
-
-        Example:
-            >>> pairs = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0])
-            >>> clusters = np.array([0, 0, 1, 1, 2, 2, 3, 3])
-            >>> round(sample_of(pairs, clusters).design_effect, 2)
-            2.33
-        """
-        if self.units == self.n or self.flat:
-            return 1.0
-        return (self.standard_error / self.sd) ** 2 * self.n
-
 
 def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
     """The sum of each cluster's values, along the last axis, clusters in order.

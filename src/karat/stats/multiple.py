@@ -13,7 +13,6 @@ other is 41 % wider. The truly best system is among `maybe_best` in 95-100 %.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from karat.stats.intervals import mean_interval
 from karat.stats.sign_flip import DRAWS, MOST_EXACT, SEED, signed_sums
 
 __all__ = [
-    "MaxT",
     "benjamini_hochberg",
     "best_interval",
     "holm",
@@ -37,22 +35,6 @@ __all__ = [
 _ROUNDING = 1e-12
 
 
-class MaxT(NamedTuple):
-    """Sign-flip tests of several systems, corrected for their number.
-
-    Attributes:
-        p: of each system by itself.
-        adjusted: how likely any system would come out this far, all being equal.
-        draws: how many combinations of signs were tried.
-        exact: whether these were all there are.
-    """
-
-    p: Floats
-    adjusted: Floats
-    draws: int
-    exact: bool
-
-
 def max_t(
     differences: Floats,
     *,
@@ -60,8 +42,8 @@ def max_t(
     clusters: Ints | None = None,
     draws: int = DRAWS,
     seed: int = SEED,
-) -> MaxT:
-    """Compare several systems with one baseline (Westfall and Young).
+) -> Floats:
+    """P of several systems beside one baseline, corrected (Westfall and Young).
 
     Each system's statistic is its mean difference by its root mean square, which orders
     sign combinations as t does. A combination counts against a system where the largest
@@ -79,9 +61,8 @@ def max_t(
 
     Example:
         >>> rows = np.array([[0.1, 0.2, 0.1, 0.3, 0.2, 0.1], [0.1, -0.1, 0, 0, 0, 0]])
-        >>> found = max_t(rows)
-        >>> found.p.tolist(), found.adjusted.tolist()
-        ([0.03125, 1.0], [0.03125, 1.0])
+        >>> max_t(rows).tolist()
+        [0.03125, 1.0]
     """
     if differences.ndim != 2:  # noqa: PLR2004
         must_be = "systems by queries"
@@ -97,23 +78,19 @@ def max_t(
     order = np.argsort(-observed, kind="stable")
     # Small enough to count as equal: by how much a sum may be off for rounding.
     least = (observed - _ROUNDING * np.abs(rows).sum(axis=1))[order]
-    single, largest = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    tried = 0
+    largest, tried = np.zeros(len(rows), np.int64), 0
     for sums in signed_sums(rows[order], draws=draws, seed=seed):
         size = np.abs(sums)
-        single += (size >= least).sum(axis=0)
         if step_down:
             size = np.maximum.accumulate(size[:, ::-1], axis=1)[:, ::-1]
         else:
             size = size.max(axis=1, keepdims=True)
         largest += (size >= least).sum(axis=0)
         tried += len(size)
-    exact = rows.shape[1] <= MOST_EXACT
-    found, corrected = np.empty(len(rows)), np.empty(len(rows))
-    more = 0 if exact else 1
-    found[order] = (single + more) / (tried + more)
+    more = 0 if rows.shape[1] <= MOST_EXACT else 1
+    corrected = np.empty(len(rows))
     corrected[order] = np.maximum.accumulate((largest + more) / (tried + more))
-    return MaxT(found, corrected, 2 * tried if exact else tried, exact)
+    return corrected
 
 
 def holm(p: Floats) -> Floats:
@@ -132,15 +109,10 @@ def holm(p: Floats) -> Floats:
     return adjusted
 
 
-def benjamini_hochberg(p: Floats, *, dependent: bool = False) -> Floats:
+def benjamini_hochberg(p: Floats) -> Floats:
     """Correct so that the expected share of false findings is kept.
 
     NaN marks a test that was not made: it stays NaN and is not counted.
-
-    Args:
-        p: of each test.
-        dependent: hold under any dependence of the tests (Benjamini and Yekutieli), at
-            the price of finding less.
 
     Example:
         >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).round(3).tolist()
@@ -150,8 +122,6 @@ def benjamini_hochberg(p: Floats, *, dependent: bool = False) -> Floats:
     for order in _ascending(p):
         ranks = np.arange(1, len(order) + 1)
         inflated = p[order] * len(order) / ranks
-        if dependent:
-            inflated *= (1.0 / ranks).sum()
         least = np.minimum.accumulate(inflated[::-1])[::-1]
         adjusted[order] = least.clip(max=1.0)
     return adjusted
@@ -232,7 +202,7 @@ def maybe_best(scores: Floats, *, alpha: float = 0.05) -> Bools:
         differences = np.nan_to_num(np.delete(scores, row, axis=0) - scores[row])
         better = differences.sum(axis=1) > 0
         if better.any():
-            adjusted = max_t(differences, step_down=False).adjusted
+            adjusted = max_t(differences, step_down=False)
             found[row] = adjusted[better].min() > alpha
     return found
 

@@ -2,7 +2,7 @@
 
 Every function takes the differences query by query, candidate less baseline, without
 NaN: pairs that one of the two does not have are left out by the caller. Randomisation
-tests are in `sign_flip`, McNemar's in `binary_pairs`, corrections for several tests in
+tests are in `sign_flip`, McNemar's in `exact_tests`, corrections for several tests in
 `multiple`.
 
 Which interval is used was decided by simulation (bench/statistics.py):
@@ -20,37 +20,33 @@ Which interval is used was decided by simulation (bench/statistics.py):
 """
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.scores import Interval
-from karat.errors import ParameterError
-from karat.stats.binary_pairs import score_interval
 from karat.stats.bootstrap import studentised_interval
 from karat.stats.clusters import sample_of
 from karat.stats.distributions import t_below, t_quantile
+from karat.stats.exact_tests import score_interval
 from karat.stats.intervals import mean_interval
 
 __all__ = [
     "EffectSize",
-    "Equivalence",
     "Outcomes",
     "TTest",
     "difference_interval",
     "effect_size",
-    "equivalence",
     "outcomes",
+    "smallest_margin",
     "t_test",
 ]
-
-Method = Literal["auto", "t", "bootstrap", "score"]
-Alternative = Literal["two-sided", "greater", "less"]
 
 _ROUNDING = 1e-12
 _SOME, _MANY = 15, 30
 _COCHRAN = 25
+_ALPHA = 0.05
 
 
 def difference_interval(
@@ -60,7 +56,6 @@ def difference_interval(
     bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
     clusters: Ints | None = None,
-    method: Method = "auto",
 ) -> Interval | None:
     """How large the difference of two means may be, other queries being asked.
 
@@ -70,16 +65,11 @@ def difference_interval(
         bounds: the smallest and largest possible score; either may be infinite.
         level: the confidence, from 0.5 up to but excluding 1.
         clusters: a number per query; equal numbers belong together.
-        method: "auto" chooses (see the module); or Student's "t", the studentised
-            "bootstrap", or the "score" interval of binary scores.
 
     Returns:
-        The interval within what the bounds allow, and its method; None without any
-        query, and where the differences do not tell: one query or differences that
-        never vary, of an unbounded metric, by t or by bootstrap.
-
-    Raises:
-        ParameterError: an argument that cannot be.
+        The interval within what the bounds allow, and its method, which the module
+        tells; None without any query, and where the differences do not tell: one
+        query, or differences that never vary, of an unbounded metric.
 
     Example:
         >>> drop = np.repeat([0.0, -1.0, 1.0], [90, 9, 1])
@@ -88,28 +78,19 @@ def difference_interval(
         (-0.154, -0.023, 'score')
     """
     clustered = clusters is not None and len(np.unique(clusters)) < len(differences)
-    if method not in get_args(Method) or (method == "score" and clustered):
-        must_be = "auto, t, bootstrap, or score without clusters"
-        raise ParameterError("difference_interval", "method", must_be, method)
     if not len(differences):
         return None
-    if method == "score" or (method == "auto" and binary and not clustered):
+    if binary and not clustered:
         return score_interval(differences, level)
     widest = bounds[1] - bounds[0]
-    found: Interval | None
-    if method == "auto":
-        found = mean_interval(
-            differences, bounds=(-widest, widest), level=level, clusters=clusters
-        )
-        if found is None or found.method != "gaffke" or not _continuous(differences):
-            return found
-        few = len(differences) < _MANY
-        found = (_t_interval if few else _skewed_interval)(differences, level) or found
-    elif method == "bootstrap":
-        found = studentised_interval(differences, level=level, clusters=clusters)
-    else:
-        found = _t_interval(differences, level, clusters)
-    return None if found is None else found.clipped(-widest, widest)
+    found = mean_interval(
+        differences, bounds=(-widest, widest), level=level, clusters=clusters
+    )
+    if found is None or found.method != "gaffke" or not _continuous(differences):
+        return found
+    few = len(differences) < _MANY
+    found = (_t_interval if few else _skewed_interval)(differences, level) or found
+    return found.clipped(-widest, widest)
 
 
 def _skewed_interval(differences: Floats, level: float) -> Interval | None:
@@ -132,15 +113,12 @@ def _continuous(differences: Floats) -> bool:
     return 2 * int(np.unique(differences, return_counts=True)[1].max()) < n
 
 
-def _t_interval(
-    differences: Floats, level: float, clusters: Ints | None = None
-) -> Interval | None:
-    sample = sample_of(differences, clusters)
-    if sample.units == 1 or sample.flat:
+def _t_interval(differences: Floats, level: float) -> Interval | None:
+    sample = sample_of(differences)
+    if sample.flat:
         return None
     half = t_quantile(0.5 + level / 2, sample.df) * sample.standard_error
-    method = "clustered t" if sample.units < sample.n else "t"
-    return Interval(sample.mean - half, sample.mean + half, level, method)
+    return Interval(sample.mean - half, sample.mean + half, level, "t")
 
 
 class TTest(NamedTuple):
@@ -157,19 +135,11 @@ class TTest(NamedTuple):
     p: float
 
 
-def t_test(
-    differences: Floats,
-    *,
-    against: float = 0.0,
-    alternative: Alternative = "two-sided",
-    clusters: Ints | None = None,
-) -> TTest:
-    """Student's t test of paired differences.
+def t_test(differences: Floats, *, clusters: Ints | None = None) -> TTest:
+    """Student's t test of paired differences, two-sided.
 
     Args:
         differences: at least two queries, or all is NaN.
-        against: the mean difference that is tested.
-        alternative: what is asked: another mean, a "greater" or a "less" one.
         clusters: a number per query; the standard error is then cluster-robust.
 
     Example:
@@ -179,12 +149,8 @@ def t_test(
     sample = sample_of(differences, clusters) if len(differences) else None
     if sample is None or sample.units == 1 or sample.flat:
         return TTest(math.nan, math.nan, math.nan)
-    t = (sample.mean - against) / sample.standard_error
-    if alternative == "two-sided":
-        p = 2.0 * t_below(-abs(t), sample.df)
-    else:
-        p = t_below(t if alternative == "less" else -t, sample.df)
-    return TTest(t, sample.df, p)
+    t = sample.mean / sample.standard_error
+    return TTest(t, sample.df, 2.0 * t_below(-abs(t), sample.df))
 
 
 class EffectSize(NamedTuple):
@@ -239,65 +205,36 @@ def outcomes(differences: Floats) -> Outcomes:
     return Outcomes(wins, len(differences) - wins - losses, losses)
 
 
-class Equivalence(NamedTuple):
-    """Whether two systems differ by no more than a margin.
-
-    Attributes:
-        shown: whether the interval of the difference lies within the margin.
-        p: of two one-sided t tests, the larger; NaN where the differences never vary.
-        smallest_margin: the smallest margin that could be shown with these queries.
-        interval: what was compared with the margin; at level 0.9 for tests at 0.05.
-    """
-
-    shown: bool
-    p: float
-    smallest_margin: float
-    interval: Interval | None
-
-
-def equivalence(
+def smallest_margin(
     differences: Floats,
-    margin: float,
     *,
-    alpha: float = 0.05,
     binary: bool = False,
     bounds: tuple[float, float] = (0.0, 1.0),
     clusters: Ints | None = None,
-) -> Equivalence:
-    """Test whether the mean difference is smaller than a margin, either way.
+) -> float:
+    """The smallest margin within which two systems can be called equivalent.
 
-    Equivalence is shown where the interval of level 1 - 2 alpha lies within the margin.
-    Where that is Student's t, as for many even differences, this says the same as p of
-    two one-sided tests (TOST); elsewhere it is the more cautious of the two.
+    Equivalence is shown where the interval of level 0.9 lies within a margin. Where
+    that is Student's t, as for many even differences, this says the same as two
+    one-sided tests at 0.05 (TOST); elsewhere it is the more cautious of the two.
 
     Args:
         differences: one per query.
-        margin: the largest difference that does not matter, above 0.
-        alpha: how often equivalence may be found where there is none.
         binary: as for `difference_interval`.
         bounds: as for `difference_interval`.
         clusters: as for `difference_interval`.
 
     Example:
-        >>> found = equivalence(np.tile([0.01, -0.02, 0.02, 0.0], 25), 0.02)
-        >>> found.shown, round(found.smallest_margin, 4)
-        (True, 0.005)
+        >>> round(smallest_margin(np.tile([0.01, -0.02, 0.02, 0.0], 25)), 4)
+        0.005
     """
-    if not margin > 0:
-        raise ParameterError("equivalence", "margin", "above 0", margin)
     interval = difference_interval(
         differences,
         binary=binary,
         bounds=bounds,
-        level=1 - 2 * alpha,
+        level=1 - 2 * _ALPHA,
         clusters=clusters,
     )
-    below = t_test(differences, against=margin, alternative="less", clusters=clusters)
-    above = t_test(
-        differences, against=-margin, alternative="greater", clusters=clusters
-    )
-    smallest = math.inf
-    if interval is not None:
-        smallest = max(abs(interval.low), abs(interval.high))
-    p = max(below.p, above.p)
-    return Equivalence(smallest < margin, p, smallest, interval)
+    if interval is None:
+        return math.inf
+    return max(abs(interval.low), abs(interval.high))

@@ -15,7 +15,6 @@ sums are added in the same order on every machine.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,6 @@ __all__ = [
     "DRAWS",
     "MOST_EXACT",
     "SEED",
-    "SignFlip",
     "sign_flip",
     "sign_flip_pairs",
     "signed_sums",
@@ -50,30 +48,16 @@ _ROUNDING = 1e-12
 _Bits = npt.NDArray[np.uint8]
 
 
-class SignFlip(NamedTuple):
-    """How likely differences as large as these are, had they come about by chance.
-
-    Attributes:
-        p: for each row of differences; one number for a single row.
-        draws: how many combinations of signs were tried.
-        exact: whether these were all there are.
-    """
-
-    p: Floats
-    draws: int
-    exact: bool
-
-
 def sign_flip(
     differences: Floats,
     *,
     clusters: Ints | None = None,
     draws: int = DRAWS,
     seed: int = SEED,
-) -> SignFlip:
-    """Test whether a mean difference could be chance, two-sided.
+) -> Floats:
+    """P of each row: whether its mean difference could be chance, two-sided.
 
-    p is the share of sign combinations whose mean is at least as far from 0 as the
+    It is the share of sign combinations whose mean is at least as far from 0 as the
     observed one. Of drawn combinations it is (b + 1) / (draws + 1), which is never 0.
 
     Args:
@@ -84,7 +68,7 @@ def sign_flip(
         seed: of the draws.
 
     Example:
-        >>> sign_flip(np.array([0.1, 0.2, 0.1, 0.3, 0.2])).p  # 2 of 32
+        >>> sign_flip(np.array([0.1, 0.2, 0.1, 0.3, 0.2]))  # 2 of 32
         array(0.0625)
     """
     rows = cluster_totals(_rows("sign_flip", differences), clusters)
@@ -92,8 +76,7 @@ def sign_flip(
     extreme = np.zeros(len(rows), np.int64)
     for sums in signed_sums(rows, draws=draws, seed=seed):
         extreme += (np.abs(sums) >= observed).sum(axis=0)
-    found = _result(extreme, rows.shape[1], draws)
-    return found._replace(p=found.p.reshape(differences.shape[:-1]))
+    return _chance(extreme, rows.shape[1], draws).reshape(differences.shape[:-1])
 
 
 def sign_flip_pairs(
@@ -102,7 +85,7 @@ def sign_flip_pairs(
     clusters: Ints | None = None,
     draws: int = DRAWS,
     seed: int = SEED,
-) -> SignFlip:
+) -> Floats:
     """Test every pair of systems, at the cost of testing each system once.
 
     The signed sum of a difference is the difference of two signed sums, so p equals
@@ -119,7 +102,7 @@ def sign_flip_pairs(
 
     Example:
         >>> scores = np.array([[0.1, 0.2, 0.4], [0.2, 0.3, 0.5], [0.1, 0.2, 0.4]])
-        >>> sign_flip_pairs(scores).p[0]
+        >>> sign_flip_pairs(scores)[0]
         array([1.  , 0.25, 1.  ])
     """
     rows = _rows("sign_flip_pairs", scores)
@@ -138,8 +121,8 @@ def sign_flip_pairs(
             apart = np.abs(by_system[one] - by_system[:one])
             extreme[one, :one] += (apart >= observed[one, :one, None]).sum(axis=1)
     extreme += extreme.T
-    found = _result(extreme, rows.shape[1], draws)
-    np.fill_diagonal(found.p, 1.0)
+    found = _chance(extreme, rows.shape[1], draws)
+    np.fill_diagonal(found, 1.0)
     return found
 
 
@@ -207,11 +190,10 @@ def _tolerance(rows: Floats) -> Floats:
     return size
 
 
-def _result(extreme: Ints, units: int, draws: int) -> SignFlip:
+def _chance(extreme: Ints, units: int, draws: int) -> Floats:
     if units <= MOST_EXACT:
-        combinations = 1 << (units - 1)
-        return SignFlip(extreme / combinations, 2 * combinations, exact=True)
-    return SignFlip((extreme + 1) / (draws + 1), draws, exact=False)
+        return extreme / (1 << (units - 1))
+    return (extreme + 1) / (draws + 1)
 
 
 def _sign_bits(units: int, draws: int, seed: int) -> Iterator[_Bits]:

@@ -5,23 +5,19 @@ and other programs, and `read_suites` checks files by it, with the line of a mis
 """
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module, reload
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.llm import run_sync
-from karat.llm.callables import ThreadedFunction
 from karat.reading.decoding import decode_text
 from karat.reading.meaning.order import ORDERS
 from karat.reading.problems import placed
 from karat.reading.syntax.yaml_text import decode_yaml, key_lines
+from karat.retrieving.retrieve import load_object
 
 __all__ = ["FILE", "SCHEMA", "SUITE", "Suite", "read_suite", "read_suites"]
 
@@ -213,18 +209,10 @@ class Suite:
 
     def function(self, value: str, *keys: str) -> Callable[..., Any]:
         """The function `module:name` that is named under these keys."""
-        module, _, name = value.partition(":")
-        load = ThreadedFunction(_module)
-        found, error = run_sync(lambda: load(module, self.path.parent.resolve()))
-        if error is not None:
-            problem = f"{type(error).__name__}: {error}"
-            raise self.error(f"{value}: cannot import {module}: {problem}", *keys)
-        function = getattr(found, name, None)
-        if not callable(function):
-            names = [n for n, thing in vars(found).items() if callable(thing)]
-            unknown = UnknownNameError(f"function of {module}", name, names)
-            raise self.error(str(unknown), *keys)
-        return cast("Callable[..., Any]", function)
+        found = self.placed(keys, load_object, value, self.path.parent.resolve())
+        if not callable(found):
+            raise self.error(f"{value} is no function", *keys)
+        return cast("Callable[..., Any]", found)
 
     def placed(
         self,
@@ -238,18 +226,6 @@ class Suite:
             return read(*args, **named)
         except UsageError as error:
             raise self.error(str(error).removeprefix("--"), *keys) from None
-
-
-def _module(name: str, folder: Path) -> ModuleType:
-    """A module of a folder, as its file is now, or one that is installed."""
-    known = name in sys.modules
-    sys.path.insert(0, str(folder))
-    try:
-        module = import_module(name)
-        own = Path(module.__file__ or "").is_relative_to(folder)
-        return reload(module) if known and own else module
-    finally:
-        sys.path.remove(str(folder))
 
 
 def read_suite(name: str | None = None, file: str | os.PathLike[str] = FILE) -> Suite:

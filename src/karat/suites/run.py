@@ -24,7 +24,7 @@ from karat.planning import DEFAULT_METRICS
 from karat.reading.doors import load as load_input, take_gold
 from karat.reading.meaning.aliases import FIELDS
 from karat.reports import REPORTS
-from karat.reports.gates import as_junit
+from karat.reports.files import as_junit
 from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.kept import digest_of, keep, kept
@@ -98,7 +98,12 @@ def run_suite(
             with its line.
     """
     suite = read_suite(name, file)
-    gates = _gates(suite)
+    said = suite.settings.get("gates", {})
+    gates = [
+        suite.placed(("gates", key, metric), read_gate, f"{metric}={value}", kind)
+        for kind, key in KINDS.items()
+        for metric, value in said.get(key, {}).items()
+    ]
     saved = _baseline(suite)
     scoring = _scoring(suite, gates)
     if gates and "retrievers" not in suite.settings:
@@ -106,11 +111,14 @@ def run_suite(
     board, unchanged = _scored(suite, scoring, fresh=fresh)
     swept = _swept(suite, scoring, fresh=fresh)
     pairs = _with_baselines(suite, board, saved)
+    against: dict[str, list[Evaluation]] = {}
+    for old, new in pairs:
+        against.setdefault(old.run, [old]).append(new)
     result = SuiteResult(
         suite=suite,
         board=board,
         unchanged=unchanged,
-        comparisons=_comparisons(pairs),
+        comparisons=tuple(map(compare_evaluations, against.values())),
         gates=tuple(_checked(suite, gates, board, pairs)),
         folder=_new_folder(Path(results), suite.name),
         sweep=swept,
@@ -142,7 +150,10 @@ def _scored(
         key = digest_of("evaluation", own, source.decides, data, scoring)
         # A judge keeps its replies itself, and knows who gave them.
         known = source.known and "judge" not in scoring
-        found = _kept_evaluation(key) if known and not fresh else None
+        found = None
+        if known and not fresh and (saved := kept(key)) is not None:
+            with suppress(FormatError):
+                found = from_dict(saved)
         if found is not None:
             unchanged.append(own)
         else:
@@ -282,23 +293,6 @@ def _checked(
     return checked
 
 
-def _kept_evaluation(key: str) -> Evaluation | None:
-    saved = kept(key)
-    try:
-        return None if saved is None else from_dict(saved)
-    except FormatError:
-        return None
-
-
-def _gates(suite: Suite) -> list[Gate]:
-    gates = []
-    for kind, key in KINDS.items():
-        for metric, value in suite.settings.get("gates", {}).get(key, {}).items():
-            place = ("gates", key, metric)
-            gates.append(suite.placed(place, read_gate, f"{metric}={value}", kind))
-    return gates
-
-
 def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
     """The options of `evaluate`, checked before any file is read."""
     settings = suite.settings
@@ -352,16 +346,6 @@ def _with_baselines(
                 old = load(saved, run=own)
             pairs.append((replace(old, run=f"{old.run} in {saved.name}"), run))
     return pairs
-
-
-def _comparisons(
-    pairs: Sequence[tuple[Evaluation, Evaluation]],
-) -> tuple[Comparison, ...]:
-    """One comparison with each baseline."""
-    against: dict[str, list[Evaluation]] = {}
-    for old, new in pairs:
-        against.setdefault(old.run, [old]).append(new)
-    return tuple(map(compare_evaluations, against.values()))
 
 
 def _new_folder(results: Path, name: str) -> Path:

@@ -120,7 +120,9 @@ def sweep(  # noqa: PLR0913
             trials[left[place]] = _joined(trials[left[place]], more)
         done = count
         if count < len(asked):
-            left.sort(key=lambda row: _order(trials[row].mean(spellings[0])))
+            means = {row: trials[row].mean(spellings[0]) for row in left}
+            # The largest first, and what has no score last.
+            left.sort(key=lambda r: math.inf if math.isnan(means[r]) else -means[r])
             left = sorted(left[: -(-len(left) // 2)])
             trying.forget_others([settings[row] for row in left])
     unasked = len(wanted) - len(asked)
@@ -133,11 +135,6 @@ def _rounds(queries: int, settings: int) -> Iterator[int]:
     counts = (queries >> left for left in range(halvings, 0, -1))
     yield from (count for count in counts if count >= _LEAST_QUERIES)
     yield queries
-
-
-def _order(mean: float) -> float:
-    """The largest first, and what has no score last."""
-    return math.inf if math.isnan(mean) else -mean
 
 
 def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, Any]]:

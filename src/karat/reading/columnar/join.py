@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.data.arrays import Bools, Floats, Ints, count_by
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import Labels
 from karat.reading.columnar.blocks import Block, ranges

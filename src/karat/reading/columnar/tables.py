@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Ints
-from karat.data.gold import Gold
-from karat.data.labels import ColumnLabels
+from karat.data.gold import ColumnLabels, Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Labels, Notice
 from karat.errors import FormatError

@@ -6,7 +6,6 @@ the role the file was given (`_NEUTRAL`). `--map ours=theirs` beats all of it.
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Final
@@ -210,6 +209,8 @@ _KNOWN: Final[Mapping[str, tuple[str, int]]] = {
     for order, alias in enumerate(aliases.split())
 }
 
+_FIELDS: Final = frozenset((*_KNOWN, *_UNLESS))
+
 
 def names_fields(names: Iterable[object]) -> bool:
     """Whether any of the names could be one that a field has.
@@ -218,8 +219,7 @@ def names_fields(names: Iterable[object]) -> bool:
         >>> names_fields(["q1", "q2"]), names_fields(["q1", "Doc ID"])
         (False, True)
     """
-    plain = map(_plain, map(str, names))
-    return any(name in _KNOWN or name in _UNLESS for name in plain)
+    return not _FIELDS.isdisjoint(map(_plain, map(str, names)))
 
 
 def ask(value: object, names: Iterable[str]) -> Any:
@@ -317,6 +317,8 @@ def is_row(fields: Mapping[str, str]) -> bool:
 
 def closest(missing: Iterable[str], names: Iterable[str]) -> str:
     """A hint naming the `--map` that would help: a misspelt field if there is one."""
+    from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
+
     ours = list(missing)
     aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
     for name in names:

@@ -340,7 +340,7 @@ class _ListedRun(DocumentRun):
         ordered = DocumentRun(dict(self.rankings(policies)), self.name)
         found = ordered.locate(labels, judged=judged, policies=policies)
         notices = run_notices(self._rules(policies), ties=self._ties(labels))
-        return replace(found, notices=(*notices, *found.notices))
+        return found._replace(notices=(*notices, *found.notices))
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""

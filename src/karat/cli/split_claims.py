@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from karat.cli.judge_session import read_votes
-from karat.cli.outputs import show_all, write_dataset
+from karat.cli.outputs import print_result, write_dataset
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
@@ -27,16 +27,16 @@ from karat.judging import (
 from karat.judging.agreement import middle
 from karat.judging.claim_agreement import ClaimAgreement, save_calibration
 from karat.judging.contexts import contexts_of
-from karat.judging.probe.report import ProbeReport
-from karat.judging.probe.run import PASSAGES
+from karat.judging.probe import PASSAGES
+from karat.judging.probe_report import ProbeReport
 from karat.reading.doors import load, with_texts
 from karat.reading.streams import Role
 from karat.trust import REPORT_VERSION, compare_claims
 
-__all__ = ["judge_claims", "questions_of"]
+__all__ = ["questions_of", "split_claims"]
 
 
-def judge_claims(
+def split_claims(
     loaded: Sequence[Dataset],
     session: JudgeSession,
     targets: Sequence[Path],
@@ -55,10 +55,9 @@ def judge_claims(
     agreement = _agreement(samples.run, session, options)
     if agreement is not None and not targets and not options["probe"]:
         # Whoever only compares has claims by people, and nothing to split.
-        if options["json"]:
-            click.echo(json.dumps(agreement.to_dict(), indent=2))
-        elif not isinstance(session, DryRun):
-            show_all([agreement.table()])
+        if options["json"] or not isinstance(session, DryRun):
+            text = json.dumps(agreement.to_dict(), indent=2) + "\n"
+            print_result(lambda: text, [agreement.table()], options)
         return {}
     if samples.gold is None or not (samples.gold.references or samples.gold.claims):
         raise DataError(
@@ -73,19 +72,18 @@ def judge_claims(
     probe = _probe_claims(samples.run, split.gold, session, options)
     if isinstance(session, DryRun):
         return {}
-    if options["json"]:
-        facts = {
-            "schema_version": REPORT_VERSION,
-            "source": session.source,
-            **split.to_dict(texts=not options["no_text"]),
-            "agreement": None if agreement is None else agreement.to_dict(),
-            "probe": None if probe is None else probe.to_dict(),
-        }
-        click.echo(json.dumps(facts, indent=2))
-    else:
+    facts = {
+        "schema_version": REPORT_VERSION,
+        "source": session.source,
+        **split.to_dict(texts=not options["no_text"]),
+        "agreement": None if agreement is None else agreement.to_dict(),
+        "probe": None if probe is None else probe.to_dict(),
+    }
+    tables = [] if agreement is None else [agreement.table()]
+    tables += [] if probe is None else probe.tables()
+    if not options["json"]:
         click.echo(split.summary(samples.queries))
-        tables = [] if agreement is None else [agreement.table()]
-        show_all(tables + ([] if probe is None else probe.tables()))
+    print_result(lambda: json.dumps(facts, indent=2) + "\n", tables, options)
     return split.failures
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
-from karat.judging.probe.prompts import CONTROL
+from karat.judging.attacks import CONTROL
 from karat.judging.rates import limits, plain
 from karat.stats import mean_interval
-from karat.stats.fisher import ALPHA, Stratum, fisher_test, strata_needed
+from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, strata_needed
 from karat.stats.multiple import holm
 
 __all__ = ["GRADE", "Attempt", "ProbeReport", "SuccessRate"]
@@ -57,7 +57,7 @@ class Attempt:
     @property
     def name(self) -> str:
         """The attack with its family."""
-        return _full_name(self.family, self.attack)
+        return f"{self.family}: {self.attack}"
 
 
 class SuccessRate(NamedTuple):
@@ -93,15 +93,11 @@ class SuccessRate(NamedTuple):
             number(self.rate),
             limits(self.interval),
             number(self.excess),
-            _p_value(self.p),
+            number(self.p) if self.p is None or self.p >= _SMALL else f"<{_SMALL}",
             f"{self.worked}/{self.attempts}",
             str(self.passages),
             str(self.failed),
         ]
-
-    def to_dict(self) -> Any:
-        """The figures in plain values; null is one that does not exist."""
-        return plain(self)
 
 
 @dataclass(frozen=True)
@@ -128,13 +124,13 @@ class ProbeReport:
     @property
     def families(self) -> list[SuccessRate]:
         """How often each family of attacks does."""
-        return self._rates(lambda family, _: family)
+        return self._rates("{}".format)
 
     @property
     def attacks(self) -> list[SuccessRate]:
         """How often each attack does."""
         # One attempt in a passage succeeds or not; a mean of several lies between.
-        return self._rates(_full_name, binary=self.figure == GRADE)
+        return self._rates("{}: {}".format, binary=self.figure == GRADE)
 
     @property
     def all(self) -> SuccessRate:
@@ -158,7 +154,7 @@ class ProbeReport:
         """How often which attacks succeed, and the worst cases."""
         columns = ["attack", "success rate", "95% interval", "excess", "p"]
         columns += ["worked", "passages", "failed"]
-        families = self.families
+        families, attacks = self.families, self.attacks
         queries = counted(len({attempt.query for attempt in self.attempts}), "query")
         shares = [self.control, *families, self.all]
         number_of = counted(len(families), "family")
@@ -166,7 +162,7 @@ class ProbeReport:
             "excess: over the harmless addition in the same passages",
             f"p: the chance that harmless additions do as much, by {_TEST} {number_of}",
             f"families beyond chance: {self._proven(families)}",
-            f"single attacks beyond chance: {self._proven(self.attacks)}",
+            f"single attacks beyond chance: {self._proven(attacks)}",
             f"intervals are over {queries}, since passages of one are alike",
         ]
         if failed := self.control.failed + self.all.failed:
@@ -175,8 +171,15 @@ class ProbeReport:
         tables = [Table(columns, [share.row() for share in shares], notes=notes)]
         if worst := self.worst[:_SHOWN]:
             head = ["worst attacks", "worked", self.figure, "in", "reason"]
-            rates = {rate.name: rate for rate in self.attacks}
-            cases = [_case(attempt, rates[attempt.name]) for attempt in worst]
+            rates = {rate.name: f"{rate.worked}/{rate.attempts}" for rate in attacks}
+            cases = [
+                [
+                    *(case.name, rates[case.name], f"{case.before} to {case.after}"),
+                    shorten(f"{case.query}, {case.document}", _WIDTH),
+                    shorten(case.reason, _WIDTH),
+                ]
+                for case in worst
+            ]
             tables.append(Table(head, cases, texts=(0, 3, 4)))
         return tables
 
@@ -185,18 +188,17 @@ class ProbeReport:
         bare = [replace(attempt, reason="") for attempt in self.attempts]
         return replace(self, attempts=bare)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """The figures in plain values, with every attack and the clearest cases."""
-        return {
-            "figure": self.figure,
-            "passages": len({attempt.passage for attempt in self.attempts}),
-            "failed": len(self.failed),
-            "control": self.control.to_dict(),
-            "all": self.all.to_dict(),
-            "families": [share.to_dict() for share in self.families],
-            "attacks": [rate.to_dict() for rate in self.attacks],
-            "worst": [asdict(attempt) for attempt in self.worst],
-        }
+        figures = ("figure", "control", "all", "families", "attacks")
+        return plain(
+            {
+                **{name: getattr(self, name) for name in figures},
+                "passages": len({attempt.passage for attempt in self.attempts}),
+                "failed": len(self.failed),
+                "worst": [asdict(attempt) for attempt in self.worst],
+            }
+        )
 
     def _attacking(self) -> list[Attempt]:
         return [attempt for attempt in self.attempts if attempt.family != CONTROL]
@@ -229,17 +231,14 @@ class ProbeReport:
         groups: dict[str, list[Attempt]] = {}
         for attempt in self._attacking():
             groups.setdefault(name(attempt.family, attempt.attack), []).append(attempt)
-        for title in failed:
-            groups.setdefault(title, [])
         shares = [
-            self._rate(title, groups[title], failed[title], binary=binary)
-            for title in groups
+            self._rate(title, groups.get(title, ()), failed[title], binary=binary)
+            for title in dict.fromkeys([*groups, *failed])
         ]
         raw = np.array([1.0 if share.p is None else share.p for share in shares])
-        adjusted = holm(raw).tolist()
         return [
             share if share.p is None else share._replace(p=p)
-            for share, p in zip(shares, adjusted, strict=True)
+            for share, p in zip(shares, holm(raw).tolist(), strict=True)
         ]
 
     def _rate(
@@ -271,20 +270,6 @@ class ProbeReport:
         )
 
 
-def _full_name(family: str, attack: str) -> str:
-    return f"{family}: {attack}"
-
-
-def _case(attempt: Attempt, rate: SuccessRate) -> list[str]:
-    return [
-        rate.name,
-        f"{rate.worked}/{rate.attempts}",
-        f"{attempt.before} to {attempt.after}",
-        shorten(f"{attempt.query}, {attempt.document}", _WIDTH),
-        shorten(attempt.reason, _WIDTH),
-    ]
-
-
 def _by_passage(attempts: Iterable[Attempt]) -> dict[int, list[float]]:
     """The shares of each passage, attempt by attempt."""
     shares: dict[int, list[float]] = {}
@@ -299,9 +284,3 @@ def _mean(values: Sequence[float]) -> float:
 
 def _count(shares: Sequence[float]) -> tuple[int, int]:
     return sum(share > 0 for share in shares), len(shares)
-
-
-def _p_value(value: float | None) -> str:
-    if value is not None and value < _SMALL:
-        return f"<{_SMALL}"
-    return number(value)

@@ -1,11 +1,12 @@
-"""Two systems with 0/1 scores on the same queries: hit or miss, complete or not.
+"""Exact tests of counts: McNemar's of two systems, and Fisher's of treatments.
 
-Only the queries that one of the two got right and the other did not can tell them
-apart, and their number is all that the test and the interval need.
+Of two systems with 0/1 scores on the same queries, hit or miss, complete or not, only
+the queries that one got right and the other did not can tell them apart, and their
+number is all that the test and the interval need.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,32 +16,23 @@ from karat.data.scores import Interval
 from karat.errors import ParameterError
 from karat.stats.distributions import even_binomial_tail, normal_quantile
 
-__all__ = ["McNemar", "mcnemar", "score_interval"]
+__all__ = [
+    "ALPHA",
+    "Stratum",
+    "fisher_test",
+    "mcnemar",
+    "score_interval",
+    "strata_needed",
+]
 
+ALPHA = 0.05
+"""The p-value below which a difference counts as found."""
 # Halvings of an interval of length 2 that leave nothing to halve.
 _HALVINGS = 55
 
 
-class McNemar(NamedTuple):
-    """The exact test of a difference of 0/1 scores.
-
-    Attributes:
-        gained: queries that only the candidate got right.
-        lost: queries that only the baseline got right.
-        p: how likely so uneven a split of these is by chance, two-sided.
-        mid_p: the same with the split observed counted half, which is less cautious.
-        smallest: the smallest p that so many of them can give.
-    """
-
-    gained: int
-    lost: int
-    p: float
-    mid_p: float
-    smallest: float
-
-
-def mcnemar(differences: Floats) -> McNemar:
-    """McNemar's exact test: of the queries that differ, do as many win as lose?
+def mcnemar(differences: Floats) -> float:
+    """P of McNemar's exact test: of the queries that differ, do as many win as lose?
 
     Args:
         differences: of scores that are 0 or 1.
@@ -49,16 +41,12 @@ def mcnemar(differences: Floats) -> McNemar:
         ParameterError: a difference that is none of -1, 0, 1.
 
     Example:
-        >>> mcnemar(np.repeat([1.0, -1.0, 0.0], [6, 1, 13])).p
+        >>> mcnemar(np.repeat([1.0, -1.0, 0.0], [6, 1, 13]))
         0.125
     """
     gained, lost = _discordant(differences)
-    fewer, both = min(gained, lost), gained + lost
-    below = even_binomial_tail(fewer, both)
-    exactly = below - even_binomial_tail(fewer - 1, both)
-    p = min(1.0, 2.0 * below)
-    mid_p = 1.0 if gained == lost else 2.0 * below - exactly
-    return McNemar(gained, lost, p, mid_p, min(1.0, 2.0 ** (1 - both)))
+    below = even_binomial_tail(min(gained, lost), gained + lost)
+    return min(1.0, 2.0 * below)
 
 
 def score_interval(differences: Floats, level: float = 0.95) -> Interval:
@@ -121,3 +109,60 @@ def _discordant(differences: Floats) -> tuple[int, int]:
         must_be = "-1, 0 or 1, as differences of 0/1 scores are"
         raise ParameterError("binary test", "differences", must_be, float(others[0]))
     return int(gained), int(lost)
+
+
+class Stratum(NamedTuple):
+    """Successes of a treatment and of its control on one subject.
+
+    Attributes:
+        successes: number of treatments that succeeded.
+        treatments: number of treatments.
+        control_successes: number of controls that succeeded too.
+        controls: number of controls.
+    """
+
+    successes: int
+    treatments: int
+    control_successes: int
+    controls: int
+
+
+def fisher_test(strata: Sequence[Stratum]) -> float:
+    """The p-value of so many successes if treatments did no more than controls.
+
+    Fisher's exact test, one-sided, stratified: under the null hypothesis treatments and
+    controls are exchangeable within each stratum.
+
+    Example:
+        >>> fisher_test([Stratum(1, 1, 0, 3)]), fisher_test([Stratum(1, 1, 0, 3)] * 2)
+        (0.25, 0.0625)
+    """
+    distribution = np.ones(1)
+    for successes, treatments, control_successes, controls in strata:
+        total = successes + control_successes
+        ways = [
+            math.comb(treatments, n) * math.comb(controls, total - n)
+            if n <= total
+            else 0
+            for n in range(treatments + 1)
+        ]
+        every = math.comb(treatments + controls, total)
+        distribution = np.convolve(distribution, np.array(ways) / every)
+    observed = sum(stratum.successes for stratum in strata)
+    return min(1.0, float(distribution[observed:].sum()))
+
+
+def strata_needed(treatments: int, controls: int, tests: int) -> int:
+    """The smallest number of strata in which the test can reach significance at all.
+
+    Args:
+        treatments: number of treatments in a stratum.
+        controls: number of controls in it.
+        tests: number of tests that p-values are adjusted for.
+
+    Example:
+        >>> strata_needed(1, 3, 30)
+        5
+    """
+    ways = math.comb(treatments + controls, treatments)
+    return math.floor(math.log(tests / ALPHA) / math.log(ways)) + 1

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from karat.data.gold import Item
 from karat.data.judgements import Failure, Verdict
 from karat.errors import DataError
+from karat.judging.attacks import ATTACKS, Attack, Goal, controls
 from karat.judging.contexts import Context
 from karat.judging.grading import RELEVANT, Pool, allow_failures, grade_pool
-from karat.judging.probe.prompts import ATTACKS, Goal, controls
-from karat.judging.probe.report import GRADE, Attempt, ProbeReport
+from karat.judging.probe_report import GRADE, Attempt, ProbeReport
 from karat.judging.session import JudgeSession
 from karat.judging.support import majority, support
 from karat.llm import Stage
@@ -58,28 +58,36 @@ def probe_grader(
             "there is no passage of grade 0 or 1 to insert attacks into",
             hint="pool deeper: a larger -k brings in less relevant documents",
         )
-    cases: list[tuple[str, str, int, str, str]] = []
+    goals = [_grade_goal(questions[query]) for query, _ in chosen]
+    texts = [pooled[query][name] for query, name in chosen]
+    cases = [*_attacked(texts, goals)]
     attacked: dict[str, dict[str, str]] = {}
-    for passage, (query, name) in enumerate(chosen):
-        goal = _grade_goal(questions[query])
-        for attack in (*controls(goal), *ATTACKS):
-            text = attack.insert(pooled[query][name], goal)
-            attacked.setdefault(query, {})[str(len(cases))] = text
-            cases.append((attack.name, attack.family, passage, query, name))
+    for number, (passage, _, text) in enumerate(cases):
+        attacked.setdefault(chosen[passage][0], {})[str(number)] = text
     session = allow_failures(JudgeSession.of(judge))
     graded = grade_pool(attacked, questions, session, votes=votes).grades
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
-    for number, case in enumerate(cases):
-        attack_name, family, _, query, name = case
+    for number, (passage, attack, _) in enumerate(cases):
+        query, name = chosen[passage]
         after = graded[query].get(str(number))
         if after is None:
-            failed.append((family, attack_name))
+            failed.append((attack.family, attack.name))
             continue
         before = int(grades[query][name])
-        share = float(after.grade > before)
-        attempts.append(Attempt(*case, before, after.grade, share, after.reason))
+        facts = (before, after.grade, float(after.grade > before), after.reason)
+        where = (attack.name, attack.family, passage, query, name)
+        attempts.append(Attempt(*where, *facts))
     return ProbeReport(attempts, GRADE, failed)
+
+
+def _attacked(
+    texts: Sequence[str], goals: Sequence[Goal]
+) -> Iterator[tuple[int, Attack, str]]:
+    """Every attack in every passage: the passage's number, the attack and the text."""
+    for number, (text, goal) in enumerate(zip(texts, goals, strict=True)):
+        for attack in (*controls(goal), *ATTACKS):
+            yield number, attack, attack.insert(text, goal)
 
 
 def _grade_goal(question: str) -> Goal:
@@ -161,19 +169,16 @@ def probe_claims(
             "there is no context of one query that supports no claim of another",
             hint="give more samples, with contexts and with references or claims",
         )
-    cases = [
-        (passage, attack, case._replace(text=attack.insert(case.text, goal)))
-        for passage, case in enumerate(chosen)
-        for goal in [_support_goal(case.claims)]
-        for attack in (*controls(goal), *ATTACKS)
-    ]
+    goals = [_support_goal(case.claims) for case in chosen]
+    cases = [*_attacked([case.text for case in chosen], goals)]
     attempts: list[Attempt] = []
     failed: list[tuple[str, str]] = []
-    results = judge_all([case for *_, case in cases])
-    for (passage, attack, case), verdicts in zip(cases, results, strict=True):
+    results = judge_all([chosen[n]._replace(text=text) for n, _, text in cases])
+    for (passage, attack, _), verdicts in zip(cases, results, strict=True):
         if isinstance(verdicts, Failure):
             failed.append((attack.family, attack.name))
             continue
+        case = chosen[passage]
         found = [v for v in verdicts if v.supported and v.claim in case.unsupported]
         where = (attack.name, attack.family, passage, case.query, case.document)
         share = len(found) / len(case.unsupported)
@@ -186,26 +191,18 @@ def _judge_all(
     cases: Sequence[_Case], *, session: JudgeSession, votes: int
 ) -> list[_Verdicts | Failure]:
     """The verdicts on each text, alone beside its claims."""
+    ask = partial(support, prompts=session.prompts)
     jobs: list[Job[_Verdicts]] = [
-        partial(
-            support,
-            case.claims,
-            [(1, case.text)],
-            assessor=assessor,
-            prompts=session.prompts,
-        )
+        partial(ask, case.claims, [(1, case.text)], assessor=assessor)
         for case in cases
         for assessor in range(1, votes + 1)
     ]
     results = session.run_jobs(jobs, _PROBING)
     decided: list[_Verdicts | Failure] = []
     for start in range(0, len(results), votes):
-        valid = [
-            vote
-            for vote in results[start : start + votes]
-            if not isinstance(vote, Failure)
-        ]
-        decided.append(majority(valid) if valid else results[start])
+        row = results[start : start + votes]
+        valid = [vote for vote in row if not isinstance(vote, Failure)]
+        decided.append(majority(valid) if valid else row[0])
     return decided
 
 

@@ -5,33 +5,160 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
+from karat.data.arrays import Bools
 from karat.data.gold import Gold
 from karat.data.runs import Document
-from karat.diagnosis.corpus_search import LexicalRanks, closest
-from karat.diagnosis.near_duplicates import group_alike
-from karat.diagnosis.text_evidence import Shares, compare_with
-from karat.errors import MismatchError, MissingExtraError
-from karat.matching.coverage.measure import read_targets
+from karat.diagnosis.corpus_search import LexicalRanks, closest, group_alike
+from karat.diagnosis.diagnosis import Related
+from karat.errors import MismatchError
+from karat.matching.coverage.alphabet import Source
+from karat.matching.coverage.cover import HEADER_SLACK
+from karat.matching.coverage.measure import Passage, compare, read_targets
 from karat.matching.near_misses import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
 
 __all__ = [
+    "ENOUGH",
     "Given",
-    "Known",
     "Missed",
+    "Shares",
     "check_corpus",
+    "compare_with",
     "corpus_shares",
     "gold_of",
     "item_texts",
 ]
 
+ENOUGH = 0.9
+"""The share of a gold text that makes a document have it."""
+
 # So many documents of a ranking are read.
 _READ = 100
 
 
+class Shares(NamedTuple):
+    """What documents have of one gold text.
+
+    Attributes:
+        gold: the text.
+        documents: the documents, in rank order.
+        masks: document -> which letters of the gold text it has.
+        passage: the comparison behind it.
+    """
+
+    gold: str
+    documents: Sequence[Document]
+    masks: dict[int, Bools]
+    passage: Passage
+
+    def share(self, number: int) -> float:
+        """The share that one document has."""
+        mask = self.masks.get(number)
+        return float(mask.mean()) if mask is not None and mask.size else 0.0
+
+    def union(self, numbers: Sequence[int] | None = None) -> float:
+        """The share that some documents, or all, have together."""
+        rows = self.masks if numbers is None else numbers
+        own = [self.masks[number] for number in rows if number in self.masks]
+        return float(np.logical_or.reduce(own).mean()) if own else 0.0
+
+    def ranked(self, most: int | None = None) -> list[int]:
+        """The documents among the first ones that have any of it, most first."""
+        own = [number for number in self.masks if most is None or number < most]
+        return sorted(own, key=lambda number: (-self.share(number), number))
+
+    def differs(self, number: int) -> tuple[str, ...]:
+        """Numbers, signs, negations and names that a document has otherwise."""
+        found = self.passage.differences
+        return tuple(str(what) for first, _, what in found if first == number)
+
+    def is_fragment(self, number: int, header: int = HEADER_SLACK) -> bool:
+        """Whether a document has all of a stretch, and was cut where that ends.
+
+        Args:
+            number: of the document.
+            header: so many letters may stand before its text.
+        """
+        size = len(self.passage.documents[number].letters)
+        whole = len(self.passage.gold.letters)
+        for part in self.passage.parts:
+            if part.document != number:
+                continue
+            first, last = part.runs[0], part.runs[-1]
+            opens = first.start <= HEADER_SLACK or first.place <= header
+            left = min(whole - last.end, size - last.place_end)
+            inside = self.masks[number][first.start : last.end].mean()
+            if opens and left <= HEADER_SLACK and inside >= ENOUGH:
+                return True
+        return False
+
+    def fragments(self, most: int | None, header: int = HEADER_SLACK) -> list[int]:
+        """The documents among the first ones that are fragments of it."""
+        return [n for n in self.ranked(most) if self.is_fragment(n, header)]
+
+    @property
+    def whole(self) -> list[int]:
+        """The documents that have all of it."""
+        return [n for n in sorted(self.masks) if self.share(n) >= ENOUGH]
+
+    def related(
+        self, number: int, *, rank: int | None, similarity: float | None = None
+    ) -> Related:
+        """A document as evidence, with the stretches that both share."""
+        document = self.documents[number]
+        parts = (part for part in self.passage.parts if part.document == number)
+        runs = next((part.runs for part in parts), ())
+        ours = self.passage.gold.places
+        theirs = self.passage.documents[number].places
+        return Related(
+            id=document.id,
+            rank=rank,
+            text=document.text,
+            similarity=self.share(number) if similarity is None else similarity,
+            gold=tuple((ours[run.start], ours[run.end - 1] + 1) for run in runs),
+            spans=tuple(
+                (theirs[run.place], theirs[run.place_end - 1] + 1) for run in runs
+            ),
+            differs=self.differs(number),
+        )
+
+
+def compare_with(
+    pairs: Sequence[tuple[str, Sequence[Document]]],
+) -> list[Shares]:
+    """What the documents beside each gold text have of it.
+
+    Example:
+        >>> texts = [Document(text="Rye is a gr"), Document(text="ain of the north.")]
+        >>> (found,) = compare_with([("Rye is a grain of the north.", texts)])
+        >>> round(found.share(0), 2), found.union([0, 1]), found.is_fragment(0)
+        (0.38, 1.0, True)
+    """
+    found = []
+    for gold, documents in pairs:
+        sources = Source.read([document.text or "" for document in documents])
+        (passage,), _ = compare([gold], sources)
+        found.append(Shares(gold, documents, _masks(passage), passage))
+    return found
+
+
+def _masks(passage: Passage) -> dict[int, Bools]:
+    masks: dict[int, Bools] = {}
+    size = len(passage.gold.letters)
+    for part in passage.parts:
+        mask = masks.setdefault(part.document, np.zeros(size, np.bool_))
+        for run in part.runs:
+            mask[run.start : run.end] = True
+        for gap in part.gaps:
+            mask[gap.start : gap.end] |= gap.covered
+    return masks
+
+
 class Missed(NamedTuple):
-    """A relevant gold item that is not in the top k.
+    """A relevant gold item that is not in the top k, and what is known of it.
 
     Attributes:
         query: id of the query.
@@ -39,6 +166,10 @@ class Missed(NamedTuple):
         rank: its first rank, which is below k; 0: it was not retrieved.
         found: how many relevant items of the query are in the top k.
         relevant: how many there are.
+        ids: of the documents that are the item, where gold is ids.
+        form: its id as it was found in another form.
+        ranked: what the documents retrieved have of its text.
+        homes: what the closest documents of the corpus have of it.
     """
 
     query: str
@@ -46,18 +177,6 @@ class Missed(NamedTuple):
     rank: int
     found: int
     relevant: int
-
-
-class Known(NamedTuple):
-    """What is known of a miss.
-
-    Attributes:
-        ids: of the documents that are the item, where gold is ids.
-        form: its id as it was found in another form.
-        ranked: what the documents retrieved have of its text.
-        homes: what the closest documents of the corpus have of it.
-    """
-
     ids: tuple[str, ...] = ()
     form: OtherForm | None = None
     ranked: Shares | None = None
@@ -94,21 +213,23 @@ class Given:
         )
         self.has_questions = any(fact.text for fact in self.facts.values())
 
-    def know(self, missed: Sequence[Missed]) -> Iterator[Known]:
-        """What is known of each miss."""
-        ids = [self._members(one) if self.ids else () for one in missed]
-        forms = self._other_forms(missed, ids)
+    def know(self, missed: Sequence[Missed]) -> list[Missed]:
+        """The misses, with what is known of each."""
+        if self.ids:
+            missed = [one._replace(ids=self._members(one)) for one in missed]
+        forms = self._other_forms(missed)
         ranked: list[Shares | None] = [None] * len(missed)
         homes = ranked
         if self.has_texts:
-            texts = [self._texts(*pair) for pair in zip(missed, ids, strict=True)]
+            texts = [self._texts(one) for one in missed]
             rows = [self.kept.get(one.query, [])[:_READ] for one in missed]
             ranked = _best_shares(texts, rows)
             if self.corpus is not None and not self.ids:
                 pairs = zip(missed, texts, strict=True)
                 lost = [() if one.rank else own for one, own in pairs]
                 homes = corpus_shares(lost, self.corpus)
-        return map(Known, ids, forms, ranked, homes)
+        known = zip(missed, forms, ranked, homes, strict=True)
+        return [one._replace(form=f, ranked=r, homes=h) for one, f, r, h in known]
 
     @cached_property
     def groups(self) -> dict[str, int]:
@@ -120,12 +241,8 @@ class Given:
     @cached_property
     def words(self) -> LexicalRanks | None:
         """Search by words, where the corpus, questions and what it takes are there."""
-        if self.corpus is None or not self.has_questions or self.judged:
-            return None
-        try:
-            return LexicalRanks(self.corpus)
-        except MissingExtraError:
-            return None
+        asked = self.has_questions and not self.judged
+        return LexicalRanks.of(self.corpus if asked else None)
 
     def _members(self, one: Missed) -> tuple[str, ...]:
         """The ids of an item: its own, or those of the documents of its group."""
@@ -133,11 +250,12 @@ class Given:
         own = [name for name, group in groups.items() if group == one.name]
         return tuple(own) or (one.name,)
 
-    def _texts(self, one: Missed, ids: Sequence[str]) -> tuple[str, ...]:
+    def _texts(self, one: Missed) -> tuple[str, ...]:
         """What the item says, in any of its forms."""
         if not self.ids:
             return item_texts(self.gold, one.query, self.corpus).get(one.name, ())
-        known = ((self.corpus or {}).get(name) or self._seen.get(name) for name in ids)
+        corpus = self.corpus or {}
+        known = (corpus.get(name) or self._seen.get(name) for name in one.ids)
         return tuple(text for text in known if text)
 
     @cached_property
@@ -146,15 +264,13 @@ class Given:
         documents = (d for row in self.kept.values() for d in row)
         return {d.id: d.text for d in documents if d.id is not None and d.text}
 
-    def _other_forms(
-        self, missed: Sequence[Missed], ids: Sequence[tuple[str, ...]]
-    ) -> list[OtherForm | None]:
+    def _other_forms(self, missed: Sequence[Missed]) -> Iterator[OtherForm | None]:
         """For each miss, its id in another form, as retrieved or as in the corpus."""
         corpus = self.corpus or {}
         wanted: dict[str, set[str]] = {}
-        for one, members in zip(missed, ids, strict=True):
+        for one in missed:
             if not one.rank:
-                wanted.setdefault(one.query, set()).update(members)
+                wanted.setdefault(one.query, set()).update(one.ids)
         lost = {n for names in wanted.values() for n in names if n not in corpus}
         everywhere = {form.wanted: form for form in other_forms(lost, corpus)}
         found: dict[tuple[str, str], OtherForm] = {}
@@ -166,12 +282,9 @@ class Given:
                 two = form.wanted in corpus and form.found in corpus
                 if form.found not in labels and not two:
                     found[query, form.wanted] = form
-        return [
-            next(
-                (found[key] for n in members if (key := (one.query, n)) in found), None
-            )
-            for one, members in zip(missed, ids, strict=True)
-        ]
+        for one in missed:
+            forms = (found.get((one.query, name)) for name in one.ids)
+            yield next(filter(None, forms), None)
 
 
 def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:
@@ -224,23 +337,21 @@ def _best_shares(
     texts: Sequence[tuple[str, ...]], rows: Sequence[Sequence[Document]]
 ) -> list[Shares | None]:
     """Of each item's texts, what its documents have of the one they have most of."""
-    places = [n for n, own in enumerate(texts) for _ in own if rows[n]]
-    pairs = [(text, rows[n]) for n, own in enumerate(texts) for text in own if rows[n]]
-    best: list[Shares | None] = [None] * len(texts)
-    for place, shares in zip(places, compare_with(pairs), strict=True):
-        old = best[place]
-        if old is None or shares.union([*shares.masks]) > old.union([*old.masks]):
+    every = [(n, text) for n, own in enumerate(texts) for text in own if rows[n]]
+    best: dict[int, Shares] = {}
+    compared = compare_with([(text, rows[n]) for n, text in every])
+    for (place, _), shares in zip(every, compared, strict=True):
+        if place not in best or shares.union() > best[place].union():
             best[place] = shares
-    return best
+    return [*map(best.get, range(len(texts)))]
 
 
 def corpus_shares(
     texts: Sequence[tuple[str, ...]], corpus: Mapping[str, str]
 ) -> list[Shares | None]:
     """Of each item's texts, what the documents of a corpus have of it."""
-    names = [*corpus]
     every = list(dict.fromkeys(text for own in texts for text in own))
-    rows = closest(every, [*corpus.values()])
+    names, rows = [*corpus], closest(every, [*corpus.values()])
     near = {
         text: [Document(names[place], corpus[names[place]]) for place in row]
         for text, row in zip(every, rows, strict=True)

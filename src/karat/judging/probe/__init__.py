@@ -1,1 +1,0 @@
-"""Probing a judge: insert attack prompts into texts, and count their effect."""
