@@ -17,7 +17,7 @@ from karat.reading.format import open_source
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.objects import FRAMES, is_frame, plain, with_lists
+from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_lists
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
 
@@ -334,7 +334,8 @@ def _read(
             )
             return frame
         source = source if isinstance(source, tuple) else with_lists(source)
-    found = None if role == "samples" else plain(source, role)
+    plain = {"run": plain_run, "gold": plain_gold}.get(role)
+    found = None if plain is None else plain(source)
     if found is None or mapping:
         where = Source(role, role, mapping, optional=optional)
         found = _interpreted(source, where) if found is None else found

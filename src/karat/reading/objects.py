@@ -35,7 +35,8 @@ __all__ = [
     "check_places",
     "is_frame",
     "is_of",
-    "plain",
+    "plain_gold",
+    "plain_run",
     "with_lists",
 ]
 
@@ -56,43 +57,47 @@ _FEW = 40
 _SAMPLE = 256
 
 
-def plain(source: Any, role: str) -> Dataset | None:
-    """A run or gold from `{query: {document: number}}`, `{query: [document]}` or lists.
+def plain_run(source: Any, name: str = "run") -> Dataset | None:
+    """A run from `{query: {document: score}}`, `{query: [document, ...]}` or lists.
 
     None when the source is anything else.
     """
-    rows, numbered = _by_query(source)
-    if rows is None or (numbered and not _holds_numbers(rows)):
+    rankings, scored = _by_query(source)
+    if rankings is None or (scored and not _holds_numbers(rankings)):
         return None
-    gold = role == "gold"
-    if not _is_text(rows, *(rows.values() if gold else [_some_ids(rows)])):
+    if not _is_text(rankings, _some_ids(rankings)):
         return None
-    if not numbered and are_prose(rows.values()):
+    if not scored and are_prose(rankings.values()):
         return None
-    notes = Notes()
-    if not isinstance(source, dict):
-        note_numbered(len(source), notes)
-    if gold:
-        return _plain_gold(rows, notes, graded=numbered)
-    if numbered:
-        note_ascending(rows, map(dict.values, rows.values()), notes)
-    run = ScoredRun(rows, role) if numbered else RankedRun(rows, role)
-    return Dataset(run, format=_FORMAT, notices=notes.notices(), bare=not numbered)
+    notes = _numbered(source)
+    if scored:
+        note_ascending(rankings, map(dict.values, rankings.values()), notes)
+    run = ScoredRun(rankings, name) if scored else RankedRun(rankings, name)
+    return Dataset(run, format=_FORMAT, notices=notes.notices(), bare=not scored)
 
 
-def _plain_gold(
-    labels: dict[Any, Any], notes: Notes, *, graded: bool
-) -> Dataset | None:
+def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
+    """Gold from `{query: {document: grade}}`, `{query: [document, ...]}` or lists.
+
+    None when the source is anything else.
+    """
+    labels, graded = _by_query(source)
+    if labels is None or (graded and not _holds_numbers(labels)):
+        return None
+    notes = _numbered(source)
     strings = None
     if not graded:
-        strings = (Gold(name="gold"), (Strings("passages", "", labels),))
+        if not _is_text(*labels.values()) or are_prose(labels.values()):
+            return None
+        strings = (Gold(name=name), (Strings("passages", "", labels),))
         for ids in labels.values():
             note_repeated(ids, notes)
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
-    gold = Gold(labels, name="gold")
+    gold = Gold(labels, name=name)
     with suppress(struct.error):
-        grades = gold.columns.grade
-        if np.count_nonzero(np.isfinite(grades)) == len(grades):
+        columns = gold.columns
+        finite = np.count_nonzero(np.isfinite(columns.grade)) == len(columns.grade)
+        if finite and _is_text(labels, columns.names):
             notices = notes.notices()
             return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
     return None
@@ -161,6 +166,13 @@ def _holds_columns(value: Mapping[Any, Any]) -> bool:
     return is_row(fields) or bool(
         fields.keys() & (RETRIEVED | GOLD) and len(fields) > 1
     )
+
+
+def _numbered(source: Any) -> Notes:
+    notes = Notes()
+    if not isinstance(source, dict):
+        note_numbered(len(source), notes)
+    return notes
 
 
 def _holds_numbers(rows: dict[Any, dict[Any, Any]]) -> bool:
