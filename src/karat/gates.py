@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from karat.comparison.movers_and_slices import tagged
+from karat.comparison.changes import tagged
 from karat.comparison.pairing import Pairing, pair
 from karat.data.tables import number
 from karat.errors import UsageError

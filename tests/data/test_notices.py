@@ -12,7 +12,7 @@ from karat.data.gold import Gold, labeller_notices
 from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.errors import DataError, FormatError, MismatchError
-from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.columnar.trec import TrecRun
 from karat.reading.doors import load
 from karat.results.loading import from_dict
 

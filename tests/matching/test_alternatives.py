@@ -15,7 +15,7 @@ from karat.data.runs import Run
 from karat.errors import DataError, FormatError
 from karat.explanation import explain
 from karat.matching.ids import Id
-from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.columnar.trec import TrecRun
 from karat.reading.doors import load
 from karat.reading.meaning.shapes import interpret
 from karat.reading.streams import Source

@@ -15,7 +15,7 @@ from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import CHOICES, Policies
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
-from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.columnar.trec import TrecRun
 from karat.reading.doors import load, load_by
 from karat.reading.syntax.delimited import LONG_CELLS
 

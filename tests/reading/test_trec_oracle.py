@@ -8,8 +8,7 @@ import pytrec_eval
 
 from karat.data.policies import Policies
 from karat.data.runs import Labels
-from karat.reading.columnar.trec_qrels import read_qrels
-from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.columnar.trec import TrecRun, read_qrels
 from karat.reading.streams import open_binary
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"

@@ -11,8 +11,7 @@ from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Document
 from karat.errors import FormatError
-from karat.reading.columnar.trec_qrels import read_qrels
-from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.columnar.trec import TrecRun, read_qrels
 from karat.reading.syntax.trec import write_qrels, write_run
 
 _BLANKS = " \t\n\v\f\r\0"

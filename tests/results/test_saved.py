@@ -49,6 +49,15 @@ def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_published_schema_is_the_one_that_files_are_checked_by(
+    version: int,
+) -> None:
+    name = f"evaluation-{version}.schema.json"
+    used = (ROOT / "src/karat/results" / name).read_text("utf-8")
+    assert (ROOT / "docs/schema" / name).read_text("utf-8") == used
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.stats.fisher import Stratum, fisher_test
+from karat.stats.exact_tests import Stratum, fisher_test
 
 
 @st.composite

@@ -9,8 +9,7 @@ import click
 from karat.cli.command import COUNT, option
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
-from karat.reading.columnar.trec_qrels import read_qrels
-from karat.reading.columnar.trec_source import TrecRun
+from karat.reading.columnar.trec import TrecRun, read_qrels
 
 __all__ = ["command"]
 

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from karat.comparison.changes import Change, change_between
+from karat.comparison.changes import (
+    MOVERS,
+    Change,
+    change_between,
+    movers_of,
+    slices_of,
+)
 from karat.comparison.comparison import Comparison
 from karat.comparison.differences import Difference, measure, with_adjusted
-from karat.comparison.movers_and_slices import MOVERS, movers_of, slices_of
 from karat.comparison.pairing import Pairing, pair
 from karat.errors import UsageError
 from karat.evaluation import check_options

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from karat.comparison.changes import Change
+from karat.comparison.changes import Change, Mover
 from karat.comparison.differences import FEWEST, Difference, show_p
-from karat.comparison.movers_and_slices import Mover
 from karat.data.tables import DASH, Table, clean, counted, number
 from karat.errors import FormatError
 from karat.reading.syntax.delimited import write_rows

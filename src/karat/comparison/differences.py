@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 from karat.data.arrays import Floats, Ints
 from karat.data.scores import Interval
 from karat.data.tables import DASH
-from karat.stats.binary_pairs import mcnemar
 from karat.stats.clusters import sample_of
+from karat.stats.exact_tests import mcnemar
 from karat.stats.paired import (
     difference_interval,
     effect_size,

@@ -13,7 +13,7 @@ from karat.data.tables import Table, counted, number
 from karat.judging.attacks import CONTROL
 from karat.judging.rates import limits, plain
 from karat.stats import mean_interval
-from karat.stats.fisher import ALPHA, Stratum, fisher_test, strata_needed
+from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, strata_needed
 from karat.stats.multiple import holm
 
 __all__ = ["GRADE", "Attempt", "ProbeReport", "SuccessRate"]

@@ -235,7 +235,7 @@ def match_labels(
     if not groups and located.item is not None:
         missed = gold.grade > 0
         missed[located.item] = False
-        notices += near_miss_notices(run, labels.queries, names, gold.count, missed)
+        notices += near_miss_notices(run, [*labels], names, gold.count, missed)
     matches = lay_out(
         run,
         labels,

@@ -1,9 +1,9 @@
 """Metrics of rankings that should serve every subtopic of a query.
 
-They need gold that says which subtopics (subtopics) a document serves, as the qrels of
+They need gold that says which subtopics a document serves, as the qrels of
 TREC's diversity tracks do, and agree with its program ndeval, but know no longest
-cutoff. An subtopic counts when some document serves it. All are undefined for a query
-without such an subtopic.
+cutoff. A subtopic counts when some document serves it. All are undefined for a query
+without such a subtopic.
 """
 
 from abc import abstractmethod
@@ -87,7 +87,7 @@ class _Novelty(CutoffMetric):
     """What documents add that those before them did not serve already.
 
     Attributes:
-        alpha: what an subtopic loses each time that it was served already.
+        alpha: what a subtopic loses each time that it was served already.
         threshold: the smallest grade that counts as relevant; None: any positive one.
     """
 
@@ -202,7 +202,7 @@ class IntentERR(_Novelty):
     subtopics.
 
     Attributes:
-        alpha: the chance that a document which serves an subtopic satisfies its reader.
+        alpha: the chance that a document which serves a subtopic satisfies its reader.
     """
 
     name: ClassVar[str] = "err_ia"
@@ -276,7 +276,7 @@ class IntentAP(BinaryMetric):
     formula: ClassVar[str] = "mean over subtopics of the average precision for each"
 
     def score(self, hits: Hits) -> Floats:
-        """Precision at every document found for an subtopic, over the subtopic's R."""
+        """Precision at every document found for a subtopic, over the subtopic's R."""
         query, rank, before, documents, topics = served(self, hits)
         paid = (before + 1) / rank / documents
         return ratio(sum_by(query, paid, hits.size), topics)

@@ -23,12 +23,8 @@ from karat.reading.doors import load as read_input
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace
-from karat.results.saved_types import (
-    DOCUMENT_COLUMNS,
-    ITEM_COLUMNS,
-    SCHEMA_VERSION,
-    check_types,
-)
+from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
+from karat.results.saved_types import check_types
 from karat.results.scores import MetricScores
 
 __all__ = ["from_dict", "load"]

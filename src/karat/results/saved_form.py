@@ -17,12 +17,28 @@ from karat.data.hits import Hits
 from karat.data.matches import Matches
 from karat.errors import FormatError
 from karat.reading.decoding import gc_paused
-from karat.results.saved_types import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = ["LONE_SURROGATES", "as_json", "to_dict", "write_text"]
+__all__ = [
+    "DOCUMENT_COLUMNS",
+    "ITEM_COLUMNS",
+    "LONE_SURROGATES",
+    "SCHEMA_VERSION",
+    "as_json",
+    "to_dict",
+    "write_text",
+]
+
+SCHEMA_VERSION = 2
+"""Version of the saved form; readers accept this one and all before."""
+
+DOCUMENT_COLUMNS = ("rank", "gold", "length", "fresh", "tokens")
+"""What is saved of each document that coverage was measured of."""
+
+ITEM_COLUMNS = ("item", "item_rank", "share", "sound")
+"""What is saved of each rise of an item's coverage."""
 
 # What readers of the first version do not know of a verdict.
 _LATER = ("partial", "against")

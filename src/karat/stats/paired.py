@@ -2,7 +2,7 @@
 
 Every function takes the differences query by query, candidate less baseline, without
 NaN: pairs that one of the two does not have are left out by the caller. Randomisation
-tests are in `sign_flip`, McNemar's in `binary_pairs`, corrections for several tests in
+tests are in `sign_flip`, McNemar's in `exact_tests`, corrections for several tests in
 `multiple`.
 
 Which interval is used was decided by simulation (bench/statistics.py):
@@ -26,10 +26,10 @@ import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.scores import Interval
-from karat.stats.binary_pairs import score_interval
 from karat.stats.bootstrap import studentised_interval
 from karat.stats.clusters import sample_of
 from karat.stats.distributions import t_below, t_quantile
+from karat.stats.exact_tests import score_interval
 from karat.stats.intervals import mean_interval
 
 __all__ = [

@@ -14,8 +14,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from karat.data.arrays import Ints
-from karat.errors import DataError, FormatError
+from karat.errors import FormatError
 from karat.reading.columnar.arrow_arrays import (
     Place,
     column_of,
@@ -24,8 +23,7 @@ from karat.reading.columnar.arrow_arrays import (
     numbers_of,
     ranks_of,
 )
-from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource, Values
-from karat.reading.columnar.byte_column import Column
+from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource
 from karat.reading.columnar.join import negated
 
 __all__ = [
@@ -311,15 +309,16 @@ class RunColumns:
     rank: str | None = None
     text: str | None = None
 
-    def named(self, field: Field) -> str | None:
-        """The column that holds a field, if there is one."""
+    def named(self, *fields: Field) -> dict[Field, str]:
+        """The columns that hold some fields, without those that there are not."""
+        value = self.score or self.rank
         names: dict[Field, str | None] = {
             "query": self.query,
             "document": self.document,
-            "value": self.score or self.rank,
+            "value": value,
             "text": self.text,
         }
-        return names[field]
+        return {field: name for field in fields if (name := names[field])}
 
 
 class ArrowSource(RunSource):
@@ -334,52 +333,31 @@ class ArrowSource(RunSource):
 
     def pieces(self, *fields: Field) -> list[Piece]:
         """The pieces of the table, with only the columns that hold the fields."""
-        names = {field: self.columns.named(field) for field in fields}
-        columns = [*dict.fromkeys(name for name in names.values() if name)]
-        coded = [self.columns.query] if "query" in fields else []
-        pieces = self._table.pieces(columns, coded)
-        return [partial(read_rows, piece, self.columns) for piece in pieces]
-
-    def repeated(self, query: str, document: str) -> DataError:
-        """That policies forbid it, and what to do."""
-        return DataError(
-            f"document {document!r} was retrieved more than once",
-            query=query,
-            hint="duplicates='first' scores its first rank only",
-        )
+        names = self.columns.named(*fields)
+        coded = [names["query"]] if "query" in names else []
+        pieces = self._table.pieces([*dict.fromkeys(names.values())], coded)
+        return [partial(read_rows, piece, names, self.ranked) for piece in pieces]
 
 
-def read_rows(piece: TablePiece, columns: RunColumns) -> Iterator[Batch]:
+def read_rows(
+    piece: TablePiece,
+    names: Mapping[Field, str],
+    ranked: bool,  # noqa: FBT001
+) -> Iterator[Batch]:
     """The batches of a piece of a table, as those of a run."""
-    return (_ArrowRows(batch, columns) for batch in piece())
-
-
-class _ArrowRows(Batch):
-    """Rows of a table."""
-
-    def __init__(self, batch: RecordBatch, columns: RunColumns) -> None:
-        self._batch = batch
-        self._columns = columns
-
-    def queries(self) -> tuple[Ints, Column, Ints]:
-        """The groups of rows with one query."""
-        return groups_of(*self._batch.column(self._columns.query))
-
-    def documents(self) -> Column:
-        """The document of each row."""
-        return column_of(*self._batch.column(self._columns.document))
-
-    def values(self) -> Values | None:
-        """The score of each row, or what falls where its rank rises."""
-        columns = self._columns
-        if columns.score:
-            return numbers_of(*self._batch.column(columns.score))
-        if columns.rank:
-            return negated(ranks_of(*self._batch.column(columns.rank)))
-        return None
-
-    def texts(self) -> Column | None:
-        """The text of each row's document; some may have none."""
-        if self._columns.text is None:
-            return None
-        return column_of(*self._batch.column(self._columns.text), blank=True)
+    for batch in piece():
+        found: dict[str, Any] = {}
+        for field_, name in names.items():
+            cells = batch.column(name)
+            if field_ == "query":
+                groups = groups_of(*cells)
+                found |= zip(("start", "queries", "which"), groups, strict=True)
+            elif field_ == "document":
+                found["documents"] = column_of(*cells)
+            elif field_ == "text":
+                found["texts"] = column_of(*cells, blank=True)
+            elif ranked:
+                found["values"] = negated(ranks_of(*cells))
+            else:
+                found["values"] = numbers_of(*cells)
+        yield Batch(**found)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -13,7 +13,13 @@ import numpy.typing as npt
 from karat.data.arrays import Bools, Ints
 from karat.data.runs import Notice
 from karat.errors import DataError
-from karat.reading.columnar.byte_column import Column, Rows, join_columns, starts
+from karat.reading.columnar.byte_column import (
+    ByteColumn,
+    Column,
+    Rows,
+    join_columns,
+    starts,
+)
 
 __all__ = [
     "Batch",
@@ -31,36 +37,36 @@ Field: TypeAlias = Literal["query", "document", "value", "text"]
 Values: TypeAlias = npt.NDArray[Any]
 
 _NOTHING = np.zeros(0, np.int64)
+_NO_IDS = ByteColumn.of(())
 
 
-class Batch(ABC):
-    """Some rows of a run, as a source reads them.
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a run, as a source reads them; what was not asked for is empty.
+
+    Rows of one query that follow each other are a group.
 
     Attributes:
-        ignored: how many of them hold something that was ignored.
+        start: the first row of each group.
+        queries: query ids.
+        which: which of these each group has.
+        documents: the document of each row.
+        values: what each row is ranked by, larger first; None when rows are in order.
+        texts: the text of each row's document, if there are texts.
+        ignored: how many rows hold something that was ignored.
     """
 
+    start: Ints = field(default_factory=lambda: _NOTHING)
+    queries: Column = _NO_IDS
+    which: Ints = field(default_factory=lambda: _NOTHING)
+    documents: Column = _NO_IDS
+    values: Values | None = None
+    texts: Column | None = None
     ignored: int = 0
 
-    @abstractmethod
-    def queries(self) -> tuple[Ints, Column, Ints]:
-        """The groups of rows with one query that follow each other.
-
-        Returns:
-            the first row of each group; query ids; which of these each group has.
-        """
-
-    @abstractmethod
-    def documents(self) -> Column:
-        """The document of each row."""
-
-    @abstractmethod
-    def values(self) -> Values | None:
-        """What each row is ranked by, larger first; None when rows are in order."""
-
-    def texts(self) -> Column | None:
-        """The text of each row's document, if there are texts."""
-        return None
+    def block(self, numbers: Ints) -> "Block":
+        """The rows, given the number of each query."""
+        return Block(numbers[self.which], self.start, self.documents, self.values)
 
 
 Piece: TypeAlias = Callable[[], Iterator[Batch]]
@@ -88,9 +94,13 @@ class RunSource(ABC):
             fields: what of each row will be asked for.
         """
 
-    @abstractmethod
     def repeated(self, query: str, document: str) -> DataError:
         """What to say of a document that a query retrieves twice."""
+        return DataError(
+            f"document {document!r} was retrieved more than once",
+            query=query,
+            hint="duplicates='first' scores its first rank only",
+        )
 
     def notices(self, ignored: int) -> tuple[Notice, ...]:
         """What to say of rows in which something was ignored."""

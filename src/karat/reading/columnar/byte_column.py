@@ -39,6 +39,7 @@ FIRST = np.array([(1 << 8 * i) - 1 for i in range(9)], np.uint64)
 
 _WORD = 8
 _LONG = 128
+_CACHED = 1 << 16
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -128,6 +129,11 @@ class ByteColumn:
 
     def keys(self) -> Keys:
         """A number for each text: its bytes if they are eight at most, else a hash."""
+        if len(self) > 2 * _CACHED:
+            # Arrays that the processor's cache holds are done in half the time.
+            cuts = range(0, len(self), _CACHED)
+            parts = [self.view(slice(at, at + _CACHED)).keys() for at in cuts]
+            return np.concatenate(parts)
         words = self.words()
         _, key = next(words)
         for rows, word in words:
@@ -161,12 +167,14 @@ class ByteColumn:
     def distinct(self) -> tuple[Ints, Ints]:
         """The rows in which a text occurs first, and which of them each row repeats."""
         first, which = distinct(self.keys())
-        if self.equal(self.view(first[which])).all():
+        same = first[which]
+        rows = np.flatnonzero(same != np.arange(len(self)))
+        if self.view(rows).equal(self.view(same[rows])).all():
             return first, which
         # Different texts have the same key: numbers do not.
         numbers: dict[str, int] = {}
-        rows = [numbers.setdefault(name, len(numbers)) for name in self.names()]
-        return distinct(np.array(rows))
+        each = [numbers.setdefault(name, len(numbers)) for name in self.names()]
+        return distinct(np.array(each))
 
     def descending_words(self) -> list[Keys]:
         """Columns by which texts are in order, the last in byte order first."""
@@ -296,10 +304,10 @@ def first_rows(values: npt.NDArray[Any]) -> Ints:
     first, which stays. Rows that find another value in their slot choose again. Sorting
     the values would take many times longer.
     """
-    rows = np.arange(len(values))
-    first = rows.copy()
-    bits = (4 * len(values)).bit_length()
-    table = np.empty(1 << bits, np.int64)
+    rows = np.arange(len(values), dtype=np.int32 if len(values) < 1 << 31 else np.int64)
+    first = rows.astype(np.int64)
+    bits = (2 * len(values)).bit_length()
+    table = np.empty(1 << bits, rows.dtype)
     keys = values.astype(np.uint64) * MIX
     while len(rows):
         slot = (keys >> np.uint64(64 - bits)).view(np.int64)

@@ -33,7 +33,6 @@ from karat.reading.columnar.scanning import Partial, scan_part
 
 __all__ = ["PartialRun", "SparkRun"]
 
-_PART = "karat_part"
 _MATCHES = ("query", "retrieved", "ties", "repeats", "label", "rank")
 
 
@@ -70,18 +69,6 @@ class _Elsewhere(RunSource):
         raise UsageError(
             "this needs all rows of the run, and only what its gold asks for is here"
         )
-
-    def repeated(self, query: str, document: str) -> DataError:
-        """That policies forbid it."""
-        return _twice(query, document)
-
-
-def _twice(query: str, document: str) -> DataError:
-    return DataError(
-        f"document {document!r} was retrieved more than once",
-        query=query,
-        hint="duplicates='first' scores its first rank only",
-    )
 
 
 class PartialRun(_Distant):
@@ -202,7 +189,7 @@ class SparkRun(_Distant):
     def _job(
         self, index: LabelIndex, policies: Policies, wanted: Bools | None
     ) -> list[Partial]:
-        columns = [*map(_quoted, self._names), f"spark_partition_id() AS {_PART}"]
+        columns = map(_quoted, self._names)
         work = partial(
             _scan_partition,
             labels=index.labels,
@@ -234,19 +221,23 @@ def _scan_partition(
     wanted: Bools | None,
 ) -> Iterator[Any]:
     """What a worker of Spark does: a partition in, one partial out."""
+    from pyspark import TaskContext  # noqa: PLC0415  an extra, and there
+
     some = (batch for batch in batches if batch.num_rows)
-    first = next(some, None)
+    first, task = next(some, None), TaskContext.get()
     if first is None:
         return
-    part, problem, data = int(first.column(_PART)[0].as_py()), None, None
+    # A column of it would cost Spark a tenth of all its work.
+    part, problem, data = task.partitionId() if task else 0, None, None
     index = _index(digest, labels, judged)
-    names = [name for name in first.schema.names if name != _PART]
-    stream = Stream(first, some).pieces(names)[0]
+    stream = Stream(first, some).pieces(first.schema.names)[0]
+    fields = columns.named("query", "document", "value")
     try:
-        piece = partial(read_rows, stream, columns)
+        piece = partial(read_rows, stream, fields, columns.score is None)
         data = _packed(scan_part(piece, index, policies, wanted))
     except RepeatedDocument as found:
-        problem = str(_twice([*labels][found.query], found.document))
+        source = _Elsewhere(ranked=False)
+        problem = str(source.repeated([*labels][found.query], found.document))
     except DataError as error:
         problem = str(error)
     pyarrow = load_pyarrow()

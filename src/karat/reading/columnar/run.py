@@ -63,13 +63,13 @@ class ColumnarRun(Run):
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
-        names = (batch.queries()[1].names() for batch in self._batches("query"))
+        names = (batch.queries.names() for batch in self._batches("query"))
         return list(dict.fromkeys(chain.from_iterable(names)))
 
     def sample_ids(self) -> list[str]:
         """A few document ids, to show what they look like."""
         batch = next(self._batches("document"), None)
-        return batch.documents().view(slice(_EXAMPLES)).names() if batch else []
+        return batch.documents.view(slice(_EXAMPLES)).names() if batch else []
 
     def holds_any(self, documents: set[str]) -> bool:
         """Whether any of the documents occurs for any query."""
@@ -77,7 +77,7 @@ class ColumnarRun(Run):
         only = np.zeros(1, np.int64)
 
         def look(piece: Piece) -> bool:
-            blocks = (Block(only, only, batch.documents()) for batch in piece())
+            blocks = (Block(only, only, batch.documents) for batch in piece())
             return any(len(index.find(block, row_keys(block))[0]) for block in blocks)
 
         return any(in_order(look, self.source.pieces("document")))
@@ -88,18 +88,16 @@ class ColumnarRun(Run):
         """The documents of some queries, in the order of the rows."""
         found: dict[str, list[str]] = {}
         for batch in self._batches("query", "document"):
-            start, column, which = batch.queries()
-            names = column.names()
-            documents = batch.documents()
-            size = np.diff(start, append=len(documents))
-            kept = np.array([name in queries for name in names], bool)[which]
-            rows = np.flatnonzero(kept.repeat(size))
-            group = np.arange(len(size)).repeat(size)[rows]
+            names = batch.queries.names()
+            block = batch.block(np.arange(len(names)))
+            kept = np.array([name in queries for name in names], bool)[block.query]
+            rows = np.flatnonzero(kept.repeat(block.size))
+            group = block.row_group[rows]
             if first is not None:
-                early = rows - start[group] < first
+                early = rows - block.start[group] < first
                 rows, group = rows[early], group[early]
-            some = documents.view(rows).names()
-            for name, document in zip(which[group].tolist(), some, strict=True):
+            some = block.documents.view(rows).names()
+            for name, document in zip(block.query[group].tolist(), some, strict=True):
                 found.setdefault(names[name], []).append(document)
             if first is not None:
                 break
@@ -108,7 +106,7 @@ class ColumnarRun(Run):
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
         batch = next(self._batches("document", "text"), None)
-        texts = batch is not None and batch.texts() is not None
+        texts = batch is not None and batch.texts is not None
         return frozenset({"ids", "texts"} if texts else {"ids"})
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
@@ -145,11 +143,9 @@ class ColumnarRun(Run):
         blocks: list[Block] = []
         texts: list[Block] = []
         for batch in self._batches("query", "document", "value", "text"):
-            start, queries, which = batch.queries()
-            query = number(queries.names(), numbers)[which]
-            blocks.append(Block(query, start, batch.documents(), batch.values()))
-            if (column := batch.texts()) is not None:
-                texts.append(replace(blocks[-1], documents=column))
+            blocks.append(batch.block(number(batch.queries.names(), numbers)))
+            if batch.texts is not None:
+                texts.append(replace(blocks[-1], documents=batch.texts))
         whole = join_blocks(blocks)
         all_texts = join_blocks(texts).documents if texts else None
         for name, first, size in zip(numbers, whole.start, whole.size, strict=True):

@@ -126,14 +126,13 @@ def scan_piece(piece: Piece, index: LabelIndex, policies: Policies) -> Partial:
     """What one piece holds."""
     scan = Partial()
     for batch in piece():
-        start, queries, which = batch.queries()
-        number = index.numbers(queries)
-        block = Block(number[which], start, batch.documents(), batch.values())
-        whole, rest = block.split(scattered=len(which) > len(queries))
+        number = index.numbers(batch.queries)
+        block = batch.block(number)
+        whole, rest = block.split(scattered=len(batch.which) > len(number))
         if len(whole.query):
             scan.matches.append(find_matches(whole, index, policies))
         scan.rest += rest
-        scan.extra.update(dict.fromkeys(queries.view(number < 0).names()))
+        scan.extra.update(dict.fromkeys(batch.queries.view(number < 0).names()))
         scan.ignored += batch.ignored
         scan.rows += len(block.documents)
         scan.documents = scan.documents or tuple(block.documents.view(_FEW).names())
@@ -158,14 +157,11 @@ def collect(piece: Piece, index: LabelIndex, wanted: Bools) -> list[Block]:
     """The rows of the wanted queries."""
     collected = []
     for batch in piece():
-        start, queries, which = batch.queries()
-        number = index.numbers(queries)
+        number = index.numbers(batch.queries)
         known = number >= 0
         known[known] = wanted[number[known]]
-        groups = known[which]
-        if groups.any():
-            block = Block(number[which], start, batch.documents(), batch.values())
-            collected.append(block.copy(groups))
+        if known.any():
+            collected.append(batch.block(number).copy(known[batch.which]))
     return collected
 
 

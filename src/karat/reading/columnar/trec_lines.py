@@ -28,7 +28,6 @@ __all__ = [
     "checked_lines",
     "chunks",
     "columns",
-    "is_even",
     "nothing_in",
 ]
 
@@ -149,11 +148,6 @@ def columns(
         spans = _spans(chunk, layout, wanted) or []
     data = np.frombuffer(chunk.text, np.uint8)
     return [ByteColumn(data, start, stop - start) for start, stop in spans], remarks
-
-
-def is_even(chunk: Chunk, layout: Layout) -> bool:
-    """Whether every line has exactly the layout's columns, or nothing."""
-    return _is_text(chunk) and _spans(chunk, layout, ()) is not None
 
 
 def _is_text(chunk: Chunk) -> bool:

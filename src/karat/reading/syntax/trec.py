@@ -8,12 +8,12 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Labels, Notice, Run
 from karat.errors import FormatError
-from karat.reading.columnar.trec_qrels import (
+from karat.reading.columnar.trec import (
+    TrecRun,
     read_qrels,
     read_sources,
     read_subtopics,
 )
-from karat.reading.columnar.trec_source import TrecRun
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.meaning.layouts import scores_say_the_order

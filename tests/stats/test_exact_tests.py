@@ -11,7 +11,7 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmode
 
 from karat.data.arrays import Floats
 from karat.errors import ParameterError
-from karat.stats.binary_pairs import mcnemar, score_interval
+from karat.stats.exact_tests import mcnemar, score_interval
 
 COUNTS = st.integers(0, 60)
 
