@@ -51,7 +51,13 @@ COMMANDS = {
 }
 ALIASES = {"eval": "evaluate"}
 # Commands that stand beside another one, in its module.
-_BESIDE = {"init": "suite", "baseline": "compare", "fuse": "convert", "label": "doctor"}
+_BESIDE = {
+    "init": "suite",
+    "baseline": "compare",
+    "fuse": "convert",
+    "validate": "convert",
+    "label": "doctor",
+}
 
 
 class _ReaderGoneError(Exception):

@@ -1,7 +1,6 @@
 """How a command says what it takes: options, those that several share, and files."""
 
 import glob
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ import click
 from karat.cli.command import COUNT, option
 from karat.data.policies import CHOICES, PROFILES
 from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.reading.decoding import decode_json
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.order import ORDERS
 
@@ -86,14 +86,9 @@ def _value(text: str) -> Any:
         (0.5, 'low', None, {'a': True})
     """
     try:
-        return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        return decode_json(text)
+    except FormatError:
         return text
-
-
-def _no_number(name: str) -> None:
-    # JSON that servers read has no NaN.
-    raise ValueError(name)
 
 
 def _pairs(parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:

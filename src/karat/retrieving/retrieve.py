@@ -146,7 +146,8 @@ async def aretrieve(  # noqa: PLR0913
         journal=None if cache is None else Path(cache),
     )
     results = await _ask_all([*asked.values()], client, limits)
-    return _to_run(asked, results, name or _label(endpoint), question.k)
+    short = endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
+    return _to_run(asked, results, name or short, question.k)
 
 
 def _sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -176,10 +177,6 @@ def _place(retriever: Any) -> str:
     name = getattr(retriever, "__qualname__", type(retriever).__qualname__)
     module = getattr(retriever, "__module__", None) or type(retriever).__module__
     return f"python:{module}.{name}"
-
-
-def _label(endpoint: str) -> str:
-    return endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
 
 
 def _unnamed(retriever: Any) -> str:
