@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 
@@ -223,7 +222,10 @@ def _among(form: str, wanted: set[str], name: str) -> str | None:
 
 def _plain(name: str) -> str:
     name = name if name.isascii() else unicodedata.normalize("NFKC", name)
-    name = unquote(name) if "%" in name else name
+    if "%" in name:
+        from urllib.parse import unquote  # noqa: PLC0415  few ids need it
+
+        name = unquote(name)
     name = " ".join(name.casefold().translate(_ALIKE).split()).strip("\"'")
     name = name.removeprefix("./").strip("/")
     if "e+" in name and _POWERS.fullmatch(name):

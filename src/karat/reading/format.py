@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from glob import has_magic, iglob
 from itertools import chain
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from karat.catalogue import Catalogue
 from karat.data.gold import Gold
@@ -30,6 +29,9 @@ from karat.reading.meaning.layouts import (
 from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.problems import Notes
 from karat.reading.streams import STDIN, Role, Source, open_binary
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "FORMATS",
@@ -98,7 +100,7 @@ class Format(ABC):
         del head
         return name.endswith(self.extensions)
 
-    def sniff_folder(self, folder: Path) -> bool:
+    def sniff_folder(self, folder: "Path") -> bool:
         """Whether a folder is laid out as this format."""
         del folder
         return False
@@ -175,7 +177,7 @@ def choose_format(head: bytes, path: str) -> Format:
         >>> choose_format(b'{"q1": ["d1", "d2"]}', "run").name
         'json'
     """
-    name = Path(path).name.lower()
+    name = os.path.basename(path).lower()  # noqa: PTH119  pathlib takes long to load
     for ending in _PACKED:
         name = name.removesuffix(ending)
     shipped = [get_format(known) for known in SHIPPED]
@@ -184,7 +186,9 @@ def choose_format(head: bytes, path: str) -> Format:
     if binary is not None:
         return binary
     found = _claiming(shipped, head, name)
-    if Path(name).suffix and (found is None or not found.sniff(head, name)):
+    if os.path.splitext(name)[1] and (  # noqa: PTH122
+        found is None or not found.sniff(head, name)
+    ):
         # Only now: to ask all installed packages takes longer than to read most files.
         found = _claiming(_plugins(), head, name) or found
     if found is None or not found.binary:
@@ -227,6 +231,8 @@ def _refuse_foreign(head: bytes, path: str) -> None:
 
 def _folder_format(path: str) -> Format:
     """The format that a folder is laid out in."""
+    from pathlib import Path  # noqa: PLC0415
+
     for known in map(get_format, FORMATS):
         if known.sniff_folder(Path(path)):
             return known

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from itertools import chain, islice, pairwise
 from json.encoder import encode_basestring
 from math import isinf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +71,8 @@ def as_json(result: "Evaluation", *, indent: int | None = 2) -> str:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, in UTF-8 and with Unix line ends wherever it is written."""
     try:
-        Path(path).write_text(text, "utf-8", LONE_SURROGATES, newline="\n")
+        with open(path, "w", -1, "utf-8", LONE_SURROGATES, "\n") as file:  # noqa: PTH123
+            file.write(text)
     except OSError as error:
         raise FormatError(f"cannot be written: {error.strerror}", path=path) from None
 

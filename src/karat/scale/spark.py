@@ -1,5 +1,6 @@
 """Spark, where gold or texts are too many to travel: each query where its rows are."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -15,7 +16,7 @@ from karat.metrics import Metric, split_metrics
 from karat.reading.columnar.arrow_arrays import load_pyarrow
 from karat.reading.columnar.frames import is_distributed
 from karat.reading.meaning.aliases import infer
-from karat.results.measures import read_measure
+from karat.results.measures import Measure, read_measure
 from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
 
 __all__ = ["score"]
@@ -62,22 +63,25 @@ def score(
     """
     if not (is_distributed(run) and is_distributed(gold)):
         raise UsageError("score takes two DataFrames of Spark: run and gold")
-    labels = [read_measure(m, "id", None).label for m in split_metrics(metrics)]
+    measures = [read_measure(m, "id", None) for m in split_metrics(metrics)]
+    labels = [measure.label for measure in measures]
     systems = ["run"]
     run = run.selectExpr("*", f"{'`' + by + '`' if by else repr('run')} AS {_SYSTEM}")
     if by is not None:
         found = run.selectExpr(f"CAST({_SYSTEM} AS STRING)").distinct().collect()
         systems = sorted(row[0] for row in found)
         run = run.drop(by)
-    work = partial(_score_bucket, systems=systems, metrics=metrics, options=options)
-    schema = ", ".join(f"`{name}` double" for name in labels)
-    schema = f"system string, query string, missing boolean, {schema}"
+    given = {**options, "metrics": metrics, "force": True, "keep": 0}
+    work = partial(_score_bucket, systems=systems, labels=labels, options=given)
+    columns = ", ".join(f"`{name}` double" for name in labels)
     query = (options.get("mapping") or {}).get("id")
     left, right = (
         _bucketed(frame, role, query, buckets)
         for frame, role in ((run, "run"), (gold, "gold"))
     )
-    scored = left.cogroup(right).applyInArrow(work, schema)
+    scored = left.cogroup(right).applyInArrow(
+        work, f"system string, query string, missing boolean, {columns}"
+    )
     try:
         writer = scored.write.mode("overwrite" if overwrite else "errorifexists")
         if "/" in into:
@@ -90,7 +94,14 @@ def score(
         raise DataError(found[1].strip()) from None
     session = run.sparkSession
     written = session.read.parquet(into) if "/" in into else session.table(into)
-    return _totals(written, systems, metrics, into)
+    names = [f"`{name}`" for name in ("system", "missing", *labels)]
+    add = partial(_add_up, labels=labels)
+    rows = written.selectExpr(*names).mapInArrow(add, "system string, sums string")
+    sums = [(system, json.loads(text)) for system, text in rows.collect()]
+    return {
+        system: _totals(system, [p for of, p in sums if of == system], measures, into)
+        for system in systems
+    }
 
 
 def _spark_errors() -> type[Exception]:
@@ -120,86 +131,57 @@ def _score_bucket(
     run: Any,
     gold: Any,
     systems: Sequence[str],
-    metrics: Any,
+    labels: Sequence[str],
     options: Mapping[str, Any],
 ) -> Any:
     """What a worker does: all rows of some queries in, their scores out."""
     pyarrow = load_pyarrow()
+    kinds = {"system": "string", "query": "string", "missing": "bool"}
+    kinds |= dict.fromkeys(labels, "double")
+    schema = pyarrow.schema([*kinds.items()])
     gold = gold.drop_columns(_BUCKET)
-    parts = []
     which = run.column(_SYSTEM).to_numpy(zero_copy_only=False).astype(str)
     rows = run.drop_columns([_BUCKET, _SYSTEM])
+    parts = [schema.empty_table()]
     for system in systems if gold.num_rows else ():
         own = rows.take(np.flatnonzero(which == system))
         retrieved = own if own.num_rows else Dataset(RankedRun({}))
-        given = {**options, "force": True, "keep": 0}
-        result = evaluate(retrieved, gold=gold, metrics=metrics, **given)
-        columns = {
-            "system": pyarrow.array([system] * len(result.queries)),
-            "query": pyarrow.array([*result.queries]),
-            "missing": pyarrow.array(result.missing.tolist()),
-        }
-        columns |= {name: pyarrow.array(c.scores) for name, c in result.items()}
-        parts.append(pyarrow.table(columns))
-    return pyarrow.concat_tables(parts) if parts else _empty(metrics)
-
-
-def _empty(metrics: Any) -> Any:
-    pyarrow = load_pyarrow()
-    labels = [read_measure(m, "id", None).label for m in split_metrics(metrics)]
-    kinds = {"system": "string", "query": "string", "missing": "bool"}
-    kinds |= dict.fromkeys(labels, "double")
-    return pyarrow.schema([(n, k) for n, k in kinds.items()]).empty_table()
-
-
-def _totals(
-    written: Any, systems: Sequence[str], metrics: Any, table: str
-) -> dict[str, Totals]:
-    """Add up what was written, partition by partition."""
-    measures = [read_measure(m, "id", None) for m in split_metrics(metrics)]
-    labels = [measure.label for measure in measures]
-    add = partial(_add_up, labels=labels)
-    schema = "system string, metric string, counts array<long>, sums array<string>"
-    columns = [f"`{name}`" for name in ("system", "missing", *labels)]
-    rows = written.selectExpr(*columns).mapInArrow(add, schema).collect()
-    totals = {}
-    for system in systems:
-        mine = [row for row in rows if row["system"] == system]
-        found = {}
-        for measure in measures:
-            parts = [row for row in mine if row["metric"] == measure.label]
-            found[measure.label] = add_totals(
-                MetricTotal(
-                    n=row["counts"][0],
-                    undefined=row["counts"][1],
-                    total=int(row["sums"][0]),
-                    squares=int(row["sums"][1]),
-                    binary=measure.metric.binary,
-                    bounds=measure.metric.bounds,
-                )
-                for row in parts
-            )
-        first = [row for row in mine if row["metric"] == labels[0]]
-        queries = sum(sum(row["counts"][:2]) for row in first)
-        missing = sum(row["counts"][2] for row in first)
-        totals[system] = Totals(system, queries, missing, found, table)
-    return totals
+        result = evaluate(retrieved, gold=gold, **options)
+        names = [system] * len(result.queries)
+        scores = [column.scores for column in result.values()]
+        columns = [names, [*result.queries], result.missing, *scores]
+        parts.append(pyarrow.table(columns, schema=schema))
+    return pyarrow.concat_tables(parts)
 
 
 def _add_up(batches: Iterable[Any], labels: Sequence[str]) -> Iterator[Any]:
+    """The sums of each batch and system, as JSON: whole numbers of any size."""
     pyarrow = load_pyarrow()
     for batch in batches:
         which = np.array(batch.column("system").to_pylist())
         missing = np.array(batch.column("missing").to_pylist(), bool)
-        rows = []
-        for system in sorted({*which.tolist()}):
-            own = which == system
-            for label in labels:
-                values = batch.column(label).to_numpy(zero_copy_only=False)[own]
-                part = total_of(values.astype(np.float64))
-                counts = [part.n, part.undefined, int(missing[own].sum())]
-                sums = [str(part.total), str(part.squares)]
-                row = {"system": system, "metric": label}
-                rows.append({**row, "counts": counts, "sums": sums})
-        if rows:
-            yield pyarrow.RecordBatch.from_pylist(rows)
+        scores = [batch.column(n).to_numpy(zero_copy_only=False) for n in labels]
+        systems = sorted({*which.tolist()})
+        sums = []
+        for own in (which == system for system in systems):
+            parts = [total_of(column[own].astype(np.float64)) for column in scores]
+            of_metrics = [[p.n, p.undefined, p.total, p.squares] for p in parts]
+            sums.append(json.dumps([int(missing[own].sum()), of_metrics]))
+        columns = {"system": pyarrow.array(systems, "string"), "sums": sums}
+        yield pyarrow.RecordBatch.from_pydict(columns)
+
+
+def _totals(
+    system: str,
+    parts: Sequence[tuple[int, Any]],
+    measures: Sequence[Measure],
+    table: str,
+) -> Totals:
+    found = {}
+    for at, measure in enumerate(measures):
+        binary, bounds = measure.metric.binary, measure.metric.bounds
+        every = [(*sums[at], binary, bounds) for _, sums in parts]
+        found[measure.label] = add_totals(MetricTotal(*part) for part in every)
+    first = next(iter(found.values()))
+    missing = sum(missing for missing, _ in parts)
+    return Totals(system, first.n + first.undefined, missing, found, table)

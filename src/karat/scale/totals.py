@@ -1,7 +1,7 @@
 """Totals: means and intervals of more queries than fit into one place."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -95,17 +95,11 @@ class Totals(Mapping[str, MetricTotal]):
 
     def summary(self) -> Table:
         """The table a person is shown."""
-        rows = [
-            [
-                name,
-                number(total.mean),
-                " .. ".join(map(number, total.interval or (None,))),
-                f"{total.n}/{self.queries}",
-                str(total.undefined),
-                str(self.missing),
-            ]
-            for name, total in self.metrics.items()
-        ]
+        rows = []
+        for name, total in self.metrics.items():
+            interval = " .. ".join(map(number, total.interval or (None,)))
+            counts = [f"{total.n}/{self.queries}", total.undefined, self.missing]
+            rows.append([name, number(total.mean), interval, *map(str, counts)])
         names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
         title = f"{self.run}: {counted(self.queries, 'query')}"
         return Table(columns=names, rows=rows, title=title)
@@ -151,14 +145,7 @@ def _fixed_sum(values: Floats) -> int:
 
 def add_totals(parts: Iterable[MetricTotal]) -> MetricTotal:
     """The total of all queries, from those of disjoint parts."""
-    whole = MetricTotal()
-    for part in parts:
-        whole = MetricTotal(
-            whole.n + part.n,
-            whole.undefined + part.undefined,
-            whole.total + part.total,
-            whole.squares + part.squares,
-            part.binary,
-            part.bounds,
-        )
-    return whole
+    every = [*parts]
+    names = ("n", "undefined", "total", "squares")
+    sums = {name: sum(getattr(part, name) for part in every) for name in names}
+    return replace(every[0] if every else MetricTotal(), **sums)

@@ -6,7 +6,6 @@ the role the file was given (`_NEUTRAL`). `--map ours=theirs` beats all of it.
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Final
@@ -318,6 +317,8 @@ def is_row(fields: Mapping[str, str]) -> bool:
 
 def closest(missing: Iterable[str], names: Iterable[str]) -> str:
     """A hint naming the `--map` that would help: a misspelt field if there is one."""
+    from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
+
     ours = list(missing)
     aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
     for name in names:
