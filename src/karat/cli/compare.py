@@ -85,7 +85,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     inputs = [*paths, options["gold"]]
-    outputs = outputs_of(options["output"], inputs, (*_FORMATS, "junit.xml"))
+    outputs = outputs_of(options["output"], inputs, _FORMATS, gates=True)
     gates = read_gates(options)
     metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     scoring = scoring_of(options, force=options["force"] or None)

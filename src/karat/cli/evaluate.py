@@ -274,8 +274,8 @@ def _outputs(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
         if form not in ("", "xml"):
             # A plug-in is looked for by its name, and a typo told apart.
             REPORTS[form]
-    known = (*REPORTS, "junit.xml")
-    return outputs_of(options["output"], [*paths, options["gold"]], known)
+    inputs = [*paths, options["gold"]]
+    return outputs_of(options["output"], inputs, REPORTS, gates=True)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:

@@ -61,33 +61,37 @@ PINNED = (Path("karat-baseline.json"), Path(".karat/baseline.json"))
 """Where a baseline is pinned: in the repository, else in a private folder."""
 
 _GATE_FAILED = 1
-_JUNIT = "junit.xml"
 _LONGER = "--max-tokens"
 _PASSING = "transient"
 
 
 def outputs_of(
-    targets: Sequence[str], inputs: Sequence[str | None], formats: Iterable[str]
+    targets: Sequence[str],
+    inputs: Sequence[str | None],
+    formats: Collection[str],
+    *,
+    gates: bool = False,
 ) -> list[Path]:
     """Where to write, found out before any work is done; what holds gates left out.
 
     Args:
         targets: as the user wrote them.
         inputs: files that must not be overwritten.
-        formats: those there are, as extensions; `junit.xml` is one where gates are.
+        formats: those there are, as extensions.
+        gates: whether `NAME.junit.xml` may hold gates.
     """
-    known = [f".{name}" for name in formats if name != _JUNIT]
-    more = f", or NAME.{_JUNIT}" if _JUNIT in formats else ""
+    paths = []
     for target in targets:
-        if Path(target).suffix.lower() not in known and not (
-            more and _is_junit(target)
-        ):
+        in_junit = gates and _is_junit(target)
+        if Path(target).suffix[1:].lower() not in formats and not in_junit:
             raise UsageError(
                 f"-o {target}: the extension chooses the format, one of "
-                f"{', '.join(known)}{more}"
+                f"{', '.join('.' + name for name in formats)}"
+                f"{', or NAME.junit.xml' if gates else ''}"
             )
-    paths = [writable(target, inputs) for target in targets]
-    return [path for path in paths if not (more and _is_junit(path))]
+        path = writable(target, inputs)
+        paths += [] if in_junit else [path]
+    return paths
 
 
 def print_result(
@@ -270,7 +274,7 @@ def _write_summaries(results: Sequence[GateResult], options: Mapping[str, Any]) 
 
 
 def _is_junit(target: str | Path) -> bool:
-    return Path(target).name.endswith(_JUNIT)
+    return Path(target).name.endswith("junit.xml")
 
 
 def admit(
