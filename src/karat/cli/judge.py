@@ -19,6 +19,7 @@ from karat.cli.options import (
     mapping_option,
     option,
     writable,
+    write_dataset,
 )
 from karat.cli.outputs import (
     INCOMPLETE,
@@ -26,7 +27,6 @@ from karat.cli.outputs import (
     print_result,
     rehearse,
     with_command,
-    write_dataset,
     write_results,
 )
 from karat.data.gold import Gold

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from karat.cli.command import Command, say
-from karat.cli.convert import contents
 from karat.cli.options import option
 from karat.cli.outputs import conclude, show_all
+from karat.cli.validate import contents
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError

@@ -1,0 +1,196 @@
+"""`karat validate`: check files, and say what is wrong with them and where."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from karat.cli.command import Command, say
+from karat.cli.options import existing, mapping_option, option
+from karat.data.gold import KINDS, Gold
+from karat.data.policies import Policies
+from karat.data.queries import Dataset
+from karat.data.runs import Document, Notice, Run
+from karat.data.tables import counted
+from karat.errors import DataError, UsageError
+from karat.evaluation import evaluate
+from karat.reading.check import Checked, validate
+from karat.reading.meaning.mapping import mapping_of, shared_names
+
+__all__ = ["command", "contents"]
+
+_WRONG = 2
+_COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
+
+
+@click.command("validate", cls=Command)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@option("-g --gold --qrels TEXT", "Check each FILE against this gold too.")
+@option(
+    "--role",
+    "What FILE is meant to be, if its content does not tell.",
+    type=["run", "gold", "samples", "queries"],
+)
+@mapping_option
+@option("--format FORMAT", "Format of FILE, if not by content.")
+@option(
+    "--limit",
+    "How many problems to report for a file.",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+)
+def command(**options: Any) -> None:
+    """Check FILE...: what each holds, or everything that is wrong with it, and where.
+
+    With --gold, also whether run and gold belong together: common queries, common
+    documents, ties and duplicates. Exits with 2 when anything is wrong.
+
+    \b
+    karat validate samples.jsonl
+    karat validate run.trec --gold qrels.trec
+    """  # noqa: D301
+    gold = None
+    if options["gold"] is not None:
+        if "-" in options["files"] and options["gold"] == "-":
+            raise UsageError("standard input can be read once only: one - at most")
+        gold = _check(options["gold"], options, "gold", shared_names(options["map"]))
+    role = options["role"] or (options["gold"] and "run")
+    shared = shared_names(options["map"], gold.loaded) if gold else frozenset[str]()
+    files = existing(options["files"])
+    checks = [_check(path, options, role, shared) for path in files]
+    problems = sum(len(c.problems) for c in (gold, *checks) if c is not None)
+    for checked in checks:
+        if checked.loaded is not None and (gold is None or gold.loaded is not None):
+            problems += _check_pair(checked.loaded, gold.loaded if gold else None)
+    if problems:
+        sys.exit(_WRONG)
+
+
+def _check(
+    path: str, options: Mapping[str, Any], role: Any, shared: frozenset[str]
+) -> Checked:
+    """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
+    checked = validate(
+        path,
+        role,
+        mapping=mapping_of(role, options["map"]),
+        optional=shared,
+        format=options["format"],
+        limit=options["limit"],
+    )
+    for problem in checked.problems:
+        say(f"karat: {problem}", err=True)
+    if checked.more:
+        found = len(checked.problems)
+        say(
+            f"karat: {path}: more problems after these {found}; --limit shows more",
+            err=True,
+        )
+    if checked.loaded is not None:
+        say(f"{path}: {', '.join(contents(checked.loaded))}")
+        for line in _remarks(checked.loaded):
+            say(f"  {line}")
+        if checked.loaded.gold is None and options["gold"] is None:
+            _say((*checked.notices, *_noticed(checked.loaded.run)))
+    return checked
+
+
+def contents(loaded: Dataset) -> Iterator[str]:
+    """What a file holds, in a few words."""
+    yield loaded.format
+    if loaded.run is not None:
+        yield _about_run(loaded.run)
+    if loaded.gold is not None:
+        yield _about_gold(loaded.gold)
+    if loaded.run is None and loaded.gold is None:
+        yield counted(len(loaded.queries), "query")
+
+
+def _about_run(run: Run) -> str:
+    queries = run.queries()
+    # Nothing is looked for, so all that is found is how much was retrieved.
+    nothing = {query: dict[str, float]() for query in queries}
+    located = run.locate(nothing, judged=False, policies=Policies())
+    documents = counted(int(located.retrieved.sum()), "document")
+    return f"a run with {counted(len(queries), 'query')} and {documents}"
+
+
+def _about_gold(gold: Gold) -> str:
+    counts = {
+        kind: sum(len(items) for items in getattr(gold, kind).values())
+        for kind in KINDS
+    }
+    counts["reference answers"] = len(gold.references)
+    parts = [counted(n, kind.removesuffix("s")) for kind, n in counts.items() if n]
+    grades = {g for labels in gold.documents.values() for g in labels.values()}
+    span = f", graded {min(grades):g} to {max(grades):g}" if len(grades) > 1 else ""
+    labels = " and ".join(parts) or "no labels"
+    return f"gold with {counted(len(gold.queries), 'query')} and {labels}{span}"
+
+
+def _remarks(loaded: Dataset) -> Iterator[str]:
+    if renamed := [f"{o}={t}" for o, t in loaded.mapping.items() if o != t]:
+        yield f"fields read as: {', '.join(renamed)}"
+    if tags := {tag for query in loaded.queries.values() for tag in query.tags}:
+        yield counted(len(tags), "tag")
+
+
+def _noticed(run: Run | None) -> Iterator[Notice]:
+    """Ties and duplicates of a run without gold; with gold, its evaluation tells."""
+    if run is None:
+        return
+    policies = Policies()
+    # What may be relevant is counted: here, all documents that are like another.
+    labels = {
+        query: dict.fromkeys(_alike(documents), 1.0)
+        for query, documents in run.rankings(policies)
+    }
+    for notice in run.locate(labels, judged=True, policies=policies).notices:
+        text, one = (t.removeprefix("relevant ") for t in (notice.text, notice.one))
+        yield replace(notice, text=text, one=one)
+
+
+def _alike(documents: Sequence[Document]) -> list[str]:
+    """Those that share their id or their score with another."""
+    ids = [(d.text or "") if d.id is None else d.id for d in documents]
+    scores = [document.score for document in documents]
+    often = Counter(ids)
+    shared = Counter(scores)
+    shared[None] = 0
+    pairs = zip(ids, scores, strict=True)
+    return [name for name, score in pairs if often[name] > 1 or shared[score] > 1]
+
+
+def _check_pair(loaded: Dataset, gold: Dataset | None) -> int:
+    """Whether a run and gold belong together; the number of problems."""
+    if loaded.run is None or (gold or loaded).gold is None:
+        return 0
+    try:
+        result = evaluate(loaded, gold=gold, metrics=_COUNTS)
+    except DataError as error:
+        say(f"karat: {error}", err=True)
+        return 1
+    total = {name: int(result[name].scores.sum()) for name in _COUNTS}
+    judged = total["num_rel_ret"] + total["num_nonrel_judged_ret"]
+    present = len(result.queries) - int(result.missing.sum())
+    say(f"{result.title}, matched by {result.matchers[_COUNTS[0]]}:")
+    click.echo(
+        f"  {_part(present, len(result.queries), 'gold query')} in the run\n"
+        f"  {_part(total['num_rel_ret'], total['num_rel'], 'relevant item')} found\n"
+        f"  {_part(judged, total['num_ret'], 'retrieved document')} labelled"
+    )
+    _say(result.warnings)
+    return 0
+
+
+def _part(count: int, total: int, thing: str) -> str:
+    return f"{count} of {counted(total, thing)} {'is' if count == 1 else 'are'}"
+
+
+def _say(notices: Iterable[Notice]) -> None:
+    for notice in notices:
+        say(f"  {notice.kind}: {notice}")
