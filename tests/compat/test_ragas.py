@@ -2,6 +2,8 @@
 
 import json
 import math
+import signal
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -221,6 +223,20 @@ def test_evaluate_takes_metrics_of_different_names_only() -> None:
         evaluate(ROWS, [])
     with pytest.raises(UsageError, match="must be instances"):
         evaluate(ROWS, [NonLLMContextRecall])  # type: ignore[list-item]
+
+
+def test_ctrl_c_stops_a_comparison_at_once() -> None:
+    class Interrupted:
+        def single_turn_score(self, sample: SingleTurnSample) -> float:
+            del sample
+            seen.append(threading.current_thread())
+            signal.raise_signal(signal.SIGINT)
+            return 1.0
+
+    seen: list[threading.Thread] = []
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(ROWS[:1] * 9, [NonLLMContextRecall(distance_measure=Interrupted())])
+    assert seen == [threading.main_thread()]
 
 
 def test_names_are_where_ragas_has_them() -> None:

@@ -18,7 +18,6 @@ from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
 from karat.reading.doors import load, with_texts
-from karat.reading.meaning.samples import load_records
 from karat.reading.write import write
 from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
@@ -29,6 +28,7 @@ from tests.judging.models import (
     support,
     verdicts,
 )
+from tests.reading.records import load_records
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
 TEXTS = ["Bread rises in an hour.", "Ovens are hot.", "Rye is a grain."]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from karat.errors import FormatError
-from karat.reading.meaning.samples import load_records
+from tests.reading.records import load_records
 
 BAD = [
     ({"id": None}, "id is empty"),

@@ -10,8 +10,8 @@ import pytest
 from karat.data.runs import Document
 from karat.errors import FormatError
 from karat.reading.meaning.documents import read_document
-from karat.reading.meaning.samples import load_records
 from karat.reading.problems import Notes
+from tests.reading.records import load_records
 
 
 @dataclass

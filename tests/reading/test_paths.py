@@ -8,7 +8,7 @@ import karat
 from karat.data.policies import Policies
 from karat.errors import FormatError, MismatchError, MissingFieldError
 from karat.reading.meaning.mapping import value_at
-from karat.reading.meaning.samples import load_records
+from tests.reading.records import load_records
 
 OWN = {
     "id": "q1",

@@ -11,7 +11,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Document
 from karat.errors import FormatError, UnknownNameError
-from karat.reading.meaning.samples import load_records
+from tests.reading.records import load_records
 
 RANKING = ["doc-7", "doc-3", "doc-1"]
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from karat.cli.command import Command, say
-from karat.cli.judge_claims import judge_claims, questions_of
 from karat.cli.judge_session import open_session, read_votes
 from karat.cli.options import (
     existing,
@@ -29,6 +28,7 @@ from karat.cli.outputs import (
     with_command,
     write_results,
 )
+from karat.cli.split_claims import questions_of, split_claims
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Labels, Run
@@ -131,7 +131,7 @@ def command(**options: Any) -> None:
     mapping = mapping_of("run", options["map"])
     loaded = {path: load(path, role=role, mapping=mapping) for path in paths}
     if options["claims"]:
-        failed = [judge_claims([*loaded.values()], session, targets, options)]
+        failed = [split_claims([*loaded.values()], session, targets, options)]
     else:
         failed = _grade(loaded, session, targets, pages, options)
     if isinstance(session, DryRun):

@@ -175,7 +175,13 @@ def _column(inputs: Mapping[str, Any], field: str) -> list[Any]:
 
 def _run(name: str, pairs: Sequence[tuple[Any, Any]], k: Any) -> list[EvalResult]:
     started = time.perf_counter()
-    items = [_attempt(name, *pair, k) for pair in pairs]
+    items: list[_Item | DataError] = []
+    for pair in pairs:
+        try:
+            items.append(_read(name, *pair, k))
+        except DataError as error:
+            # A failure is a value of its own.
+            items.append(error)
     scores = iter(_scores(name, [item for item in items if isinstance(item, _Item)]))
     runtime = (time.perf_counter() - started) / max(len(items), 1)
     return [
@@ -184,14 +190,6 @@ def _run(name: str, pairs: Sequence[tuple[Any, Any]], k: Any) -> list[EvalResult
         else _result(name, item, list(islice(scores, len(item.queries))), runtime)
         for item in items
     ]
-
-
-def _attempt(name: str, hypothesis: Any, reference: Any, k: Any) -> _Item | DataError:
-    """The item, or what is wrong with it: a failure is a value of its own."""
-    try:
-        return _read(name, hypothesis, reference, k)
-    except DataError as error:
-        return error
 
 
 def _scores(name: str, items: Sequence[_Item]) -> list[float]:

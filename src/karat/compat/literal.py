@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from karat.extend import Bools, DataError, Floats, Hits, Ints
+from karat.extend import Bools, DataError, Floats, Hits, Ints, make_metric
 
-__all__ = ["hits_of_ids", "hits_of_texts"]
+__all__ = ["hits_of_ids", "hits_of_texts", "score_of"]
 
 
 def hits_of_texts(
@@ -61,6 +61,11 @@ def hits_of_ids(
         rows.append(np.array(found, np.int64).reshape(-1, 2))
         grades.append(np.array([*known.values()], np.float64))
     return _hits(rows, grades, lists)
+
+
+def score_of(metric: str, hits: Hits, k: int | None = None) -> float:
+    """What a metric of karat says of the first query."""
+    return float(make_metric(metric, k).score(hits)[0])
 
 
 def _hits(

@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from karat.compat.literal import hits_of_ids
-from karat.extend import DataError, Hits, NDCGAny, ParameterError, make_metric
+from karat.compat.literal import hits_of_ids, score_of
+from karat.extend import DataError, NDCGAny, ParameterError
 
-__all__ = ["evaluate_retrieval", "evaluate_retrieval_turn2session"]
+__all__ = ["evaluate_retrieval", "evaluate_retrieval_turn2session", "read_cutoff"]
 
 Places: TypeAlias = Sequence[int] | npt.NDArray[np.signedinteger[Any]]
 
@@ -40,15 +40,15 @@ def evaluate_retrieval(
         >>> evaluate_retrieval([2, 0, 1], ["a", "b"], ["a", "b", "c"], k=2)
         (1.0, 0.0, 0.5)
     """
-    k = _cutoff(k)
+    k = read_cutoff(k)
     correct, corpus = list(correct_docs), list(corpus_ids)
     top = _top(rankings, corpus, k)
     best = sorted(corpus, key=correct.__contains__, reverse=True)
     # ndcg() cuts the ranking and dcg() cuts it again, which tells for a negative k.
     hits = hits_of_ids([correct] * 3, [top, top[:k], best[:k]])
-    recall_any = _score("hit", hits, where_undefined=0.0)
+    recall_any = score_of("hit", hits) if correct else 0.0
     # all() of no correct document is true.
-    recall_all = _score("recall_all", hits, where_undefined=1.0)
+    recall_all = score_of("recall_all", hits) if correct else 1.0
     _, found, ideal = NDCGAny().dcg(hits).tolist()
     return recall_any, recall_all, found / ideal if ideal else 0.0
 
@@ -68,7 +68,7 @@ def evaluate_retrieval_turn2session(
         >>> evaluate_retrieval_turn2session([0, 1, 2, 3], ["s2_1"], turns, k=2)
         (1.0, 1.0, 0.6309297535714575)
     """
-    k = _cutoff(k)
+    k = read_cutoff(k)
     correct = list(dict.fromkeys(map(_session, correct_docs)))
     corpus = [_session(turn) for turn in corpus_ids]
     depth = k
@@ -91,13 +91,9 @@ def _session(turn: str) -> str:
     return turn.rpartition("_")[0]
 
 
-def _score(metric: str, hits: Hits, *, where_undefined: float) -> float:
-    scores = make_metric(metric).score(hits)
-    return float(np.nan_to_num(scores, nan=where_undefined)[0])
-
-
-def _cutoff(k: int) -> int:
+def read_cutoff(k: int, owner: str = "evaluate_retrieval") -> int:
+    """A cutoff, which is any integer."""
     try:
         return index(k)
     except TypeError:
-        raise ParameterError("evaluate_retrieval", "k", "an integer", k) from None
+        raise ParameterError(owner, "k", "an integer", k) from None

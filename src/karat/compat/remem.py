@@ -21,7 +21,6 @@ It differs from the original in these points, where that ends in an accident:
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +30,7 @@ from karat.compat.literal import hits_of_ids, hits_of_texts
 from karat.compat.longmemeval import (
     evaluate_retrieval,
     evaluate_retrieval_turn2session,
+    read_cutoff,
 )
 from karat.extend import (
     Bools,
@@ -43,7 +43,6 @@ from karat.extend import (
     Matches,
     MismatchError,
     NDCGAny,
-    ParameterError,
     Policies,
     UsageError,
     make_metric,
@@ -150,7 +149,7 @@ class RetrievalMetric:
         given = [r for r in (retrieved_docs, retrieved_chunks) if r is not None]
         if len(given) != 1:
             raise UsageError("give either retrieved_docs or retrieved_chunks")
-        ks = _read_cutoffs(k_list)
+        ks = sorted({read_cutoff(k, "k_list") for k in k_list})
         keys = [f"{self.label}@{k}" for k in ks]
         # zip() drops lists without a partner, but len(gold_docs) divides the pool.
         pairs = [(list(g), list(r)) for g, r in zip(gold_docs, *given, strict=False)]
@@ -280,13 +279,3 @@ def _text(document: Document) -> str:
     if text is None:
         raise DataError("a retrieved document must be text, got none")
     return text
-
-
-def _read_cutoffs(k_list: Iterable[int]) -> list[int]:
-    ks = list(k_list)
-    for k in ks:
-        try:
-            index(k)
-        except TypeError:
-            raise ParameterError("k_list", "k", "an integer", k) from None
-    return sorted(set(ks))

@@ -119,6 +119,11 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
         """The place of each query."""
         return {query: number for number, query in enumerate(self)}
 
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the queries, each made once."""
+        return self.queries if isinstance(self.queries, list) else self._ids
+
     @cached_property
     def _ids(self) -> list[str]:
         return [*self.queries]
@@ -138,8 +143,7 @@ class ColumnLabels(Mapping[str, Mapping[str, float]]):
         return query in self.numbers
 
     def __iter__(self) -> Iterator[str]:
-        queries = self.queries
-        return iter(queries if isinstance(queries, list) else self._ids)
+        return iter(self.ids)
 
     def __len__(self) -> int:
         return len(self.queries)

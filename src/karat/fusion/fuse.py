@@ -185,26 +185,32 @@ def fuse(
     if depth is not None and depth < 1:
         raise ParameterError("fuse", "depth", "an integer >= 1", depth)
     fused: dict[str, Mapping[str, float]] = {}
-    for found in candidates([*sources.values()], Policies()):
-        require_scores(rule, found, [*sources])
-        documents = len(found.numbers)
-        parts = [rule.contribution(ranking, documents) for ranking in found.rankings]
+    for found, parts in contributions(rule, sources):
         scores = FusedScores(found.numbers, rule.totals(found, parts))
         fused[found.query] = scores if depth is None else scores.top(depth)
     return ScoredRun(fused, method if name is None else name)
 
 
-def require_scores(rule: Fusion, found: Candidates, names: Sequence[str]) -> None:
-    """Refuse a run without scores where the rule reads them."""
-    if rule.method in _BY_RANK or rule.norm == "rank":
-        return
-    for ranking in found.rankings:
-        if ranking.scores is None and len(ranking.number):
-            raise DataError(
-                f"run {names[ranking.run]!r} has no scores, which {rule.method} reads",
-                query=found.query,
-                hint="rrf, borda and the norm 'rank' go by ranks alone",
-            )
+def contributions(
+    rule: Fusion, runs: Mapping[str, Run]
+) -> Iterator[tuple[Candidates, list[Floats]]]:
+    """The candidates of every query, and what each run gives them, before weights.
+
+    Raises:
+        DataError: a run without scores where the rule reads them.
+    """
+    names, by_rank = [*runs], rule.method in _BY_RANK or rule.norm == "rank"
+    for found in candidates([*runs.values()], Policies()):
+        for ranking in found.rankings:
+            if not by_rank and ranking.scores is None and len(ranking.number):
+                raise DataError(
+                    f"run {names[ranking.run]!r} has no scores, which {rule.method} "
+                    "reads",
+                    query=found.query,
+                    hint="rrf, borda and the norm 'rank' go by ranks alone",
+                )
+        documents = len(found.numbers)
+        yield found, [rule.contribution(r, documents) for r in found.rankings]
 
 
 class FusedScores(Mapping[str, float]):

@@ -13,11 +13,10 @@ import numpy as np
 
 from karat.data.arrays import Floats
 from karat.data.memory_runs import ScoredRun
-from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.errors import DataError, ParameterError
-from karat.fusion.candidates import candidates, named_runs
-from karat.fusion.fuse import FusedScores, Fusion, require_scores
+from karat.fusion.candidates import named_runs
+from karat.fusion.fuse import FusedScores, Fusion, contributions
 
 __all__ = ["WeightSearch", "search_weights"]
 
@@ -79,6 +78,7 @@ def search_weights(
         DataError: fewer queries with a score than folds.
 
     Example:
+        >>> from karat.extend import Policies
         >>> good, bad = {"q": {"a": 2, "b": 1}}, {"q": {"a": 1, "b": 2}}
         >>> runs = [{f"{i}": run["q"] for i in range(9)} for run in (good, bad)]
         >>> def found_first(run):
@@ -92,12 +92,7 @@ def search_weights(
     if step is None:
         step = 0.1 if len(names) <= _FEW_RUNS else 0.25
     grid = [*_simplex(len(names), step)]
-    prepared = []
-    for found in candidates([*sources.values()], Policies()):
-        require_scores(rule, found, names)
-        documents = len(found.numbers)
-        parts = [rule.contribution(ranking, documents) for ranking in found.rankings]
-        prepared.append((found, parts))
+    prepared = [*contributions(rule, sources)]
 
     def fused(weights: Mapping[str, list[float]]) -> Run:
         """Every query, fused with weights of its own."""

@@ -263,26 +263,20 @@ class Claims(Matcher):
         """Where votes differ, are tied or have failed."""
         if self.votes == 1:
             return []
-        claims = [
-            ballots for row in votes.values() for ballots in zip(*row, strict=True)
-        ]
-        failed = [sum(v.failure is not None for v in ballots) for ballots in claims]
-        valid = self.votes * len(claims) - sum(failed)
-        divided = ties = differ = 0
-        for ballots in claims:
-            yes = sum(v.supported for v in ballots)
-            no = sum(v.failure is None for v in ballots) - yes
-            divided += min(yes, no) > 0
-            ties += yes == no > 0
-            differ += min(yes, no)
-        share = differ / max(1, valid)
+        ballots = [b for row in votes.values() for b in zip(*row, strict=True)]
+        failed = [sum(v.failure is not None for v in row) for row in ballots]
+        yes = [sum(v.supported for v in row) for row in ballots]
+        no = [self.votes - y - f for y, f in zip(yes, failed, strict=True)]
+        fewer = [*map(min, yes, no)]
+        share = sum(fewer) / max(1, sum(yes) + sum(no))
         text = f"divided the {self.votes} votes; {share:.1%} of votes differ"
-        if ties:
+        if ties := sum(y == n > 0 for y, n in zip(yes, no, strict=True)):
             verb = "counts" if ties == 1 else "count"
             text += f"; {counted(ties, 'tie')} {verb} as not supported"
         if any(failed):
-            claims_short = counted(sum(map(bool, failed)), "claim")
-            text += f"; {counted(sum(failed), 'vote')} failed, on {claims_short}"
+            short = counted(sum(map(bool, failed)), "claim")
+            text += f"; {counted(sum(failed), 'vote')} failed, on {short}"
+        divided = sum(map(bool, fewer))
         return [Notice("votes", divided, f"claims {text}", one=f"claim {text}")]
 
     def _long_documents(
@@ -343,38 +337,33 @@ def _hits(
     counts: list[int] = []
     names: list[str] = []
     retrieved: list[int] = []
-    for index, query in enumerate(gold.queries):
+    for place, query in enumerate(gold.queries):
         by_text = {verdict.text: verdict for verdict in verdicts.get(query, ())}
         before = len(names)
         for item in wanted_items(gold.claims.get(query, ())):
             judged = [by_text[text] for text in item.texts if text in by_text]
-            ranks: set[int] = set()
-            parts: set[int] = set()
-            against: set[int] = set()
-            for verdict in judged:
-                ranks.update(verdict.alone, verdict.together[-1:])
-                parts.update(verdict.together)
-                against.update(verdict.against)
+            ranks = {r for v in judged for r in (*v.alone, *v.together[-1:])}
+            joint = {rank for v in judged for rank in v.together} - ranks
+            against = {rank for v in judged for rank in v.against}
             failed = any(verdict.failure is not None for verdict in judged)
             if failed and not ranks and query not in failures:
                 continue
-            rows += [(index, rank, item.grade, len(names), False) for rank in ranks]
-            joint = parts - ranks
-            rows += [(index, rank, item.grade, len(names), True) for rank in joint]
+            at = len(names)
+            rows += [(place, rank, item.grade, at, False) for rank in ranks]
+            rows += [(place, rank, item.grade, at, True) for rank in joint]
             grades.append(item.grade)
             names.append(item.name)
             # What contradicts the claim is judged, and not relevant.
             if against:
-                rows += [(index, r, -item.grade, len(names), False) for r in against]
+                rows += [(place, r, -item.grade, len(names), False) for r in against]
                 grades.append(-item.grade)
                 names.append(f"{item.name} (contradicted)")
         counts.append(len(names) - before)
         documents = rankings.get(query, ())
         collapse = policies.duplicates == "collapse"
         count = len({d.text for d in documents}) if collapse else len(documents)
-        retrieved.append(
-            count if policies.depth is None else min(count, policies.depth)
-        )
+        depth = count if policies.depth is None else policies.depth
+        retrieved.append(min(count, depth))
     rows.sort()
     columns = [*zip(*rows, strict=True)] or [()] * 5
     hits = Hits(

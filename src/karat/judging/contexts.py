@@ -1,6 +1,6 @@
 """Contexts: the texts that a judge reads, in questions that fit a budget of tokens."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -116,19 +116,15 @@ def pack(contexts: Sequence[Context], budget: int) -> list[list[Context]]:
         return [[*contexts]]
     packs: list[list[Context]] = []
     room = 0
-    for rank, text in _cut(contexts, budget):
-        need = tokens_of(text)
-        if need > room or not packs:
-            packs.append([])
-            room = budget
-        packs[-1].append((rank, text))
-        room -= need
-    return packs
-
-
-def _cut(contexts: Sequence[Context], budget: int) -> Iterator[Context]:
     for rank, text in contexts:
-        yield from ((rank, piece) for piece in pieces(text, budget))
+        for piece in pieces(text, budget):
+            need = tokens_of(piece)
+            if need > room or not packs:
+                packs.append([])
+                room = budget
+            packs[-1].append((rank, piece))
+            room -= need
+    return packs
 
 
 def excerpts(passages: Sequence[Context], claim: str, budget: int) -> list[Context]:

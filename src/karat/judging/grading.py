@@ -9,12 +9,11 @@ from karat.data.gold import Gold
 from karat.data.judgements import Conversation, Failure
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
-from karat.errors import DataError, InvalidReply
+from karat.errors import DataError
 from karat.judging import prompts
 from karat.judging.contexts import BUDGET, pieces, require_texts
 from karat.judging.replies import (
     NOT_FILLED_IN,
-    Answer,
     ask,
     is_blank,
     read_numbers,
@@ -182,27 +181,21 @@ def grade(
     wording = wording or prompts.Prompts()
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
-        read = partial(_read, passage=piece)
         prompt = prompts.grade(question, piece, assessor, wording)
-        answers = yield from ask(prompt, read)
-        value, problem = answers[-1].value, answers[-1].problem
-        if value is None:
-            raise InvalidReply(problem or "")
-        best = value if best is None or value.grade > best.grade else best
+        found = yield from ask(prompt, partial(_read, passage=piece))
+        best = found if best is None or found.grade > best.grade else best
     return best or Grade(0, "the document holds no words")
 
 
-def _read(text: str, passage: str) -> Answer[Grade | None]:
+def _read(text: str, passage: str) -> Grade | str:
     reply = read_object(text, [passage])
     if isinstance(reply, str):
-        return Answer(None, reply)
+        return reply
     numbers = read_numbers(reply.get("grade"))
     if not numbers or len(numbers) != 1 or numbers[0] not in prompts.GRADES:
-        return Answer(None, f"its grade is none of {[*prompts.GRADES]}")
+        return f"its grade is none of {[*prompts.GRADES]}"
     reason = read_reason(reply.get("reason"))
-    if is_blank(reason):
-        return Answer(None, NOT_FILLED_IN)
-    return Answer(Grade(numbers[0], reason))
+    return NOT_FILLED_IN if is_blank(reason) else Grade(numbers[0], reason)
 
 
 def grade_pool(

@@ -6,25 +6,24 @@ missing, repeated or made up. A reply that cannot be used is asked for once more
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from karat.data.judgements import Conversation, ParallelConversation, Prompt, Reply
+from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.llm.server_errors import cut_off
 
 __all__ = [
     "NOT_FILLED_IN",
-    "Answer",
     "ask",
+    "explained",
     "is_blank",
     "read_flag",
     "read_numbers",
     "read_object",
     "read_reason",
-    "read_reply",
     "side_by_side",
 ]
 
@@ -60,27 +59,25 @@ _FLAGS: dict[object, bool] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
-    """What could be read of a reply, and what is wrong with it, if anything is."""
+def ask(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
+    """Put a question, and once more if the reply cannot be used.
 
-    value: T
-    problem: str | None = None
+    Args:
+        prompt: the question.
+        read: reads a reply, or says what is wrong with it.
 
-
-def ask(
-    prompt: Prompt, read: Callable[[str], Answer[T]], attempts: int = 2
-) -> Generator[Prompt, Reply, list[Answer[T]]]:
-    """Put a question, and once more if the reply cannot be used; the last counts."""
-    answers: list[Answer[T]] = []
-    for left in reversed(range(attempts)):
+    Raises:
+        InvalidReply: no reply could be used; it says what is wrong with the last.
+    """
+    problem = ""
+    for last in (False, True):
         reply = yield prompt
-        answers.append(read_reply(reply, read, last=not left))
-        if (problem := answers[-1].problem) is None:
-            break
-        # Each repair adds to the last, so that no two attempts are the same prompt.
+        value = read(reply.text)
+        if not isinstance(value, str):
+            return value
+        problem = explained(value, reply, last=last)
         prompt = prompts.repair(prompt, problem)
-    return answers
+    raise InvalidReply(problem)
 
 
 def side_by_side(
@@ -101,22 +98,18 @@ def side_by_side(
     return [results[index] for index in range(len(every))]
 
 
-def read_reply(
-    reply: Reply, read: Callable[[str], Answer[T]], *, last: bool
-) -> Answer[T]:
-    """What can be read of a reply; if it was cut off, that is what is wrong with it.
+def explained(problem: str, reply: Reply, *, last: bool) -> str:
+    """What is wrong with a reply: if it was cut off, that is.
 
     Args:
+        problem: what could not be read.
         reply: what the model answered.
-        read: reads its text.
         last: whether it will not be asked for again, so that the user needs a cure.
     """
-    answer = read(reply.text)
-    if answer.problem is None or not reply.cut:
-        return answer
+    if not reply.cut:
+        return problem
     tokens = reply.usage.completion_tokens
-    problem = cut_off(tokens) if last else "it was cut off before its end"
-    return replace(answer, problem=problem)
+    return cut_off(tokens) if last else "it was cut off before its end"
 
 
 def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:

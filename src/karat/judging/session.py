@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 from karat.data.gold import JUDGES
 from karat.data.judgements import Failure, Prompt, Usage
-from karat.errors import IncompleteError, OfflineMissError, UsageError
+from karat.errors import OfflineMissError, UsageError
 from karat.judging.prompts import Prompts
 from karat.llm import (
     Client,
     Estimate,
-    Progress,
     Results,
     Settings,
     Stage,
@@ -128,20 +127,8 @@ class JudgeSession:
         """The same, to be awaited where an event loop is running."""
         if not jobs:
             return Results()
-        settings = self.settings
-        if (report := settings.progress) is not None:
-            settings = replace(
-                settings, progress=lambda now: report(replace(now, stage=stage))
-            )
-            # The first reply may take long.
-            report(Progress(0, len(jobs), stage=stage))
         try:
-            results = await run_jobs(jobs, self.client, settings)
-        except IncompleteError as error:
-            facts = (error.reason, error.done, error.total, error.failed)
-            raise IncompleteError(
-                *facts, kept=error.kept, during=str(stage)
-            ) from error.__cause__
+            results = await run_jobs(jobs, self.client, self.settings, stage)
         except OfflineMissError:
             raise self._missing(jobs, stage, queries) from None
         self.failed.update(row.kind for row in results if isinstance(row, Failure))

@@ -8,9 +8,8 @@ from typing import Any
 from karat.data.gold import IMPORTANCE, Gold, Item
 from karat.data.judgements import Conversation, Failure, Usage
 from karat.data.tables import counted
-from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.replies import NOT_FILLED_IN, Answer, ask, is_blank, read_object
+from karat.judging.replies import NOT_FILLED_IN, ask, is_blank, read_object
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
 
@@ -82,10 +81,7 @@ def split(
     An answer that states nothing has none.
     """
     prompt = prompts.split(question, reference, wording or prompts.Prompts())
-    answers = yield from ask(prompt, _read_claims)
-    if problem := answers[-1].problem:
-        raise InvalidReply(problem)
-    return answers[-1].value
+    return (yield from ask(prompt, _read_claims))
 
 
 def split_references(
@@ -131,22 +127,22 @@ def split_references(
     )
 
 
-def _read_claims(text: str) -> Answer[dict[str, float]]:
+def _read_claims(text: str) -> dict[str, float] | str:
     reply = read_object(text)
     if isinstance(reply, str):
-        return Answer({}, reply)
+        return reply
     claims = reply.get("claims")
     if not isinstance(claims, list):
-        return Answer({}, "it has no list of claims")
+        return "it has no list of claims"
     grades: dict[str, float] = {}
     for claim in claims:
         # Models that follow no schema often leave out what is usual.
         entry = claim if isinstance(claim, dict) else {"text": claim}
         said, importance = entry.get("text"), entry.get("importance", "vital")
         if not isinstance(said, str) or importance not in IMPORTANCE:
-            return Answer({}, "a claim must have a text, and be vital or okay")
+            return "a claim must have a text, and be vital or okay"
         if is_blank(said):
-            return Answer({}, NOT_FILLED_IN)
+            return NOT_FILLED_IN
         if said := " ".join(said.split()):
             grades.setdefault(said, IMPORTANCE[importance])
-    return Answer(grades)
+    return grades

@@ -6,7 +6,6 @@ the questions of a sample are asked side by side.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,13 +21,12 @@ from karat.judging import prompts
 from karat.judging.contexts import BUDGET, Context, excerpts, pack
 from karat.judging.prompts import Prompts
 from karat.judging.replies import (
-    Answer,
+    explained,
     is_blank,
     read_flag,
     read_numbers,
     read_object,
     read_reason,
-    read_reply,
     side_by_side,
 )
 
@@ -145,10 +143,10 @@ def _ask(
         numbered = [(number, rest[index]) for number, index in numbers.items()]
         prompt = prompts.support(numbered, contexts, assessor, question, wording)
         sent.append(prompts.repair(prompt, problem) if problem else prompt)
-        read = partial(_read_findings, numbers=numbers, contexts=contexts)
-        answer = read_reply((yield sent[-1]), read, last=last)
-        findings |= answer.value
-        problem = answer.problem or problem
+        reply = yield sent[-1]
+        found, wrong = _read_findings(reply.text, numbers, contexts)
+        findings |= found
+        problem = explained(wrong, reply, last=last) if wrong else problem
         if len(findings) == len(claims):
             return _Answered(claims, contexts, findings)
     return _Answered(claims, contexts, findings, problem, sent)
@@ -180,8 +178,10 @@ def _follow_ups(
 
 def _read_findings(
     text: str, numbers: Mapping[int, int], contexts: Sequence[Context]
-) -> Answer[dict[int, _Finding]]:
-    """The valid findings of a reply; one made-up claim and none of it counts.
+) -> tuple[dict[int, _Finding], str]:
+    """The valid findings of a reply, and what is wrong with the rest of it.
+
+    One made-up claim and none of it counts.
 
     Args:
         text: the reply.
@@ -190,14 +190,14 @@ def _read_findings(
     """
     reply = read_object(text, (shown for _, shown in contexts))
     if isinstance(reply, str):
-        return Answer({}, reply)
+        return {}, reply
     entries = reply.get("verdicts")
     if isinstance(entries, dict):
         # Some models name each verdict by its claim.
         pairs = entries.items()
         entries = [{"claim": k, **v} for k, v in pairs if isinstance(v, dict)]
     if not isinstance(entries, list):
-        return Answer({}, "it has no list of verdicts")
+        return {}, "it has no list of verdicts"
     ranks = {rank for rank, _ in contexts}
     findings: dict[int, _Finding] = {}
     problems: list[str] = []
@@ -205,7 +205,7 @@ def _read_findings(
     for entry in entries:
         named = read_numbers(entry.get("claim")) if isinstance(entry, dict) else None
         if not named or len(named) != 1 or named[0] not in numbers:
-            return Answer({}, "it judges a claim that was not asked about")
+            return {}, "it judges a claim that was not asked about"
         number = named[0]
         finding = _read_finding(entry, ranks)
         if number in seen:
@@ -218,7 +218,7 @@ def _read_findings(
         seen.add(number)
     problems += [f"claim {n} has no verdict" for n in numbers if n not in seen]
     more = "; ..." if len(problems) > _PROBLEMS else ""
-    return Answer(findings, "; ".join(problems[:_PROBLEMS]) + more or None)
+    return findings, "; ".join(problems[:_PROBLEMS]) + more
 
 
 def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:

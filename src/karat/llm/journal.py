@@ -159,9 +159,12 @@ class Journal:
 
     def get(self, key: bytes) -> Entry | None:
         """The entry of the prompt with this key, if it was ever asked."""
-        for status, text, attempts, id, model, *usage, cut in self._select(_READ, key):
-            return Entry(status, text, attempts, Usage(*usage), id, model, bool(cut))
-        return None
+        rows = self._select(_READ, key)
+        if not rows:
+            return None
+        status, text, attempts, id, model, sent, received, cut = rows[0]
+        usage = Usage(sent, received)
+        return Entry(status, text, attempts, usage, id, model, bool(cut))
 
     def write(
         self, asked: tuple[str, str, str], batch: Iterable[tuple[bytes, Prompt, Entry]]

@@ -13,7 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import (
@@ -29,7 +29,7 @@ from karat.errors import CallError, IncompleteError, InvalidReply, Refused
 from karat.llm.calls import Calls, Stopped
 from karat.llm.http import check_endpoint
 from karat.llm.journal import Journal
-from karat.llm.settings import Client, Progress, Settings
+from karat.llm.settings import Client, Progress, Settings, Stage
 from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies
 
 __all__ = ["Job", "Results", "run_jobs", "run_sync"]
@@ -63,7 +63,10 @@ class Results(list[T | Failure]):
 
 
 async def run_jobs(
-    jobs: Sequence[Job[T]], client: Client, settings: Settings | None = None
+    jobs: Sequence[Job[T]],
+    client: Client,
+    settings: Settings | None = None,
+    stage: Stage | None = None,
 ) -> Results[T]:
     """The result of each job, in order; a `Failure` where a job could not be done.
 
@@ -71,6 +74,12 @@ async def run_jobs(
     again, once, and then raises `InvalidReply`. Equal prompts are sent once. Every
     reply is in the journal before the job receives it: if the run stops for any
     reason, the same call continues from there.
+
+    Args:
+        jobs: the conversations.
+        client: answers them.
+        settings: speed, limits and the journal.
+        stage: what they do, in words for whoever waits for it.
 
     Raises:
         IncompleteError: a limit was reached or the endpoint is down; call again.
@@ -91,30 +100,36 @@ async def run_jobs(
         await stack.enter_async_context(writer)
         lock = stack.enter_context(ProcessLock(None if offline else path))
         calls = Calls(client, settings, journal, stored, writer, lock)
-        return await _JobRunner(jobs, calls, settings).run()
+        kept = path is not None and getattr(client, "persistent", True)
+        return await _JobRunner(jobs, calls, settings, stage, kept).run()
 
 
+@dataclass(eq=False)
 class _JobRunner(Generic[T]):
     """Runs all jobs, as many at a time as there may be calls."""
 
-    def __init__(
-        self, jobs: Sequence[Job[T]], calls: Calls, settings: Settings
-    ) -> None:
-        self._jobs = jobs
-        self._calls = calls
-        self._settings = settings
-        self._results: dict[int, T | Failure] = {}
-        self._usage: dict[int, Usage] = {}
-        self._models: set[str] = set()
-        self._failed = 0
-        self._with_calls = 0
-        self._started = time.monotonic()
+    _jobs: Sequence[Job[T]]
+    _calls: Calls
+    _settings: Settings
+    _stage: Stage | None
+    _kept: bool
+    _results: dict[int, T | Failure] = field(default_factory=dict)
+    _usage: dict[int, Usage] = field(default_factory=dict)
+    _models: set[str] = field(default_factory=set)
+    _failed: int = 0
+    _with_calls: int = 0
+    _started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
         # Also holds back the calls of a job that asks several prompts at once.
-        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._slots = asyncio.Semaphore(self._settings.concurrency)
 
     async def run(self) -> Results[T]:
         order = range(len(self._jobs))
         rows = iter(order)
+        if self._stage is not None:
+            # The first reply may take long.
+            self._report()
         count = min(self._settings.concurrency, len(order))
         workers = [asyncio.create_task(self._work(rows)) for _ in range(count)]
         try:
@@ -125,9 +140,11 @@ class _JobRunner(Generic[T]):
             await asyncio.gather(*workers, return_exceptions=True)
         problem = self._calls.problem
         if isinstance(problem, IncompleteError):
-            done, kept = len(self._results) - self._failed, self._settings.journal
-            counts = (done, len(order), self._failed)
-            raise IncompleteError(problem.reason, *counts, kept=kept is not None)
+            counts = (len(self._results) - self._failed, len(order), self._failed)
+            during = "" if self._stage is None else str(self._stage)
+            raise IncompleteError(
+                problem.reason, *counts, kept=self._kept, during=during
+            )
         if problem is not None:
             raise problem
         results = (self._results[row] for row in order)
@@ -146,8 +163,7 @@ class _JobRunner(Generic[T]):
             self._results[row] = result
             if isinstance(result, Failure):
                 self._count_failure(result)
-            if self._settings.progress is not None:
-                self._settings.progress(self._progress())
+            self._report()
             if row % _ROWS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)
 
@@ -158,14 +174,13 @@ class _JobRunner(Generic[T]):
             prompt = next(conversation)
             while True:
                 several = prompt if isinstance(prompt, list) else [prompt]
-                before = len(asked)
                 try:
-                    await self._ask(several, asked)
+                    replies = await self._ask(several, asked)
                 except CallError as error:
                     prompt = conversation.throw(error)
                 else:
-                    new = [reply for *_, reply in asked[before:]]
-                    prompt = conversation.send(new if several is prompt else new[0])
+                    received = replies if several is prompt else replies[0]
+                    prompt = conversation.send(received)
         except StopIteration as end:
             result: T = end.value
             return result
@@ -190,28 +205,31 @@ class _JobRunner(Generic[T]):
             return Failure(self._calls.reason(error), kind, error.attempts)
         finally:
             conversation.close()
-            tokens = sum((reply.usage for *_, reply in asked), Usage())
-            self._usage[row] = replace(tokens, replies=len(asked))
-            self._models.update(reply.model for *_, reply in asked if reply.model)
+            usage = [reply.usage for _, _, reply in asked]
+            sent = sum(tokens.prompt_tokens for tokens in usage)
+            gained = sum(tokens.completion_tokens for tokens in usage)
+            self._usage[row] = Usage(sent, gained, len(asked))
+            self._models.update(reply.model for _, _, reply in asked if reply.model)
 
     async def _ask(
         self, prompts: list[Prompt], asked: list[tuple[Prompt, bytes, Reply]]
-    ) -> None:
+    ) -> list[Reply]:
         """Ask side by side; the first that fails is raised when all have ended."""
         answers: list[tuple[bytes, Reply] | BaseException]
         if len(prompts) == 1:
             answers = [await self._reply(prompts[0])]
         else:
-            replies = map(self._reply, prompts)
-            answers = await asyncio.gather(*replies, return_exceptions=True)
-        failed = None
+            calls = map(self._reply, prompts)
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+        replies = []
         for prompt, answer in zip(prompts, answers, strict=True):
-            if isinstance(answer, BaseException):
-                failed = failed or answer
-            else:
+            if not isinstance(answer, BaseException):
                 asked.append((prompt, *answer))
-        if failed is not None:
-            raise failed
+                replies.append(answer[1])
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return replies
 
     async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
         async with self._slots:
@@ -228,15 +246,18 @@ class _JobRunner(Generic[T]):
                 )
             )
 
-    def _progress(self) -> Progress:
+    def _report(self) -> None:
+        if self._settings.progress is None:
+            return
         budget, done, total = self._calls.budget, len(self._results), len(self._jobs)
         elapsed = time.monotonic() - self._started
         left = elapsed / self._with_calls * (total - done) if self._with_calls else None
-        return Progress(
-            *(done, total, self._failed, budget.calls, self._calls.cached),
-            *(budget.prompt_tokens, budget.completion_tokens, budget.cost),
-            elapsed,
-            left,
+        self._settings.progress(
+            Progress(
+                *(done, total, self._failed, budget.calls, self._calls.cached),
+                *(budget.prompt_tokens, budget.completion_tokens, budget.cost),
+                *(elapsed, left, self._stage or Stage()),
+            )
         )
 
 

@@ -161,6 +161,6 @@ class Id(Matcher):
 def labels_in_order(gold: Gold) -> Labels:
     """The ids of every query of the gold, in its order, none where it has none."""
     queries = gold.queries
-    if queries == gold.columns.queries:
+    if queries == gold.columns.ids:
         return gold.columns
     return {query: gold.documents.get(query, {}) for query in queries}

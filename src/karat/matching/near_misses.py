@@ -2,13 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
+from karat.data.gold import ColumnLabels
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Labels, Notice, Run
 
@@ -55,24 +56,22 @@ class OtherForm(NamedTuple):
 
 
 def near_miss_notices(
-    run: Run, queries: Sequence[str], names: Sequence[str], count: Ints, missed: Bools
+    run: Run, labels: ColumnLabels, missed: Bools
 ) -> tuple[Notice, ...]:
     """What is to be said of gold ids that only another form of id would find.
 
     Args:
         run: what was retrieved.
-        queries: the queries with labels.
-        names: all labels, in the order of the queries.
-        count: the number of labels of each query.
+        labels: what was looked for.
         missed: which of the labels are relevant and were not found.
     """
     every = missed.nonzero()[0]
     if not len(every):
         return ()
-    ends = np.add.accumulate(count)
+    queries, names, query_of = labels.ids, labels.names, labels.grades.query
 
     def pairs(rows: Ints) -> tuple[list[str], list[str]]:
-        number = ends.searchsorted(rows, "right").tolist()
+        number = query_of[rows].tolist()
         return [queries[n] for n in number], [names[row] for row in rows.tolist()]
 
     if isinstance(run, _IN_MEMORY):
@@ -81,7 +80,7 @@ def near_miss_notices(
         # Of a file, what comes first is looked at, whichever queries that are.
         head = RankedRun(run.ids_of(_All(), first=_FIRST))
         here = np.array([query in head.by_query for query in queries], np.bool_)
-        some = pairs(every[here.repeat(count)[every]])
+        some = pairs(every[here[query_of[every]]])
     if not _may_differ(head, *some):
         return ()
     if next(_misses(head, _by_query(*some), _PROBE, _FIRST), None) is None:

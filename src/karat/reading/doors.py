@@ -202,9 +202,7 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
         ['Rye is a grain.']
     """
     rankings = dict(run.rankings(Policies()))
-    if not isinstance(corpus, Mapping):
-        bare = (bare_id(d) for r in rankings.values() for d in r)
-        corpus = read_corpus(corpus, ids={name for name in bare if name is not None})
+    corpus = texts_for(run, Gold(), corpus)
     # Where the corpus has any of the strings that were retrieved, they are ids.
     are_ids = any(
         d.id is None and d.text in corpus for r in rankings.values() for d in r
@@ -247,7 +245,8 @@ def load(
         source, notes or Notes(), role, mapping, format, optional
     )
     loaded = _guarded(lambda: found.read(where), where)
-    return _with_all_names(loaded, where)
+    _refuse_names(loaded, where)
+    return loaded
 
 
 def load_by(
@@ -294,16 +293,12 @@ def take_run(
         gold: the gold, if it comes apart; the mapping may be about it only.
     """
     role: Role = "samples" if with_gold else "run"
-    if not mapping:
-        return _read(source, role, _NOTHING, None)
     optional = frozenset[str]() if gold is None else shared_names(mapping, gold)
     return _read(source, role, mapping_of(role, mapping), None, optional)
 
 
 def take_gold(source: Any, mapping: Mapping[str, str] = _NOTHING) -> Dataset:
     """Gold from any kind of object or a path; the mapping may be about a run only."""
-    if not mapping:
-        return _read(source, "gold", _NOTHING, None)
     told = mapping_of("gold", mapping)
     return _read(source, "gold", told, None, shared_names(mapping))
 
@@ -342,15 +337,13 @@ def _read(
     plain = {"run": plain_run, "gold": plain_gold}.get(role)
     found = None if plain is None else plain(source)
     if found is None or mapping:
-        found = _interpreted(
-            source, found, Source(role, role, mapping, optional=optional)
-        )
+        where = Source(role, role, mapping, optional=optional)
+        found = _interpreted(source, where) if found is None else found
+        _refuse_names(found, where)
     return found
 
 
-def _interpreted(source: Any, found: Dataset | None, where: Source) -> Dataset:
-    if found is not None:
-        return _with_all_names(found, where)
+def _interpreted(source: Any, where: Source) -> Dataset:
     if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
         raise DataError(
             f"cannot read {where.role} from {type(source).__name__}",
@@ -376,13 +369,12 @@ def _read_by(
     return interpret_by(value, column, Source(role, role, mapping), "objects")
 
 
-def _with_all_names(loaded: Dataset, where: Source) -> Dataset:
+def _refuse_names(loaded: Dataset, where: Source) -> None:
     """Refuse names for an input that has no fields, such as a TREC file."""
     lost = [t for o, t in where.mapping.items() if o not in where.optional]
     if lost and not loaded.mapping and not where.notes.problems:
         problem = f"there is no field {lost[0]!r}; it has no fields with names"
         raise where.lacks(lost[0], problem)
-    return loaded
 
 
 def _guarded(read: Callable[[], T], where: Source) -> T:

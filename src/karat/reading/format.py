@@ -28,7 +28,7 @@ from karat.reading.meaning.layouts import (
 )
 from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.problems import Notes
-from karat.reading.streams import STDIN, Role, Source, open_binary
+from karat.reading.streams import STDIN, Pieces, Role, Source, blocks, open_binary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -267,14 +267,14 @@ def open_source(
     once = path == STDIN or not os.path.isfile(path)  # noqa: PTH113
     stream = open_binary(path)
     try:
-        head = _read_head(stream)
+        head = stream.read(_HEAD)
         found = named or choose_format(head, path)
     except DataError:
         stream.close()
         raise
     if once:
         # What cannot be opened twice is read on from behind its head.
-        again = io.BufferedReader(_Again(head, stream))
+        again = io.BufferedReader(Pieces(chain([head], blocks(stream)), stream))
         return found, replace(where, replay=cast("BinaryIO", again))
     stream.close()
     return found, where
@@ -286,34 +286,6 @@ def _is_glob(path: str) -> bool:
     if not short or not has_magic(path) or os.path.exists(path):  # noqa: PTH110
         return False
     return any(True for _ in iglob(path, recursive=True))  # noqa: PTH207
-
-
-def _read_head(stream: BinaryIO) -> bytes:
-    head = b""
-    while len(head) < _HEAD and (more := stream.read(_HEAD - len(head))):
-        head += more
-    return head
-
-
-class _Again(io.RawIOBase):
-    """A stream whose first bytes have been read already, from the start."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = memoryview(head)
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)] or self._stream.read(len(buffer))
-        self._head = self._head[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def name_format(path: str | None) -> Format:

@@ -1,11 +1,14 @@
 """What reading an input brings up: notices are counted, problems raised or kept."""
 
+import re
+
 from karat.data.runs import Notice
 from karat.errors import DataError, FormatError
 
 __all__ = ["Notes", "placed"]
 
 _EXAMPLES = 3
+_ONE_OR_MORE = re.compile(r"\{([^|]*)\|([^}]*)\}")
 
 
 class Notes:
@@ -44,10 +47,14 @@ class Notes:
 
         Args:
             kind: one word for it.
-            text: what was met, in the plural.
+            text: what was met, in the plural; `{query has|queries have}` at its start
+                is for one and for several.
             example: where.
-            one: the same in the singular.
+            one: the same in the singular, where it is another text.
         """
+        if not one and (both := _ONE_OR_MORE.match(text)):
+            rest = text[both.end() :]
+            one, text = f"{both[1]}{rest}", f"{both[2]}{rest}"
         key = (kind, text)
         self._ones[key] = one
         self._counts[key] = self._counts.get(key, 0) + 1

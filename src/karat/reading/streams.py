@@ -19,6 +19,7 @@ __all__ = [
     "STDIN",
     "Batched",
     "Batches",
+    "Pieces",
     "Records",
     "Role",
     "Source",
@@ -217,7 +218,8 @@ def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
 def _standard_input() -> io.BufferedReader:
     if sys.stdin is None:
         raise FormatError("standard input is closed", path=STDIN)
-    return io.BufferedReader(_Lent(sys.stdin.buffer))
+    # Whoever has read it must not close it.
+    return io.BufferedReader(Pieces(blocks(sys.stdin.buffer)))
 
 
 def path_of(source: object) -> str:
@@ -254,24 +256,42 @@ def _unpacked(stream: Any, name: str) -> BinaryIO:
         head = stream.peek(4)[:4]
     for magic, kind, codec in _CODECS:
         if head.startswith(magic):
-            raw = _Unpacking(stream, codec(), name, kind)
+            raw = Pieces(_unpack(stream, codec(), kind, name), stream)
             return cast("BinaryIO", io.BufferedReader(raw, BLOCK))
     return cast("BinaryIO", stream)
 
 
-class _Lent(io.RawIOBase):
-    """Standard input, which whoever has read it must not close."""
+class Pieces(io.RawIOBase):
+    """A stream of pieces of bytes.
 
-    def __init__(self, owner: BinaryIO) -> None:
+    Args:
+        pieces: what is read, one after the other.
+        owner: what is closed with it.
+    """
+
+    def __init__(self, pieces: Iterator[bytes], owner: BinaryIO | None = None) -> None:
+        self._pieces = pieces
         self._owner = owner
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
+        """It is."""
         return True
 
+    def close(self) -> None:
+        """Close what the pieces are from."""
+        if self._owner is not None:
+            self._owner.close()
+        super().close()
+
     def readinto(self, buffer: Any) -> int:
-        data = self._owner.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        """Fill a buffer with the next bytes."""
+        if not self._ready:
+            self._ready = memoryview(next(self._pieces, b""))
+        size = min(len(self._ready), len(buffer))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
 
 
 class _Codec(NamedTuple):
@@ -282,63 +302,33 @@ class _Codec(NamedTuple):
     bounded: bool = True
 
 
-class _Unpacking(io.RawIOBase):
-    """A compressed stream read as what it unpacks to, part after part."""
+def _unpack(stream: BinaryIO, codec: _Codec, kind: str, name: str) -> Iterator[bytes]:
+    """What a compressed stream unpacks to, part after part."""
 
-    def __init__(self, stream: BinaryIO, codec: _Codec, name: str, kind: str) -> None:
-        self._stream = stream
-        self._codec = codec
-        self._name = name
-        self._kind = kind
-        self._engine = codec.start()
-        self._packed = b""
-        self._ready = memoryview(b"")
+    def broken(reason: str) -> FormatError:
+        problem = f"is a broken {kind} file: {reason}"
+        return FormatError(problem, path=name, hint="copy or compress it again")
 
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready and self._has_more():
-            self._ready = memoryview(self._unpack(len(buffer)))
-        size = min(len(self._ready), len(buffer))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def _has_more(self) -> bool:
-        """Whether there is input left, which may be a further part after the first."""
-        if self._engine.eof:
-            self._packed = self._engine.unused_data
-            while not self._packed.strip(b"\0"):
-                self._packed = self._stream.read(_PIECE)
-                if not self._packed:
-                    return False
-            # Tape drives fill up with zeros; anything else must be one more part.
-            self._packed = self._packed.lstrip(b"\0")
-            self._engine = self._codec.start()
-        return True
-
-    def _unpack(self, most: int) -> bytes:
-        if not self._packed and getattr(self._engine, "needs_input", True):
-            self._packed = self._stream.read(_PIECE)
-            if not self._packed:
-                raise self._broken("it ends in the middle")
-        limit = (most,) if self._codec.bounded else ()
-        try:
-            data: bytes = self._engine.decompress(self._packed, *limit)
-        except self._codec.error as error:
-            raise self._broken(str(error)) from None
-        self._packed = getattr(self._engine, "unconsumed_tail", b"")
-        return data
-
-    def _broken(self, reason: str) -> FormatError:
-        hint = "copy or compress it again"
-        problem = f"is a broken {self._kind} file: {reason}"
-        return FormatError(problem, path=self._name, hint=hint)
+    packed = stream.read(_PIECE)
+    while packed:
+        engine = codec.start()
+        while not engine.eof:
+            if not packed and getattr(engine, "needs_input", True):
+                packed = stream.read(_PIECE)
+                if not packed:
+                    raise broken("it ends in the middle")
+            limit = (BLOCK,) if codec.bounded else ()
+            try:
+                data = engine.decompress(packed, *limit)
+            except codec.error as error:
+                raise broken(str(error)) from None
+            packed = getattr(engine, "unconsumed_tail", b"")
+            if data:
+                yield data
+        # Tape drives fill up with zeros; anything else must be one more part.
+        packed = engine.unused_data.lstrip(b"\0")
+        while not packed and (more := stream.read(_PIECE)):
+            packed = more.lstrip(b"\0")
 
 
 def _gzip() -> _Codec:

@@ -18,14 +18,8 @@ from karat.data.judgements import Failure, Prompt, Reply
 from karat.data.queries import Query
 from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
-from karat.errors import (
-    DataError,
-    IncompleteError,
-    ParameterError,
-    UnknownNameError,
-    UsageError,
-)
-from karat.llm import Progress, Results, Settings, Stage, run_jobs, run_sync
+from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
+from karat.llm import Results, Settings, Stage, run_jobs, run_sync
 from karat.llm.callables import ThreadedFunction
 from karat.reading.decoding import gc_paused
 from karat.reading.meaning.gathering import Gathered
@@ -145,7 +139,8 @@ async def aretrieve(  # noqa: PLR0913
         timeout=timeout,
         journal=None if cache is None else Path(cache),
     )
-    results = await _ask_all([*asked.values()], client, limits)
+    jobs = [partial(_job, text) for text in asked.values()]
+    results = await run_jobs(jobs, client, limits, _STAGE)
     short = endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
     return _to_run(asked, results, name or short, question.k)
 
@@ -214,30 +209,6 @@ def _key(
 def _job(text: str) -> Generator[Prompt, Reply, _Answer]:
     reply = yield Prompt("", text, name="retrieve")
     return _Answer(json.loads(reply.text), reply.cached)
-
-
-async def _ask_all(
-    texts: Sequence[str], client: RetrieverClient, settings: Settings
-) -> Results[_Answer]:
-    if (report := settings.progress) is not None:
-        show = report
-        settings = replace(
-            settings, progress=lambda now: show(replace(now, stage=_STAGE))
-        )
-        show(Progress(0, len(texts), stage=_STAGE))
-    jobs = [partial(_job, text) for text in texts]
-    try:
-        return await run_jobs(jobs, client, settings)
-    except IncompleteError as error:
-        raise IncompleteError(
-            error.reason,
-            error.done,
-            error.total,
-            error.failed,
-            # Another process could not use what is kept of a retriever without a name.
-            kept=error.kept and client.persistent,
-            during=str(_STAGE),
-        ) from error.__cause__
 
 
 def _to_run(

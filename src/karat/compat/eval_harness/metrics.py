@@ -13,8 +13,8 @@ from karat.compat.eval_harness.dataset import (
     MetricException,
     RankedRetrieval,
 )
-from karat.compat.literal import hits_of_ids
-from karat.extend import NDCG, Hits, UnknownNameError, make_metric
+from karat.compat.literal import hits_of_ids, score_of
+from karat.extend import NDCG, Hits, UnknownNameError
 
 __all__ = [
     "ALIASES",
@@ -104,11 +104,9 @@ class _RetrievalMetric(Metric):
         gains = RankedRetrieval.relevance_gains_from_expected(
             sample.expected_output, sample.id
         )
-        k = self.resolve_k(sample)
-        # Hit, recall and MRR of the original read keys only: a gain of 0 is relevant.
-        return self._score(ids, gains, hits_of_ids([[*gains]], [ids]), k)
+        return self._score(ids, gains, self.resolve_k(sample))
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The score of a ranking, and its details under the original's names."""
         raise NotImplementedError
 
@@ -118,10 +116,10 @@ class RetrievalHitAtKMetric(_RetrievalMetric):
 
     alias = "retrieval-hit-at-k"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         relevant = [_as_key(name) for name in gains]
         details = {"k": k, "relevant": relevant, "top_k": list(ids[:k])}
-        return MetricScore(_value("hit", hits, k), details)
+        return MetricScore(score_of("hit", _found(ids, gains), k), details)
 
 
 class RetrievalRecallAtKMetric(_RetrievalMetric):
@@ -129,11 +127,12 @@ class RetrievalRecallAtKMetric(_RetrievalMetric):
 
     alias = "retrieval-recall-at-k"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
+        hits = _found(ids, gains)
         found, top_k = int((hits.rank <= k).sum()), list(ids[:k])
         counts = {"relevant_count": len(gains), "found": found}
         return MetricScore(
-            _value("recall", hits, k), {"k": k, **counts, "top_k": top_k}
+            score_of("recall", hits, k), {"k": k, **counts, "top_k": top_k}
         )
 
 
@@ -142,10 +141,11 @@ class RetrievalMrrMetric(_RetrievalMetric):
 
     alias = "retrieval-mrr"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
-        del ids, gains, k
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
+        del k
+        hits = _found(ids, gains)
         rank = int(hits.rank[0]) if len(hits.rank) else None
-        return MetricScore(_value("rr", hits), {"first_relevant_rank": rank})
+        return MetricScore(score_of("rr", hits), {"first_relevant_rank": rank})
 
 
 class RetrievalNdcgAtKMetric(_RetrievalMetric):
@@ -153,9 +153,8 @@ class RetrievalNdcgAtKMetric(_RetrievalMetric):
 
     alias = "retrieval-ndcg-at-k"
 
-    def _score(self, ids: Ids, gains: Gains, hits: Hits, k: int) -> MetricScore:
+    def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The DCG of karat for this ranking, over that for the ids ordered by gain."""
-        del hits
         best = sorted(gains, key=lambda name: _no_nan(gains[name]), reverse=True)
         dcg, idcg = _discounted(ids, gains, k), _discounted(best, gains, k)
         # RetrievalNdcgAtKMetric clips to 0..1 and scores 0.0 without an ideal gain; of
@@ -190,7 +189,7 @@ class AnswerContainmentAtKMetric(_RetrievalMetric):
         # A span of no-break spaces folds to nothing, which every text but "" contains.
         held = [text != "" and wanted in text for text in texts]
         hits = hits_of_ids([[True]], [held])
-        value = _value("hit", hits, k)
+        value = score_of("hit", hits, k)
         rank = int(hits.rank[0]) if value else None
         return MetricScore(value, {"k": k, "expected_span": span, "matched_rank": rank})
 
@@ -255,8 +254,9 @@ def _is_cutoff(value: object) -> TypeGuard[int]:
     return type(value) is int and value > 0
 
 
-def _value(metric: str, hits: Hits, k: int | None = None) -> float:
-    return float(make_metric(metric, k).score(hits)[0])
+def _found(ids: Ids, gains: Gains) -> Hits:
+    # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
+    return hits_of_ids([[*gains]], [ids])
 
 
 def _discounted(ids: Ids, gains: Gains, k: int) -> float:

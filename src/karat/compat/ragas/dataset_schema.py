@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isnan
 from pathlib import Path
@@ -19,6 +19,10 @@ _OLD_NAMES = {
     "answer": "response",
     "ground_truth": "reference",
 }
+_LISTS = (
+    *("retrieved_contexts", "reference_contexts", "multi_responses"),
+    *("retrieved_context_ids", "reference_context_ids"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +54,12 @@ class SingleTurnSample:
         for name in ("user_input", "response", "reference"):
             if (value := getattr(self, name)) is not None:
                 _read_text(name, value)
-        lists: tuple[tuple[str, Callable[[str, Any], object]], ...] = (
-            ("retrieved_contexts", _read_text),
-            ("reference_contexts", _read_text),
-            ("multi_responses", _read_text),
-            ("retrieved_context_ids", _read_id),
-            ("reference_context_ids", _read_id),
-        )
-        for name, read in lists:
+        for name in _LISTS:
             if (values := getattr(self, name)) is None:
                 continue
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise DataError(f"{name} must be a list, got {type(values).__name__}")
+            read = _read_id if name.endswith("_ids") else _read_text
             object.__setattr__(self, name, [read(name, value) for value in values])
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Many samples under several metrics: `evaluate()`."""
 
+import asyncio
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,17 @@ from karat.compat.ragas.dataset_schema import (
 )
 from karat.compat.ragas.judging import MetricResult, Scorer
 from karat.compat.ragas.llms import Model, RunConfig
-from karat.compat.ragas.metrics import Elsewhere, context_precision, context_recall
+from karat.compat.ragas.metrics import (
+    ComparingMetric,
+    Elsewhere,
+    context_precision,
+    context_recall,
+)
 from karat.extend import MetricScores, UnknownNameError, UsageError, run_sync
 
 __all__ = ["EvaluationResult", "aevaluate", "evaluate"]
 
+Results: TypeAlias = dict[str, list[MetricResult]]
 Rows: TypeAlias = EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]]
 
 _USUAL = (context_precision, context_recall)
@@ -103,7 +110,9 @@ def evaluate(
     """
     del embeddings
     samples, chosen = _read(dataset, metrics, column_map or {}, unused)
-    results = run_sync(lambda: _score(samples, chosen, llm, run_config))
+    # Not in a loop, which would hold up Ctrl-C.
+    compared = _compare(samples, chosen)
+    results = run_sync(lambda: _judge(samples, chosen, compared, llm, run_config))
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
@@ -121,7 +130,8 @@ async def aevaluate(
     """The same as `evaluate`, to be awaited where an event loop runs already."""
     del embeddings
     samples, chosen = _read(dataset, metrics, column_map or {}, unused)
-    results = await _score(samples, chosen, llm, run_config)
+    compared = await asyncio.to_thread(_compare, samples, chosen)
+    results = await _judge(samples, chosen, compared, llm, run_config)
     return _finish(samples, chosen, results, raise_exceptions=raise_exceptions)
 
 
@@ -162,19 +172,30 @@ def _read(
     return EvaluationDataset(rows), [*chosen.values()]
 
 
-async def _score(
+def _compare(samples: EvaluationDataset, metrics: Iterable[Scorer]) -> Results:
+    """The results of metrics that ask no model."""
+    compared = [m for m in metrics if isinstance(m, ComparingMetric)]
+    return {m.name: [*map(m.attempt, samples)] for m in compared}
+
+
+async def _judge(
     samples: EvaluationDataset,
     metrics: Iterable[Scorer],
+    compared: Results,
     llm: Model | None,
     run_config: RunConfig | None,
-) -> dict[str, list[MetricResult]]:
-    return {m.name: await m.results(samples, llm, run_config) for m in metrics}
+) -> Results:
+    """The results of all metrics, in order; models are asked now."""
+    return {
+        m.name: compared.get(m.name) or await m.results(samples, llm, run_config)
+        for m in metrics
+    }
 
 
 def _finish(
     samples: EvaluationDataset,
     metrics: Iterable[Scorer],
-    results: Mapping[str, list[MetricResult]],
+    results: Results,
     *,
     raise_exceptions: bool,
 ) -> EvaluationResult:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from karat import KaratError
-from karat.compat.literal import hits_of_ids
+from karat.compat.literal import hits_of_ids, score_of
 from karat.compat.ragas.llms import Model, session_of, usual_model
 from karat.extend import (
     ANSWER_IN_JSON,
@@ -27,7 +27,6 @@ from karat.extend import (
     UsageError,
     fenced,
     is_blank,
-    make_metric,
     object_schema,
     read_object,
     repair,
@@ -44,7 +43,6 @@ __all__ = [
     "failed",
     "judge_claims",
     "judge_context",
-    "score_of",
 ]
 
 T = TypeVar("T")
@@ -126,11 +124,6 @@ class MetricResult:
 def failed(error: KaratError) -> MetricResult:
     """A failure as a value with a reason."""
     return MetricResult(nan, f"failed: {error}", error=error)
-
-
-def score_of(metric: str, hits: Hits) -> float:
-    """What a metric of karat says of the only query."""
-    return float(make_metric(metric).score(hits)[0])
 
 
 def averaged_precision(hits: Hits) -> float:

@@ -74,14 +74,13 @@ class LangchainLLMWrapper(JudgeSession):
         self, llm: Any, run_config: RunConfig | None = None, **unused: object
     ) -> None:
         del unused
-        client = _client_of(llm)
-        if client is None:
+        if not any(hasattr(llm, name) for name in _CALLS):
             raise UsageError(
                 f"a {type(llm).__name__} has none of {', '.join(_CALLS)}, by which a "
                 "model is asked"
             )
-        usual = _usual(client)
-        super().__init__(client, run_config.limit(usual) if run_config else usual)
+        session = session_of(llm, run_config)
+        super().__init__(session.client, session.settings)
 
 
 class LlamaIndexLLMWrapper(LangchainLLMWrapper):

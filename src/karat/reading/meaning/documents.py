@@ -30,6 +30,7 @@ from karat.reading.meaning.aliases import (
     respell,
 )
 from karat.reading.meaning.values import (
+    are_ids,
     is_list,
     looks_like_text,
     plain_floats,
@@ -120,9 +121,7 @@ def read_columns(
         scores = plain_floats([*map(itemgetter(score), values)])
     except KeyError:
         return None
-    if scores is None or {*map(type, ids)} != {str} or not all(map(str.strip, ids)):
-        return None
-    return ids, scores
+    return (ids, scores) if scores is not None and are_ids(ids) else None
 
 
 def is_pair(value: object) -> TypeGuard[Sequence[Any]]:

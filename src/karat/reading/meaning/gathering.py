@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from karat.data.gold import Gold, Item, Span
+from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Strings
@@ -12,7 +12,7 @@ from karat.data.runs import Document, Run
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RANKS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_columns, read_document, read_scored
-from karat.reading.meaning.gold import Labels, read_items, read_relevant, read_spans
+from karat.reading.meaning.gold import read_gold
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.strings import are_prose, decided, settle
 from karat.reading.meaning.values import (
@@ -21,7 +21,6 @@ from karat.reading.meaning.values import (
     note_joined,
     read_ids,
     read_number,
-    read_text,
     show,
     unpack,
 )
@@ -31,15 +30,18 @@ __all__ = ["Gathered"]
 
 # What runs beside a ranking, and whether more or less of it is better.
 _NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}
-_ORDER = (
-    "lists are ranked in the order given; their scores say otherwise "
-    "(karat evaluate --order descending goes by them)"
+_CALLED = {"documents": "relevant", "references": "reference"}
+_BESIDE = {"sources", "groups", "subtopics"}
+_AS_GIVEN = "ranked in the order given"
+_RANKS = (
+    f"{{list is {_AS_GIVEN}; its|lists are {_AS_GIVEN}; their}} ranks say otherwise"
 )
-_ALONE = "samples have one text where a list is expected: ranks mean little"
-_ALONE_ONE = "sample has one text where a list is expected: ranks mean little"
-_ORDER_ONE = (
-    "list is ranked in the order given; its scores say otherwise "
-    "(karat evaluate --order descending goes by them)"
+_ORDER = (
+    _RANKS.replace("ranks say", "scores say")
+    + " (karat evaluate --order descending goes by them)"
+)
+_ALONE = (
+    "{sample has|samples have} one text where a list is expected: ranks mean little"
 )
 
 
@@ -58,16 +60,7 @@ class Gathered:
         # Of lists of ids, where each has one.
         self._scores: dict[str, list[float]] = {}
         self._bare: list[str] = []
-        self._kinds: set[str] = set()
-        self._documents: dict[str, dict[str, float]] = {}
-        self._passages: dict[str, tuple[Item, ...]] = {}
-        self._spans: dict[str, tuple[Span, ...]] = {}
-        self._answers: dict[str, tuple[Item, ...]] = {}
-        self._claims: dict[str, tuple[Item, ...]] = {}
-        self._references: dict[str, str] = {}
-        self._sources: dict[str, dict[str, str]] = {}
-        self._groups: dict[str, dict[str, str]] = {}
-        self._subtopics: dict[str, dict[str, dict[str, float]]] = {}
+        self._gold: dict[str, dict[str, Any]] = {}
         self._undecided: dict[str, Strings] = {}
 
     def add_ranking(self, query: str, columns: Mapping[str, Any]) -> None:
@@ -112,7 +105,7 @@ class Gathered:
             if ours != "retrieved_texts":
                 note_joined(value, "ranking", self._notes)
             else:
-                self._notes.notice("one text", _ALONE, query, one=_ALONE_ONE)
+                self._notes.notice("one text", _ALONE, query)
             value = [value]
         self._add_list(query, ours, value)
 
@@ -121,24 +114,19 @@ class Gathered:
         columns = read_columns(value) if kinds == {dict} else None
         if columns is not None:
             self._rankings[query], self._scores[query] = columns
-            self._kinds.add("ids")
             self._note_order(query, columns[1])
         elif ours != "retrieved_texts" and kinds <= {str, int}:
             self._rankings[query] = read_ids(value, "document id", self._notes)
-            if ours == "retrieved_ids" or int in kinds:
-                self._kinds.add("ids")
-            else:
+            if ours != "retrieved_ids" and int not in kinds:
                 self._bare.append(query)
         elif kinds == {str}:
             self._rankings[query] = [Document(None, text) for text in value]
-            self._kinds.add("texts")
         else:
             self._put(query, self._listed(ours, value))
 
     def _add_scores(self, query: str, scores: Mapping[Any, Any]) -> None:
         self._scored[query] = read_scored(scores, "score", self._notes)
         self._rankings[query] = ()
-        self._kinds.add("ids")
 
     def _listed(self, ours: str, value: Any) -> list[Document]:
         value = unpack(value)
@@ -158,73 +146,33 @@ class Gathered:
     def _note_ranks(self, ranks: Sequence[Any]) -> None:
         known = [rank for rank in ranks if isinstance(rank, int | float)]
         if known != sorted(known):
-            self._notes.notice(
-                "order",
-                "lists are ranked in the order given; their ranks say otherwise",
-                one="list is ranked in the order given; its ranks say otherwise",
-            )
+            self._notes.notice("order", _RANKS)
 
     def _put(self, query: str, ranking: list[Document]) -> None:
         self._rankings[query] = ranking
-        if any(document.id is not None for document in ranking):
-            self._kinds.add("ids")
-        if any(document.text is not None for document in ranking):
-            self._kinds.add("texts")
         self._note_order(query, [d.score for d in ranking if d.score is not None])
 
     def _note_order(self, query: str, scores: list[float]) -> None:
         if scores != sorted(scores, reverse=True):
-            self._notes.notice("order", _ORDER, query, one=_ORDER_ONE)
+            self._notes.notice("order", _ORDER, query)
 
     def add_gold(self, query: str, ours: str, theirs: str, value: object) -> None:
         """One field of one query's gold."""
-        value = unpack(value)
-        if ours in {"answers", "claims", "passages"}:
-            self._add_items(query, ours, theirs, value)
-        elif ours == "spans":
-            self._add(query, theirs, Labels(spans=read_spans(value, self._notes)))
-        elif isinstance(value, str) and ours == "expected":
-            self._add_items(query, "answers", theirs, value)
-        elif isinstance(value, str) and ours in {"reference", "ground_truth"}:
-            self._references[query] = read_text(value, "the reference answer")
-            self._found("reference", theirs)
-        elif ours == "reference":
-            self._add_items(query, "passages", theirs, value)
-        else:
-            labels = read_relevant(value, self._notes, bare=ours != "relevant")
-            self._add(query, theirs, labels)
-            if labels.bare:
-                kind = "answers" if ours == "ground_truth" else "passages"
-                strings = self._undecided.setdefault(theirs, Strings(kind, theirs, {}))
-                strings.by_query[query] = labels.bare
-
-    def _add_items(self, query: str, kind: str, theirs: str, value: object) -> None:
-        group = "answers" if kind == "answers" else None
-        items = read_items(value, kind.removesuffix("s"), self._notes, group)
-        store: dict[str, tuple[Item, ...]] = getattr(self, f"_{kind}")
-        store[query] = store.get(query, ()) + items
-        self._found(kind, theirs)
-
-    def _add(self, query: str, theirs: str, labels: Labels) -> None:
-        if labels.spans:
-            self._spans[query] = self._spans.get(query, ()) + labels.spans
-            self._found("spans", theirs)
-        if labels.passages:
-            self._passages[query] = self._passages.get(query, ()) + labels.passages
-            self._found("passages", theirs)
-        if labels.documents or not (labels.spans or labels.passages or labels.bare):
-            self._documents.setdefault(query, {}).update(labels.documents)
-            if labels.sources:
-                self._sources.setdefault(query, {}).update(labels.sources)
-            if labels.groups:
-                self._groups.setdefault(query, {}).update(labels.groups)
-            if labels.subtopics:
-                self._subtopics.setdefault(query, {}).update(labels.subtopics)
-            self._found("relevant", theirs)
-
-    def _found(self, ours: str, theirs: str) -> None:
-        if theirs:
-            self.mapping.setdefault(ours, theirs)
+        for kind, part in read_gold(ours, value, self._notes).items():
+            if kind == "strings":
+                texts = "answers" if ours == "ground_truth" else "passages"
+                strings = self._undecided.setdefault(theirs, Strings(texts, theirs, {}))
+                strings.by_query[query] = part
+                continue
+            rows = self._gold.setdefault(kind, {})
+            if isinstance(part, dict):
+                rows.setdefault(query, {}).update(part)
+            elif isinstance(part, tuple):
+                rows[query] = rows.get(query, ()) + part
+            else:
+                rows[query] = part
+            if theirs and kind not in _BESIDE:
+                self.mapping.setdefault(_CALLED.get(kind, kind), theirs)
 
     def finish(self, name: str, order: Sequence[str]) -> Dataset:
         """The run and the gold, where there are any.
@@ -233,13 +181,10 @@ class Gathered:
             name: how reports call them.
             order: all queries, in input order.
         """
-        kinds = (self._documents, self._passages, self._spans, self._answers)
-        texts = (self._claims, self._references)
         strings = [*self._undecided.values()]
         gold, kept = None, None
-        if any((*kinds, *texts, strings)):
-            more = (self._groups, self._subtopics)
-            gold = Gold(*kinds, *texts, self._sources, tuple(order), name, *more)
+        if self._gold or strings:
+            gold = Gold(**self._gold, order=tuple(order), name=name)
         if gold is not None and strings:
             kept = (gold, strings)
             gold, found = decided(gold, strings)
@@ -263,7 +208,7 @@ class Gathered:
             # Where some rankings are lists, all are: best score first, as ties go.
             pairs = sorted(((s, d) for d, s in scores.items()), reverse=True)
             rankings[query] = [Document(id=d, score=s) for s, d in pairs]
-        bare = bool(self._bare) and not self._kinds
+        bare = len(self._bare) == len(rankings)
         if self._bare and are_prose(rankings[query] for query in self._bare):
             for query in self._bare:
                 rankings[query] = [Document(text=str(text)) for text in rankings[query]]
@@ -288,17 +233,8 @@ def _ranked_field(names: tuple[str, ...]) -> tuple[str, str] | None:
 
 def _merged(parts: Sequence[Document]) -> Document:
     """One document from what several fields say of it."""
-
-    def first(name: str) -> Any:
-        found = (getattr(part, name) for part in parts)
-        return next((value for value in found if value is not None), None)
-
-    return Document(
-        first("id"),
-        first("text"),
-        first("score"),
-        first("source"),
-        first("start"),
-        first("end"),
-        next((part.metadata for part in parts if part.metadata), {}),
-    )
+    known: dict[str, Any] = {}
+    for part in parts[::-1]:
+        values = {name: getattr(part, name) for name in Document.__slots__}
+        known |= {name: v for name, v in values.items() if v is not None and v != {}}
+    return Document(**known)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -32,83 +31,69 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.problems import Notes
 
-__all__ = [
-    "Labels",
-    "note_numbers",
-    "note_repeated",
-    "read_items",
-    "read_relevant",
-    "read_spans",
-    "with_grades",
-]
+__all__ = ["note_numbers", "note_repeated", "read_gold", "with_grades"]
 
 
 # What a gold item says of itself in numbers that are no grades.
 _OTHERS = {"group", "labelled_by", "subtopics"}
+_ITEMS = ("answers", "claims", "passages")
+_OF_DOCUMENTS = ("documents", "sources", "groups", "subtopics")
 _UNGRADED = {*IDS, *TEXTS, *SPAN_SOURCES, *STARTS, *ENDS, *_OTHERS}
 
 
-@dataclass(slots=True)
-class Labels:
-    """The gold of one query while it is being read.
+def read_gold(ours: str, value: Any, notes: Notes) -> dict[str, Any]:
+    """What a field says of the gold of one query, under the names that `Gold` has.
 
-    Attributes:
-        documents: relevant ids and their grades.
-        passages: gold texts.
-        spans: gold stretches.
-        sources: who labelled a document, where it was not people.
-        groups: the group of a document that is one of several alternatives.
-        subtopics: the grades of a document for single subtopics of the query.
-        bare: strings that may be ids or texts; decided when the whole input is known.
-    """
-
-    documents: dict[str, float] = field(default_factory=dict)
-    passages: tuple[Item, ...] = ()
-    spans: tuple[Span, ...] = ()
-    sources: dict[str, str] = field(default_factory=dict)
-    groups: dict[str, str] = field(default_factory=dict)
-    subtopics: dict[str, dict[str, float]] = field(default_factory=dict)
-    bare: list[str] = field(default_factory=list)
-
-
-def read_relevant(value: Any, notes: Notes, *, bare: bool = False) -> Labels:
-    """Relevant documents: ids, a mapping of id to grade, pairs, or objects.
+    Strings that may be ids or texts are `strings`; they are decided when the whole
+    input is known.
 
     Args:
-        value: what the field holds; a single id will do.
+        ours: our name of the field.
+        value: what it holds: ids, a mapping of id to grade, pairs, objects, texts.
         notes: where coercions and repetitions are noted.
-        bare: leave a list of strings undecided: they may be texts.
 
     Example:
-        >>> read_relevant({"doc-3": 3, "doc-9": 1}, Notes()).documents
-        {'doc-3': 3.0, 'doc-9': 1.0}
+        >>> read_gold("relevant", {"doc-3": 3, "doc-9": 1}, Notes())
+        {'documents': {'doc-3': 3.0, 'doc-9': 1.0}}
     """
-    value = sorted(value, key=str) if isinstance(value, AbstractSet) else unpack(value)
+    value = value if isinstance(value, AbstractSet) else unpack(value)
+    text = isinstance(value, str)
+    if ours == "spans":
+        spans = _read_spans(value, notes)
+        return {"spans": spans} if spans else {"documents": {}}
+    if text and ours in {"reference", "ground_truth"}:
+        return {"references": value}
+    kind = {"expected": "answers" if text else "", "reference": "passages"}.get(ours)
+    if (kind or ours) in _ITEMS:
+        return {kind or ours: _read_items(value, kind or ours, notes)}
+    return _read_relevant(value, notes, bare=ours != "relevant")
+
+
+def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
+    if isinstance(value, AbstractSet):
+        value = sorted(value, key=str)
     if isinstance(value, Mapping):
-        if ask(value, IDS) is None or not isinstance(ask(value, IDS), str):
-            return Labels(read_scored(value, "grade", notes))
+        if not isinstance(ask(value, IDS), str):
+            return {"documents": read_scored(value, "grade", notes)}
         value = [value]
     if not is_list(value):
         note_joined(value, "relevant document", notes)
         value = [value]
-    if {*map(type, value)} <= {str, int}:
-        ids = read_ids(value, "relevant id", notes)
-        if bare and {*map(type, value)} == {str}:
-            note_repeated(ids, notes)
-            return Labels(bare=list(ids))
-        note_repeated(ids, notes)
-        return Labels(dict.fromkeys(ids, 1.0))
-    return _read_objects(value, notes)
+    kinds = {*map(type, value)}
+    if not kinds <= {str, int}:
+        return _read_objects(value, notes)
+    ids = read_ids(value, "relevant id", notes)
+    note_repeated(ids, notes)
+    if bare and kinds == {str}:
+        return {"strings": list(ids)}
+    return {"documents": dict.fromkeys(ids, 1.0)}
 
 
 def note_repeated(ids: Sequence[str], notes: Notes) -> None:
     """Say so if a list of relevant documents has some of them twice."""
     if len({*ids}) < len(ids):
-        notes.notice(
-            "duplicates",
-            "lists of relevant ids repeat some, which count once",
-            one="list of relevant ids repeats some, which count once",
-        )
+        what = "{list of relevant ids repeats|lists of relevant ids repeat}"
+        notes.notice("duplicates", f"{what} some, which count once")
 
 
 def with_grades(value: Any, grades: Any) -> Any:
@@ -140,15 +125,13 @@ def note_numbers(value: Any, others: Iterable[tuple[str, Any]], notes: Notes) ->
                 note_unread(name, numbers[0], notes, "relevant_grades")
 
 
-def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
-    labels = Labels()
+def _read_objects(values: Sequence[Any], notes: Notes) -> dict[str, Any]:
+    labels: dict[str, dict[str, Any]] = {kind: {} for kind in _OF_DOCUMENTS}
     texts, spans = [], []
     for value in values:
-        if is_pair(value):
-            _label(labels, value[0], value[1], notes)
-            continue
         if not isinstance(value, Mapping):
-            _label(labels, value, None, notes)
+            identity, grade = value if is_pair(value) else (value, None)
+            _label(labels, identity, grade, notes)
             continue
         value = respell(value)  # noqa: PLW2901
         identity, text = ask(value, IDS), ask(value, TEXTS)
@@ -163,72 +146,59 @@ def _read_objects(values: Sequence[Any], notes: Notes) -> Labels:
             spans.append(value)
         if identity is None and text is None and not located:
             raise FormatError(f"a relevant document needs an id, got {show(value)}")
-    labels.passages = read_items(texts, "passage", notes)
-    labels.spans = read_spans(spans, notes)
-    return labels
+    passages = _read_items(texts, "passages", notes)
+    found = {"spans": _read_spans(spans, notes), "passages": passages, **labels}
+    return {kind: part for kind, part in found.items() if part} or {"documents": {}}
 
 
 def _read_labelled(
-    labels: Labels, identity: object, value: Mapping[Any, Any], notes: Notes
+    labels: dict[str, dict[str, Any]],
+    identity: object,
+    value: Mapping[Any, Any],
+    notes: Notes,
 ) -> None:
     grade, topics = ask(value, GRADES), ask(value, ("subtopics",))
     if topics is not None:
-        grades = read_scored(topics, "grade", notes)
-        grade = max(grades.values(), default=0.0) if grade is None else grade
+        topics = read_scored(topics, "grade", notes)
+        grade = max(topics.values(), default=0.0) if grade is None else grade
     name = _label(labels, identity, grade, notes)
     for other in () if grade is not None else value.keys() - _UNGRADED:
         note_unread(str(other), value[other], notes)
-    if (source := ask(value, ("labelled_by",))) is not None:
-        labels.sources[name] = str(source)
-    if (group := ask(value, ("group",))) is not None:
-        labels.groups[name] = str(group)
+    for kind, said in (("sources", "labelled_by"), ("groups", "group")):
+        if (who := ask(value, (said,))) is not None:
+            labels[kind][name] = str(who)
     if topics is not None:
-        labels.subtopics[name] = grades
+        labels["subtopics"][name] = topics
 
 
-def _label(labels: Labels, identity: object, grade: object, notes: Notes) -> str:
+def _label(
+    labels: dict[str, dict[str, Any]], identity: object, grade: object, notes: Notes
+) -> str:
     name = read_id(identity, "relevant id", notes)
     given = 1.0 if grade is None else read_grade(grade)
-    if labels.documents.setdefault(name, given) != given:
+    if labels["documents"].setdefault(name, given) != given:
         raise FormatError(f"relevant id {name[:60]!r} has two grades")
     return name
 
 
-def read_items(
-    value: Any, kind: str, notes: Notes, group: str | None = None
-) -> tuple[Item, ...]:
-    """Gold texts: one, a list, a mapping of id to text, or objects with a text.
-
-    Args:
-        value: what the field holds.
-        kind: what one is called: passage, answer or claim.
-        notes: where coercions are noted.
-        group: the group all of them are alternatives of.
-
-    Example:
-        >>> [item.id for item in read_items(["Paris", "Lutetia"], "answer", Notes())]
-        ['answer-1', 'answer-2']
-    """
-    value = unpack(value)
+def _read_items(value: Any, kind: str, notes: Notes) -> tuple[Item, ...]:
+    """Gold texts: one, a list, a mapping of id to text, or objects with a text."""
+    one, group = kind.removesuffix("s"), "answers" if kind == "answers" else None
     if isinstance(value, Mapping) and ask(value, TEXTS) is None:
         value = [{"id": key, "text": text} for key, text in value.items()]
-    if not is_list(value):
-        value = [value]
     items = tuple(
-        _read_item(entry, f"{kind}-{number}", kind, notes, group)
-        for number, entry in enumerate(value, 1)
+        _read_item(entry, f"{one}-{number}", one, notes, group)
+        for number, entry in enumerate(value if is_list(value) else [value], 1)
     )
     if len({item.id for item in items}) < len(items):
-        raise FormatError(f"two {kind}s have the same id")
+        raise FormatError(f"two {kind} have the same id")
     return items
 
 
 def _read_item(
     entry: object, name: str, kind: str, notes: Notes, group: str | None
 ) -> Item:
-    if isinstance(entry, str):
-        return Item(name, _said(entry, kind), group=group)
-    if isinstance(entry, int | float | Real) and not isinstance(entry, bool):
+    if isinstance(entry, Real) and not isinstance(entry, bool):
         entry = str(entry)
     if not isinstance(entry, Mapping):
         return Item(name, _said(entry, kind), group=group)
@@ -256,9 +226,8 @@ def _said(text: object, kind: str) -> str:
     return said
 
 
-def read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
+def _read_spans(value: Any, notes: Notes) -> tuple[Span, ...]:
     """Gold stretches of source documents: one object, or a list of them."""
-    value = unpack(value)
     entries = [value] if isinstance(value, Mapping) else value
     if not is_list(entries) or not all(isinstance(e, Mapping) for e in entries):
         raise FormatError(

@@ -19,11 +19,13 @@ ORDERS = ("descending", "ascending")
 """Which scores come first, where the caller says: large ones, or small ones."""
 
 _RISING = (
-    "in the order given: are they distances? larger was taken as better; "
-    "order='ascending' (--order ascending) takes smaller as better"
+    "{query has|queries have} scores that rise in the order given: are they distances? "
+    "larger was taken as better; order='ascending' (--order ascending) takes smaller "
+    "as better"
 )
 _AGAINST = (
-    "scores say; ordered by score, larger first; order='ascending' "
+    "{query has ranks that are not what its|queries have ranks that are not what their}"
+    " scores say; ordered by score, larger first; order='ascending' "
     "(--order ascending) takes smaller as better, --map rank=RANK goes by rank"
 )
 
@@ -50,12 +52,7 @@ def note_ascending(
         return
     if several:
         for query in queries:
-            notes.notice(
-                "order",
-                f"queries have scores that rise {_RISING}",
-                query,
-                one=f"query has scores that rise {_RISING}",
-            )
+            notes.notice("order", _RISING, query)
 
 
 def note_contradictions(
@@ -70,12 +67,7 @@ def note_contradictions(
     for query, pairs in rankings.items():
         by_rank = [score for _, score in sorted(pairs, key=lambda pair: pair[0])]
         if any(first < second for first, second in pairwise(by_rank)):
-            notes.notice(
-                "order",
-                f"queries have ranks that are not what their {_AGAINST}",
-                query,
-                one=f"query has ranks that are not what its {_AGAINST}",
-            )
+            notes.notice("order", _AGAINST, query)
 
 
 def reorder(run: Run, order: str) -> Run:

@@ -1,8 +1,8 @@
 """Samples: records that carry a query with its ranking, its gold, or both."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Set as AbstractSet
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Latency, Retrieval
@@ -28,6 +28,7 @@ from karat.reading.meaning.mapping import (
     value_at,
 )
 from karat.reading.meaning.values import (
+    is_list,
     read_cutoff,
     read_id,
     read_number,
@@ -35,10 +36,10 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import Notes, placed
-from karat.reading.streams import Role, Source
+from karat.reading.problems import placed
+from karat.reading.streams import Source
 
-__all__ = ["Samples", "load_records"]
+__all__ = ["Samples"]
 
 _NESTED = ("k", "tags")
 _SETTINGS = ("eval_config", "evalConfig")
@@ -48,45 +49,15 @@ _RETRIEVED = ("retrieved", "retrieved_ids")
 _GOLD = ("relevant", "passages", "answers", "reference")
 
 
-def load_records(
-    records: Iterable[Any],
-    *,
-    role: Role | None = None,
-    mapping: Mapping[str, str] | None = None,
-    name: str = "samples",
-) -> Dataset:
-    """What a list of sample dictionaries holds.
-
-    Args:
-        records: one mapping per query; their field names are inferred.
-        role: `run` or `gold` when only that is wanted, `samples` when both must be.
-        mapping: our field name -> theirs, where the inference should not decide.
-        name: how reports call the run and the gold.
-
-    Example:
-        >>> loaded = load_records(
-        ...     [{"id": "q-1", "expected_output": ["d-3"], "output": ["d-7", "d-3"]}]
-        ... )
-        >>> loaded.run.queries(), loaded.gold.documents
-        (['q-1'], {'q-1': {'d-3': 1.0}})
-    """
-    source = Source(name, role, dict(mapping or {}), Notes())
-    samples = Samples(source)
-    for record in records:
-        samples.take(record)
-    return samples.finish("objects", name=name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How records with one set of field names are read."""
+class _Plan(NamedTuple):
+    """How records with one set of fields are read: pairs of our name and theirs."""
 
     identity: str | None
-    ranking: tuple[tuple[str, str], ...]
-    gold: tuple[tuple[str, str], ...]
+    ranking: list[tuple[str, str]]
+    gold: list[tuple[str, str]]
     grades: str | None
-    facts: tuple[tuple[str, str], ...]
-    rest: tuple[str, ...]
+    facts: list[tuple[str, str]]
+    rest: list[str]
 
 
 class Samples:
@@ -128,26 +99,50 @@ class Samples:
             self._problem(error, line, query)
 
     def add(
-        self, query: object, value: Any, read: Callable[[Gathered, str, Any], None]
+        self, query: object, value: Any, *, gold: bool, text: object = None
     ) -> None:
-        """Read one query that is not a record, such as an entry of a mapping."""
+        """Read one query that is not a record, such as an entry of a mapping.
+
+        Args:
+            query: its id.
+            value: its gold or its ranking.
+            gold: which of them.
+            text: what was asked.
+        """
         name: str | None = None
         self._count += 1
         try:
             name = read_id(query, "query id", self._source.notes)
             self._claim(name, None)
-            read(self._gathered, name, self._our_names_inside(value))
+            value = self._our_names_inside(value)
+            if not gold and isinstance(unpack(value), str):
+                raise FormatError(
+                    f"the ranking must be a list of documents, got {show(value)}",
+                    hint="one query? write [['a', 'b']]; one document? write it in a "
+                    "list",
+                )
+            # Arrays of NumPy, Arrow and pandas are lists too.
+            value = value if isinstance(value, str | AbstractSet) else unpack(value)
+            if not isinstance(value, str | Mapping | AbstractSet) and not is_list(
+                value
+            ):
+                raise FormatError(
+                    "must have a list of documents, or an object of document and "
+                    f"number, got {show(value)}"
+                )
+            if gold:
+                self._gathered.add_gold(name, "gold", "", value)
+            else:
+                self._gathered.add_ranking(name, {"retrieved": value})
         except DataError as error:
             self._problem(error, None, name)
+        if name is not None and isinstance(text, str):
+            self._queries[name] = Query(name, text)
 
-    def ask_text(self, query: str, text: str) -> None:
-        """Remember what a query asked."""
-        self._queries[query] = Query(query, text)
-
-    def finish(self, format: str, name: str | None = None) -> Dataset:
+    def finish(self, format: str) -> Dataset:
         """Everything that was read, as one."""
         source = self._source
-        loaded = self._gathered.finish(name or source.name, list(self._places))
+        loaded = self._gathered.finish(source.name, list(self._places))
         run, gold = loaded.run, loaded.gold
         if self._count and (lacking := self._lacking(source.mapping)):
             source.notes.problem(lacking)
@@ -228,11 +223,8 @@ class Samples:
             raise FormatError(f"has no {theirs!r}, which earlier samples have")
         else:
             query = str(self._count - 1)
-            self._source.notes.notice(
-                "numbered",
-                "samples without an id, numbered from 0",
-                one="sample without an id, numbered from 0",
-            )
+            what = "{sample|samples} without an id, numbered from 0"
+            self._source.notes.notice("numbered", what)
         self._claim(query, line)
         return query
 
@@ -266,11 +258,11 @@ class Samples:
             facts += [(f, f"{place}.{f}") for place in places for f in _NESTED]
             self._plans[keys] = _Plan(
                 identity=kept.get("id"),
-                ranking=tuple((f, t) for f, t in kept.items() if f in _RANKING),
-                gold=tuple((f, t) for f, t in kept.items() if f in GOLD),
+                ranking=[field for field in kept.items() if field[0] in _RANKING],
+                gold=[field for field in kept.items() if field[0] in GOLD],
                 grades=kept.get("relevant_grades"),
-                facts=tuple(fact for fact in facts if fact[0] != "id"),
-                rest=tuple(name for name in names if name not in used),
+                facts=[fact for fact in facts if fact[0] != "id"],
+                rest=[name for name in names if name not in used],
             )
         return self._plans[keys]
 
@@ -300,9 +292,10 @@ class Samples:
 
     def _at(self, record: Mapping[Any, Any], theirs: str) -> Any:
         """What a field holds, or what lies at the end of a path."""
-        value = value_at(record, theirs)
-        if value is not None and "." in theirs:
-            self._told.add(theirs)
+        value = record.get(theirs)
+        if value is None and "." in theirs:
+            value = value_at(record, theirs)
+            self._told |= {theirs} if value is not None else set()
         return value
 
     def _our_names_inside(self, value: Any) -> Any:

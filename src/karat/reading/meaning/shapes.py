@@ -7,14 +7,13 @@ Understood are
 - `{query: {document: number}}`, `{query: [document, ...]}` and lists of lists.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Integral
 from operator import itemgetter
 from typing import Any
 
 from karat.data.queries import Dataset
-from karat.errors import FormatError
 from karat.reading.meaning.aliases import (
     GOLD,
     RETRIEVED,
@@ -22,7 +21,6 @@ from karat.reading.meaning.aliases import (
     infer,
     is_row,
 )
-from karat.reading.meaning.gathering import Gathered
 from karat.reading.meaning.rows import Table
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.values import (
@@ -281,12 +279,8 @@ def _load_lists(values: Sequence[Any], source: Source, format: str) -> Dataset:
 def note_numbered(count: int, notes: Notes) -> None:
     """Say that queries have no ids."""
     for number in range(count):
-        notes.notice(
-            "numbered",
-            "queries without an id, numbered from 0",
-            number,
-            one="query without an id, numbered from 0",
-        )
+        what = "{query|queries} without an id, numbered from 0"
+        notes.notice("numbered", what, number)
 
 
 def _load_by_query(
@@ -295,36 +289,11 @@ def _load_by_query(
     source: Source,
     format: str,
 ) -> Dataset:
-    read = _read_gold if _is_gold(values, source) else _read_ranking
+    gold = _is_gold(values, source)
     samples = Samples(source)
     for query, value in pairs:
-        samples.add(query, value, read)
+        samples.add(query, value, gold=gold)
     return samples.finish(format)
-
-
-def _read_gold(gathered: Gathered, query: str, value: object) -> None:
-    gold = value if isinstance(value, AbstractSet) else _documents(value)
-    gathered.add_gold(query, "gold", "", gold)
-
-
-def _read_ranking(gathered: Gathered, query: str, value: object) -> None:
-    if isinstance(unpack(value), str):
-        raise FormatError(
-            f"the ranking must be a list of documents, got {show(value)}",
-            hint="one query? write [['a', 'b']]; one document? write it in a list",
-        )
-    gathered.add_ranking(query, {"retrieved": _documents(value)})
-
-
-def _documents(value: object) -> object:
-    # Arrays of NumPy, Arrow and pandas are lists too.
-    value = value if isinstance(value, str) else unpack(value)
-    if is_list(value) or isinstance(value, Mapping | str):
-        return value
-    raise FormatError(
-        "must have a list of documents, or an object of document and number, "
-        f"got {show(value)}"
-    )
 
 
 def _is_gold(values: Sequence[Any], source: Source) -> bool:
@@ -355,7 +324,5 @@ def _load_question_set(
         raise source.error(f"relevant_docs must be an object, got {show(relevant)}")
     samples = Samples(source)
     for query, documents in relevant.items():
-        samples.add(query, documents, _read_gold)
-        if isinstance(text := value["queries"].get(query), str):
-            samples.ask_text(str(query), text)
+        samples.add(query, documents, gold=True, text=value["queries"].get(query))
     return samples.finish(format)

@@ -30,8 +30,10 @@ _ENOUGH = 1000
 
 def are_prose(rows: Iterable[Iterable[Any]]) -> bool:
     """Whether strings look like texts, as far as the first thousand tell."""
-    some = islice(chain.from_iterable(rows), _ENOUGH)
-    return looks_like_text([value for value in some if isinstance(value, str)])
+    some = [*islice(chain.from_iterable(rows), _ENOUGH)]
+    if {*map(type, some)} != {str}:
+        some = [value for value in some if isinstance(value, str)]
+    return looks_like_text(some)
 
 
 def decided(

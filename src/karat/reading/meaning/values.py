@@ -185,7 +185,13 @@ def are_ids(*columns: Iterable[Any]) -> bool:
         (True, False, False)
     """
     for ids in columns:
-        if {*map(type, ids)} != {str} or not all(map(str.strip, ids)):
+        try:
+            joined = "".join(ids)
+        except TypeError:
+            return False
+        # Only where there is any space at all may one of them be nothing else.
+        spaced = " " in joined or not joined.isprintable()
+        if not all(map(str.strip, ids) if spaced else ids):
             return False
     return True
 
@@ -225,7 +231,7 @@ def plain_floats(values: Collection[Any]) -> list[float] | None:
     if not kinds <= {float, int} and (kinds != {str} or "_" in "".join(values)):
         return None
     try:
-        numbers = [*map(float, values)]
+        numbers = [*values] if kinds == {float} else [*map(float, values)]
     except (OverflowError, ValueError):
         return None
     return numbers if isfinite(sum(numbers)) else None
@@ -302,9 +308,8 @@ def note_joined(value: object, what: str, notes: Notes) -> None:
     words = value.split()
     numbered = len(words) > 1 and all(re.search(r"\d", word) for word in words)
     if numbered or _JOINED.fullmatch(value):
-        hint = 'a list is JSON: ["a", "b"]'
-        one = f"{what} read as one id; {hint}"
-        notes.notice("joined", f"{what}s read as one id each; {hint}", value, one=one)
+        text = f"{{{what} read as one id|{what}s read as one id each}}"
+        notes.notice("joined", f'{text}; a list is JSON: ["a", "b"]', value)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
@@ -329,12 +334,17 @@ def looks_like_text(values: Sequence[str]) -> bool:
         >>> looks_like_text(["doc-7", "doc-3"]), looks_like_text(["The sky is blue."])
         (False, True)
     """
+    values = values[:1000]
+    together = "".join(values)
+    if together.isascii() and len(together.split(maxsplit=1)) <= 1:
+        # No blank between any two letters.
+        return False
     prose = sum(
         len(value.split(maxsplit=_WORDS)) >= _WORDS
         or (len(value) > _LONG and not value.isascii())
-        for value in values[:1000]
+        for value in values
     )
-    return prose * 2 > min(len(values), 1000)
+    return prose * 2 > len(values)
 
 
 def unpack(value: object) -> Any:

@@ -147,10 +147,8 @@ def _decoded(lines: list[bytes], scan: Scan) -> list[Any] | None:
 
 
 def _have_each_key_once(values: list[Any], data: bytes) -> bool:
-    """Whether there are as many keys as colons behind a quote, so that none is lost."""
-    colons = data.count(b'":')
-    if any(space in data for space in (b" :", b"\t:", b"\r:")):
-        colons = data.count(b":")
+    """Whether there are as many keys as colons, or as colons behind a quote."""
+    colons = data.count(b":")
     groups, keys = [values], 0
     while groups and keys < colons:
         kinds = [{*map(type, group)} for group in groups]
@@ -164,7 +162,10 @@ def _have_each_key_once(values: list[Any], data: bytes) -> bool:
             listed = (g for g, kind in zip(groups, kinds, strict=True) if list in kind)
             groups = [v for group in listed for v in group if type(v) is list]
             groups += [[*chain(*map(dict.values, some))] for some in mappings]
-    return keys == colons
+    if keys == colons:
+        return True
+    spaced = any(space in data for space in (b" :", b"\t:", b"\r:"))
+    return not spaced and keys == data.count(b'":')
 
 
 def _encoded(value: object, indent: int | None = None) -> bytes:

@@ -80,12 +80,9 @@ class Traces(Format):
         latest: dict[tuple[str, str], dict[str, Any]] = {}
         for span in (span for value in values for span in _spans(value)):
             if (span.retriever, span.query) in latest:
-                source.notes.notice(
-                    "asked again",
-                    "queries were asked more than once; the last answer counts",
-                    span.query,
-                    one="query was asked more than once; the last answer counts",
-                )
+                what = "{query was|queries were} asked more than once"
+                text = f"{what}; the last answer counts"
+                source.notes.notice("asked again", text, span.query)
             latest[span.retriever, span.query] = span.record
         if not latest:
             raise source.error(

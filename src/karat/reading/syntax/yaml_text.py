@@ -6,7 +6,7 @@ scalars are typed by the core rules of YAML 1.2; dates and zero-led numbers stay
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from karat.errors import FormatError
@@ -38,6 +38,9 @@ _LOOKS = re.compile(
     rb"(?:---|%YAML|#.*\n|\s)*+"
     rb"(?:- |-\n|[^\s\[\]{},\"'][^:\n\t,]*:(?:\s|$)|\"[^\"\n]+\":)"
 )
+_AROUND = {
+    *("StreamStartEvent", "StreamEndEvent", "DocumentStartEvent", "DocumentEndEvent")
+}
 _PLAIN_TAGS = {"tag:yaml.org,2002:" + name for name in ("map", "seq", "str")}
 
 
@@ -92,10 +95,8 @@ def decode_yaml(text: str) -> Any:
     import yaml  # noqa: PLC0415
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    builder = _Builder()
     try:
-        for event in yaml.parse(text, Loader=loader):
-            builder.take(type(event).__name__, event)
+        return _Builder(yaml.parse(text, Loader=loader)).document()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         column = error.problem_mark.column + 1 if error.problem_mark else 1
@@ -105,7 +106,6 @@ def decode_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise FormatError(f"broken YAML: {reason[:200]}") from None
-    return builder.value()
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
@@ -137,107 +137,83 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
 class _Builder:
     """Builds a value from events; sizes count what an alias stands for."""
 
-    def __init__(self) -> None:
-        self._stack: list[_Open] = []
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
         self._anchors: dict[str, tuple[Any, int]] = {}
-        self._values: list[Any] = []
         self._repeated = 0
 
-    def take(self, kind: str, event: Any) -> None:
-        """Take the next event."""
-        if kind in {"MappingStartEvent", "SequenceStartEvent"}:
-            _refuse_tag(event)
-            if len(self._stack) >= _DEPTH:
-                raise FormatError(
-                    f"YAML nested more than {_DEPTH} deep", line=_line(event)
-                )
-            self._stack.append(_Open(kind == "MappingStartEvent", event.anchor))
-        elif kind in {"MappingEndEvent", "SequenceEndEvent"}:
-            done = self._stack.pop()
-            self._put(done.value(), done.size, done.anchor, event)
-        elif kind == "ScalarEvent":
-            _refuse_tag(event)
-            self._put(_scalar(event), 1, event.anchor, event)
-        elif kind == "AliasEvent":
-            self._repeat(event)
-
-    def _repeat(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            raise FormatError(
-                f"alias *{event.anchor} stands for nothing before it", line=_line(event)
-            )
-        value, size = self._anchors[event.anchor]
-        self._repeated += size
-        if self._repeated > _REPEATED:
-            raise FormatError(
-                f"aliases repeat more than {_REPEATED} values", line=_line(event)
-            )
-        self._put(value, size, None, event)
-
-    def _put(self, value: Any, size: int, anchor: str | None, event: Any) -> None:
-        if anchor is not None:
-            self._anchors[anchor] = (value, size)
-        if self._stack:
-            self._stack[-1].add(value, size, event)
-        else:
-            self._values.append(value)
-
-    def value(self) -> Any:
+    def document(self) -> Any:
         """The one document."""
-        if len(self._values) > 1:
+        values = [
+            self._build(event, 1)[0]
+            for event in self._events
+            if type(event).__name__ not in _AROUND
+        ]
+        if len(values) > 1:
             raise FormatError("several YAML documents in one file", hint="give one")
-        return self._values[0] if self._values else None
+        return values[0] if values else None
 
-
-class _Open:
-    """A list or mapping that has not ended yet."""
-
-    def __init__(self, mapping: bool, anchor: str | None) -> None:  # noqa: FBT001
-        self.anchor = anchor
-        self.size = 1
-        self._mapping = mapping
-        self._items: list[Any] = []
-        self._pairs: dict[Any, Any] = {}
-        self._merged: list[Mapping[Any, Any]] = []
-        self._key: list[Any] = []
-
-    def add(self, value: Any, size: int, event: Any) -> None:
-        self.size += size
-        if not self._mapping:
-            self._items.append(value)
-        elif not self._key:
-            self._key = [_key(value, event)]
+    def _build(self, event: Any, depth: int) -> tuple[Any, int]:
+        """The value that begins with an event, and its size."""
+        kind = type(event).__name__
+        if kind == "AliasEvent":
+            return self._repeat(event)
+        if event.tag is not None and event.tag not in _PLAIN_TAGS and event.tag != "!":
+            raise FormatError(f"YAML tag {event.tag!r} is not read", line=_line(event))
+        if kind == "ScalarEvent":
+            built = _scalar(event), 1
+        elif depth > _DEPTH:
+            raise FormatError(f"YAML nested more than {_DEPTH} deep", line=_line(event))
+        elif kind == "SequenceStartEvent":
+            parts = [(value, size) for value, size, _ in self._inner(depth)]
+            built = [value for value, _ in parts], 1 + sum(size for _, size in parts)
         else:
-            key = self._key.pop()
-            if key is _MERGE and isinstance(value, dict | list):
-                merged = [value] if isinstance(value, dict) else value
-                self._merged += [part for part in merged if isinstance(part, dict)]
-            elif key in self._pairs:
-                raise FormatError(
-                    f"key {key!r} occurs twice in one mapping", line=_line(event)
-                )
-            else:
-                self._pairs[key] = value
+            built = self._mapping(depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = built
+        return built
 
-    def value(self) -> Any:
-        for part in self._merged:
-            self._pairs = {**part, **self._pairs}
-        return self._pairs if self._mapping else self._items
+    def _inner(self, depth: int) -> Iterator[tuple[Any, int, Any]]:
+        """The values up to the end of a list or mapping, each with its last event."""
+        for event in self._events:
+            if type(event).__name__ in {"MappingEndEvent", "SequenceEndEvent"}:
+                return
+            yield *self._build(event, depth + 1), event
+
+    def _mapping(self, depth: int) -> tuple[dict[Any, Any], int]:
+        pairs: dict[Any, Any] = {}
+        merged: list[Any] = []
+        whole = 1
+        inner = self._inner(depth)
+        for key, key_size, event in inner:
+            if isinstance(key, list | dict):
+                raise FormatError("a key must be a text or a number", line=_line(event))
+            value, size, event = next(inner)  # noqa: PLW2901
+            whole += key_size + size
+            if key is _MERGE and isinstance(value, dict | list):
+                merged += [value] if isinstance(value, dict) else value
+            elif key in pairs:
+                problem = f"key {key!r} occurs twice in one mapping"
+                raise FormatError(problem, line=_line(event))
+            else:
+                pairs[key] = value
+        for part in merged:
+            pairs = {**part, **pairs} if isinstance(part, dict) else pairs
+        return pairs, whole
+
+    def _repeat(self, event: Any) -> tuple[Any, int]:
+        if event.anchor not in self._anchors:
+            problem = f"alias *{event.anchor} stands for nothing before it"
+            raise FormatError(problem, line=_line(event))
+        self._repeated += self._anchors[event.anchor][1]
+        if self._repeated > _REPEATED:
+            problem = f"aliases repeat more than {_REPEATED} values"
+            raise FormatError(problem, line=_line(event))
+        return self._anchors[event.anchor]
 
 
 def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
-
-
-def _key(value: object, event: Any) -> object:
-    if isinstance(value, list | dict):
-        raise FormatError("a key must be a text or a number", line=_line(event))
-    return value
-
-
-def _refuse_tag(event: Any) -> None:
-    if event.tag is not None and event.tag not in _PLAIN_TAGS and event.tag != "!":
-        raise FormatError(f"YAML tag {event.tag!r} is not read", line=_line(event))
 
 
 def _scalar(event: Any) -> Any:

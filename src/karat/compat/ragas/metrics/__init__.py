@@ -14,7 +14,7 @@ import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
 from karat import KaratError
-from karat.compat.literal import hits_of_ids, hits_of_texts
+from karat.compat.literal import hits_of_ids, hits_of_texts, score_of
 from karat.compat.ragas.dataset_schema import SingleTurnSample
 from karat.compat.ragas.judging import (
     ClaimsJudged,
@@ -23,7 +23,6 @@ from karat.compat.ragas.judging import (
     Scorer,
     averaged_precision,
     failed,
-    score_of,
 )
 from karat.compat.ragas.llms import Model
 from karat.extend import (
@@ -91,7 +90,7 @@ class _SingleTurnCalls(Scorer):
         return run_sync(lambda: self.single_turn_ascore(sample))
 
 
-class _Compared(_SingleTurnCalls):
+class ComparingMetric(_SingleTurnCalls):
     """A metric that compares what is there, without a model."""
 
     @abstractmethod
@@ -110,16 +109,17 @@ class _Compared(_SingleTurnCalls):
     ) -> list[MetricResult]:
         """One result per sample, in order, without holding up the event loop."""
         del llm, run_config
-        return await asyncio.to_thread(lambda: [*map(self._attempt, samples)])
+        return await asyncio.to_thread(lambda: [*map(self.attempt, samples)])
 
-    def _attempt(self, sample: SingleTurnSample) -> MetricResult:
+    def attempt(self, sample: SingleTurnSample) -> MetricResult:
+        """The score of a sample, or why there is none."""
         try:
             return MetricResult(self.single_turn_score(sample))
         except KaratError as error:
             return failed(error)
 
 
-class Elsewhere(_Compared):
+class Elsewhere(ComparingMetric):
     """A metric of the original that is not here: no score, and what to use instead."""
 
     needs: ClassVar[tuple[str, ...]] = ()
@@ -175,7 +175,7 @@ Measure: TypeAlias = "DistanceMeasure | str | TextMetric"
 
 
 @dataclass
-class NonLLMStringSimilarity(_Compared):
+class NonLLMStringSimilarity(ComparingMetric):
     """How similar `response` is to `reference`: 1 for equal texts.
 
     Example:
@@ -196,7 +196,7 @@ class NonLLMStringSimilarity(_Compared):
 
 
 @dataclass
-class _ContextsCompared(_Compared):
+class _ContextsCompared(ComparingMetric):
     """What recall and precision of texts have in common.
 
     Attributes:
@@ -279,7 +279,7 @@ class NonLLMContextPrecisionWithReference(_ContextsCompared):
 
 
 @dataclass
-class IDBasedContextRecall(_Compared):
+class IDBasedContextRecall(ComparingMetric):
     """The share of the reference ids that were retrieved.
 
     Undefined (NaN) without reference ids.
@@ -303,7 +303,7 @@ class IDBasedContextRecall(_Compared):
 
 
 @dataclass
-class IDBasedContextPrecision(_Compared):
+class IDBasedContextPrecision(ComparingMetric):
     """The share of the retrieved ids that are reference ids."""
 
     needs: ClassVar[tuple[str, ...]] = _IDS

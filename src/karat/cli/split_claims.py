@@ -34,10 +34,10 @@ from karat.reading.doors import load, with_texts
 from karat.reading.streams import Role
 from karat.trust import REPORT_VERSION, compare_claims
 
-__all__ = ["judge_claims", "questions_of"]
+__all__ = ["questions_of", "split_claims"]
 
 
-def judge_claims(
+def split_claims(
     loaded: Sequence[Dataset],
     session: JudgeSession,
     targets: Sequence[Path],

@@ -1,0 +1,25 @@
+"""Samples from a list of records, without a file."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from karat.data.queries import Dataset
+from karat.reading.meaning.samples import Samples
+from karat.reading.problems import Notes
+from karat.reading.streams import Role, Source
+
+__all__ = ["load_records"]
+
+
+def load_records(
+    records: Iterable[Any],
+    *,
+    role: Role | None = None,
+    mapping: Mapping[str, str] | None = None,
+    name: str = "samples",
+) -> Dataset:
+    """What a list of sample dictionaries holds."""
+    samples = Samples(Source(name, role, dict(mapping or {}), Notes()))
+    for record in records:
+        samples.take(record)
+    return samples.finish("objects")
