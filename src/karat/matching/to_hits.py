@@ -1,11 +1,11 @@
 """From located rows to hits, for every matcher; and the refusals on the way."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from karat.data.arrays import Bools, Floats, Ints, count_by, place_by
+from karat.data.arrays import Bools, Ints, count_by, place_by
 from karat.data.gold import ColumnLabels
 from karat.data.hits import GoldGrades, Hits, Subtopics
 from karat.data.matches import Matches
@@ -21,7 +21,6 @@ from karat.matching.near_misses import (
 __all__ = [
     "STRANGE_IDS",
     "Groups",
-    "Items",
     "examples",
     "items_of",
     "lay_out",
@@ -134,43 +133,22 @@ Groups = Mapping[str, Mapping[str, str]]
 """Alternatives: query id -> document id -> name of the group it belongs to."""
 
 
-@dataclass(frozen=True, eq=False)
-class Items:
-    """The items of gold documents, and which of them each label belongs to.
+def items_of(labels: Labels, groups: Groups) -> tuple[list[str], GoldGrades, Ints]:
+    """The names and grades of the items, and which item each label belongs to.
 
-    Attributes:
-        names: the items of each query, a group by its name, a document by its id.
-        count: how many there are for each query.
-        grade: what they are worth, query after query.
-        of_label: index of the item of each label, over all labels in order.
-    """
-
-    names: list[list[str]]
-    count: Ints
-    grade: Floats
-    of_label: Ints
-
-    def locate(self, run: Run, labels: Labels, policies: Policies) -> Located:
-        """Find the labelled documents; each row says which item it satisfies."""
-        located = run.locate(labels, judged=True, policies=policies)
-        item = self.of_label[located.item]
-        return located._replace(grade=self.grade[item], item=item, distinct=False)
-
-
-def items_of(labels: Labels, groups: Groups) -> Items:
-    """The items: a group is worth its best document, and others are their own item.
-
-    A document judged non-relevant is no alternative to anything.
+    A group is worth its best document, and others are their own item. A document
+    judged non-relevant is no alternative to anything.
 
     Example:
         >>> labels = {"q": {"a": 1.0, "b": 2.0, "c": 1.0, "d": 0.0}}
-        >>> items = items_of(labels, {"q": {"a": "g", "b": "g", "d": "g"}})
-        >>> items.names, items.grade.tolist(), items.of_label.tolist()
-        ([['g', 'c', 'd']], [2.0, 1.0, 0.0], [0, 0, 1, 2])
+        >>> names, gold, of_label = items_of(labels, {"q": {"a": "g", "b": "g"}})
+        >>> names, gold.grade.tolist(), of_label.tolist()
+        (['g', 'c', 'd'], [2.0, 1.0, 0.0], [0, 0, 1, 2])
     """
-    names: list[list[str]] = []
+    names: list[str] = []
     grades: list[float] = []
     of_label: list[int] = []
+    counts: list[int] = []
     for query, row in labels.items():
         told = groups.get(query, {})
         # A group may be called like a document.
@@ -183,11 +161,10 @@ def items_of(labels: Labels, groups: Groups) -> Items:
                 grades.append(grade)
             grades[place] = max(grades[place], grade)
             of_label.append(place)
-        names.append([name for name, _ in places])
-    count = np.fromiter(map(len, names), np.int64, len(names))
-    return Items(
-        names, count, np.array(grades, np.float64), np.array(of_label, np.int64)
-    )
+        names += (name for name, _ in places)
+        counts.append(len(places))
+    gold = GoldGrades(np.array(counts, np.int64), np.array(grades, np.float64))
+    return names, gold, np.array(of_label, np.int64)
 
 
 STRANGE_IDS = (
@@ -221,13 +198,11 @@ def match_labels(
     # Where every label is positive there is nothing to leave out.
     positive = gold.range[0] > 0
     judged = bool(judged or policies.judged_only or groups or positive)
+    located = run.locate(labels, judged=judged, policies=policies)
     if groups:
-        items = items_of(labels, groups)
-        gold = GoldGrades(items.count, items.grade)
-        names = [name for row in items.names for name in row]
-        located = items.locate(run, labels, policies)
-    else:
-        located = run.locate(labels, judged=judged, policies=policies)
+        names, gold, of_label = items_of(labels, groups)
+        item = of_label[located.item]
+        located = located._replace(grade=gold.grade[item], item=item, distinct=False)
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)
     notices = located.notices

@@ -33,11 +33,11 @@ class ReciprocalRank(BinaryMetric):
         """1 / first rank."""
         credits = hits.credits(self.threshold)
         rows = credits.order == 1
-        query, rank = credits.query[rows], credits.rank[rows]
-        within = self.within(hits, query, rank)
+        if (cutoff := hits.cutoff(self.k, credits.query)) is not None:
+            rows &= credits.rank <= cutoff
         # Nothing found is 0, or undefined where the whole is.
         score = 0 / credits.whole
-        score[query[within]] = 1 / rank[within]
+        score[credits.query[rows]] = 1 / credits.rank[rows]
         return score
 
     def workings(self, hits: Hits) -> str:

@@ -84,12 +84,10 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     labels, graded = _by_query(source)
     if labels is None or (graded and not _holds_numbers(labels)):
         return None
-    if not _is_text(labels, *labels.values()):
-        return None
     notes = _numbered(source)
     strings = None
     if not graded:
-        if are_prose(labels.values()):
+        if not _is_text(*labels.values()) or are_prose(labels.values()):
             return None
         strings = (Gold(name=name), (Strings("passages", "", labels),))
         for ids in labels.values():
@@ -97,8 +95,9 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
     gold = Gold(labels, name=name)
     with suppress(struct.error):
-        grades = gold.columns.grade
-        if np.count_nonzero(np.isfinite(grades)) == len(grades):
+        columns = gold.columns
+        finite = np.count_nonzero(np.isfinite(columns.grade)) == len(columns.grade)
+        if finite and _is_text(labels, columns.names):
             notices = notes.notices()
             return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
     return None

@@ -207,7 +207,8 @@ class EvalEngine:
         # Settings files may write the path as one key.
         dotted = "metrics.retrieval.default_k"
         value: Any = self._config
-        for key in [dotted] if dotted in value else dotted.split("."):
+        whole = isinstance(value, Mapping) and dotted in value
+        for key in [dotted] if whole else dotted.split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 

@@ -32,7 +32,7 @@ class _KeywordCalls(JudgedMetric):
 
     def read(self, sample: Any) -> list[Any]:
         """The fields that are needed; as in the original, none may be empty."""
-        if isinstance(sample, Mapping):
+        if not isinstance(sample, SingleTurnSample):
             if unknown := [name for name in sample if name not in self.needs]:
                 known = ", ".join(self.needs)
                 raise UsageError(f"{self.name} takes {known}; got {unknown[0]!r}")
