@@ -139,7 +139,7 @@ def compare_with(
     """
     found = []
     for gold, documents in pairs:
-        sources = [Source(document.text or "") for document in documents]
+        sources = Source.read([document.text or "" for document in documents])
         (passage,), _ = compare([gold], sources)
         found.append(Shares(gold, documents, _masks(passage), passage))
     return found

@@ -42,6 +42,8 @@ _WORD: Final = 64
 # Beyond this length, counting characters is worth it before comparing them.
 _HUGE: Final = 1 << 14
 _BLOCK: Final = 1 << 15
+# Fewer pairs than these are compared sooner than other cores are asked.
+_MANY: Final = 1 << 12
 
 Enough = Callable[[Any], Any]
 """Whether similarities, one or an array of them, are enough."""
@@ -81,6 +83,14 @@ class Fuzzy(TextMatcher):
             raise ParameterError(
                 self.name, "threshold", "a number in [0, 1]", threshold
             )
+
+    def possible(self, golds: list[str], documents: list[str]) -> Bools | None:
+        """Which short texts may be similar enough; RapidFuzz compares them at once."""
+        if self.similarity != "levenshtein" or max(map(len, golds)) > _WORD:
+            return None
+        bound = "subsequence" if self.threshold < _BOUND_HELPS else "levenshtein"
+        scores = compare(bound, golds, documents, self.threshold, each=True)
+        return scores >= self.threshold - _SLACK
 
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
         """Whether the texts of each pair are similar enough."""
@@ -142,9 +152,21 @@ def scorer(name: str) -> Callable[..., float]:
 
 
 def compare(
-    name: str, golds: Sequence[str], documents: Sequence[str], threshold: float = 0.0
+    name: str,
+    golds: Sequence[str],
+    documents: Sequence[str],
+    threshold: float = 0.0,
+    *,
+    each: bool = False,
 ) -> Floats:
     """The similarity of each pair, in [0, 1]; 0 where it is below the threshold.
+
+    Args:
+        name: of the similarity.
+        golds: one text of each pair.
+        documents: the other one.
+        threshold: what is below it is not computed to the end.
+        each: whether each of the golds is compared with each of the documents.
 
     Example:
         >>> compare("levenshtein", ["day", "day"], ["days", "week"], 0.5).tolist()
@@ -153,13 +175,14 @@ def compare(
     from rapidfuzz import process  # noqa: PLC0415  slow to import
 
     function, top = _scorers()[name]
-    scores: Floats = process.cpdist(
+    distances: Any = process.cdist if each else process.cpdist
+    scores: Floats = distances(
         golds,
         documents,
         scorer=function,
         score_cutoff=max(0.0, (threshold - _SLACK) * top),
         dtype=np.float64,
-        workers=-1,
+        workers=1 if each or len(golds) < _MANY else -1,
     )
     return scores / top
 

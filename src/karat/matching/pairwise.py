@@ -1,7 +1,7 @@
 """Texts against texts: every gold text of a query beside every retrieved one."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -40,6 +40,14 @@ class TextMatcher(Matcher):
         """The forms in which a gold text is compared; any of them will do."""
         return (text,)
 
+    def possible(self, golds: list[str], documents: list[str]) -> Bools | None:
+        """Which documents may satisfy which gold texts of a query; None for all.
+
+        For matchers that can rule out pairs sooner than they can judge them.
+        """
+        del golds, documents
+        return None
+
     @abstractmethod
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
         """Whether the document of each pair satisfies its gold text."""
@@ -68,9 +76,16 @@ class TextMatcher(Matcher):
                 query, documents, self.read_document if items[place] else None
             )
             retrieved[place] = ranking.retrieved
-            for number, item in enumerate(items[place], first_item[place]):
-                if judged or item.grade > 0:
-                    pairs.add(place, number, item.texts, ranking)
+            forms = [
+                (number, form)
+                for number, item in enumerate(items[place], first_item[place])
+                if judged or item.grade > 0
+                for text in item.texts
+                for form in self.read_gold(text)
+                if form and not form.isspace()
+            ]
+            if forms and ranking.texts:
+                pairs.add(place, forms, ranking)
         query_of, rank, item_of = pairs.finish()
         rankings.refuse_without_text(run, found=len(rank) > 0)
         located = Located(
@@ -104,45 +119,33 @@ class _Pairs:
         self._matcher = matcher
         self._golds: list[str] = []
         self._documents: list[str] = []
-        self._ranks: list[int] = []
-        self._strips: list[tuple[int, int, int]] = []
-        self._found: list[tuple[Ints, Ints, Ints]] = []
+        self._rows: list[tuple[int, int, int]] = []
+        self._found: set[tuple[int, int, int]] = set()
 
     def add(
-        self, query: int, item: int, texts: Iterable[str], ranking: Ranking
+        self, query: int, forms: Sequence[tuple[int, str]], ranking: Ranking
     ) -> None:
-        """An item's texts, each beside each text of the ranking."""
-        size = len(ranking.texts)
-        forms = dict.fromkeys(
-            f for text in texts for f in self._matcher.read_gold(text)
-        )
-        for form in forms:
-            if not form or form.isspace():
-                continue
-            self._golds += [form] * size
-            self._documents += ranking.texts
-            self._ranks += ranking.ranks
-            self._strips.append((query, item, size))
+        """The gold texts of a query, with their items, beside those of a ranking."""
+        texts, ranks = ranking.texts, ranking.ranks
+        possible = self._matcher.possible([form for _, form in forms], texts)
+        for number, (item, form) in enumerate(forms):
+            if possible is not None:
+                own = possible[number].nonzero()[0].tolist()
+                texts = [ranking.texts[place] for place in own]
+                ranks = [ranking.ranks[place] for place in own]
+            self._golds += [form] * len(texts)
+            self._documents += texts
+            self._rows += [(query, rank, item) for rank in ranks]
             if len(self._golds) >= _BLOCK:
                 self._settle()
 
-    def finish(self) -> tuple[Ints, Ints, Ints]:
+    def finish(self) -> Ints:
         """Query, rank and item of every match, in order, each once."""
         self._settle()
-        empty: Ints = np.zeros(0, np.int64)
-        columns = zip((empty, empty, empty), *self._found, strict=True)
-        query, rank, item = map(np.concatenate, columns)
-        order = np.lexsort((item, rank, query))
-        query, rank, item = query[order], rank[order], item[order]
-        new = np.ones(len(query), np.bool_)
-        new[1:] = (np.diff(query) != 0) | (np.diff(rank) != 0) | (np.diff(item) != 0)
-        return query[new], rank[new], item[new]
+        return np.array(sorted(self._found), np.int64).reshape(-1, 3).T
 
     def _settle(self) -> None:
         if self._golds:
             rows = self._matcher.satisfied(self._golds, self._documents)
-            query, item, size = np.array(self._strips, np.int64).T
-            rank = np.array([*compress(self._ranks, rows.tolist())], np.int64)
-            strip = np.arange(len(size)).repeat(size)[rows]
-            self._found.append((query[strip], rank, item[strip]))
-        self._golds, self._documents, self._ranks, self._strips = [], [], [], []
+            self._found.update(compress(self._rows, rows.tolist()))
+        self._golds, self._documents, self._rows = [], [], []

@@ -4,25 +4,25 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
-from karat.data.policies import policies_for
+from karat.data.matches import merge_notices
+from karat.data.policies import Policies, policies_for
 from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.matching.ids import labels_in_order
 from karat.reading.columnar.arrow_source import ArrowSource, Stream
-from karat.reading.columnar.blocks import Batch, Piece
+from karat.reading.columnar.blocks import Batch, Block, Piece, retrieved_twice
 from karat.reading.columnar.byte_column import ByteColumn
-from karat.reading.columnar.distant_runs import PartialRun
 from karat.reading.columnar.frames import table_of
 from karat.reading.columnar.join import LabelIndex, RepeatedDocument, join_matches
-from karat.reading.columnar.run import ColumnarRun
+from karat.reading.columnar.run import ColumnarRun, DistantRun
 from karat.reading.columnar.scanning import Partial, scan_part, torn as find_torn
 from karat.reading.doors import take_gold, take_run
 from karat.reading.objects import is_frame
@@ -86,12 +86,8 @@ def scan(
                 if notice.kind == "coerced"
             )
     except RepeatedDocument as twice:
-        raise DataError(
-            f"document {twice.document!r} was retrieved more than once",
-            path=f"part {part}",
-            query=[*labels][twice.query],
-            hint="duplicates='first' scores its first rank only",
-        ) from None
+        error = retrieved_twice([*labels][twice.query], twice.document)
+        raise placed(error, path=f"part {part}") from None
     except DataError as error:
         # Only files have a better name.
         error.path = error.path if _is_path(batches) else None
@@ -143,7 +139,7 @@ def merge(
         >>> merge(parts, {"q1": ["a"]}, metrics=["rr"]).means
         {'rr': 0.5}
     """
-    run = PartialRun(partials, name)
+    run = _PartialRun(partials, name)
     for switch, value in run.switches.items():
         if options.setdefault(switch, value) != value:
             raise UsageError(
@@ -152,6 +148,73 @@ def merge(
             )
     loaded = Dataset(run, mapping=run.mapping, notices=run.seen)
     return evaluate(loaded, gold=_prepared(*_key(gold))[0], name=name, **options)
+
+
+class _PartialRun(DistantRun):
+    """A run of which only partials are at hand.
+
+    Attributes:
+        switches: the policies they were scanned under.
+        seen: what was seen while reading.
+        mapping: our column name -> theirs.
+    """
+
+    def __init__(self, partials: Iterable[Partial], name: str = "run") -> None:
+        # Who retries a part may hand over the same partial twice.
+        every = [*{found.token: found for found in partials}.values()]
+        if not every:
+            raise UsageError("nothing to merge: no partials were given")
+        every.sort(key=lambda found: found.part)
+        self._again = [found for found in every if found.again]
+        self._partials = [found for found in every if not found.again]
+        for one, other in pairwise(self._partials):
+            if one.part == other.part > 0:
+                raise UsageError(f"part {one.part} was scanned twice: merge one of it")
+        first = every[0]
+        if any(found.switches != first.switches for found in every):
+            raise UsageError("the parts were scanned with different policies")
+        super().__init__(name, ranked=any(found.ranked for found in every))
+        self.switches = first.switches
+        self.mapping = next((f.mapping for f in every if f.mapping), {})
+        self.seen = merge_notices(found.notices for found in self._partials)
+        self.provenance = {
+            "engine": "partials",
+            "partitions": len(self._partials),
+            "rows": sum(found.rows for found in every),
+        }
+
+    def queries(self) -> list[str]:
+        """The queries without gold; others are known by number."""
+        return [query for found in self._partials for query in found.extra]
+
+    def sample_ids(self) -> list[str]:
+        """A few document ids, to show what they look like."""
+        return [*chain.from_iterable(found.documents for found in self._partials)]
+
+    def _scans(self, index: LabelIndex, policies: Policies) -> Iterator[Partial]:
+        del policies
+        if any(found.gold != index.digest for found in self._partials):
+            raise UsageError(
+                "the parts were scanned against other gold, or a switch such as "
+                "identical='ignore' asks for more than partials hold"
+            )
+        for found in self._partials:
+            matches = join_matches(found.matches)
+            if not index.judged:
+                every = np.ones(len(matches.query), np.bool_)
+                matches = matches.only(every, index.grade[matches.label] > 0)
+            yield replace(found, matches=[matches])
+
+    def _collected(self, index: LabelIndex, wanted: Bools) -> list[Block]:
+        del index
+        if [f.part for f in self._again] != [f.part for f in self._partials]:
+            raise UsageError(
+                f"{np.count_nonzero(wanted)} queries have rows in several parts: add "
+                "scan(part, gold, only=torn(partials, gold)) of every part, or "
+                "partition the run by query; and number the parts with part="
+            )
+        rest = [block for found in self._again for block in found.rest]
+        return [block.copy(wanted[block.query]) for block in rest]
 
 
 def _rows(batches: Any, mapping: Mapping[str, str]) -> Dataset | None:

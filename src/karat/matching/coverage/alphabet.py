@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from karat.data.arrays import Ints
+from karat.data.arrays import Bools, Ints
 from karat.matching.normaliser import LINKS, clusters
 
 __all__ = ["Source", "Texts", "hash_grams", "numbers_of", "places_inside", "seeds"]
@@ -83,13 +83,23 @@ class Source:
         ('rd5%', [0, 6, 11, 17])
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, letters: str | None = None) -> None:
         self.original = text
-        clean = _blank_markup(text)
-        if clean.isascii():
-            self.letters = clean.encode().translate(_LOWER, _DROPPED).decode()
-        else:
-            self.letters = _trace(clean)[0]
+        self.letters = _letters(text) if letters is None else letters
+
+    @classmethod
+    def read(cls, texts: Sequence[str]) -> list["Source"]:
+        """Many texts; what is not plain English is read at once, which is faster."""
+        whole = "\n".join(texts)
+        if whole.isascii():
+            return [cls(text) for text in texts]
+        letters, places = _trace("\n".join(map(_blank_markup, texts)))
+        ends = np.cumsum([len(text) + 1 for text in texts])
+        cuts = np.searchsorted(places, ends).tolist()
+        return [
+            cls(text, letters[low:high])
+            for text, low, high in zip(texts, [0, *cuts], cuts, strict=False)
+        ]
 
     @cached_property
     def places(self) -> list[int]:
@@ -105,6 +115,13 @@ class Source:
             for char, plain in _STRAIGHT.items():
                 text = text.replace(char, plain)
         return text
+
+
+def _letters(text: str) -> str:
+    clean = _blank_markup(text)
+    if clean.isascii():
+        return clean.encode().translate(_LOWER, _DROPPED).decode()
+    return _trace(clean)[0]
 
 
 def numbers_of(text: str) -> list[str]:
@@ -269,35 +286,50 @@ def seeds(
         >>> seeds(["a grain of rye", "rye"], ["no grain of rye!"], 6)
         [{0: [(1, 14, 2)]}, {}]
     """
-    ours, theirs = Texts(sought), Texts(documents)
-    text, at = places_inside(ours, n)
-    key = hash_grams(ours.codes, n)[at]
-    hashes = hash_grams(theirs.codes, n)
+    # What goes on over the end of a text is found nowhere.
+    ours, theirs = (
+        _codes_of(end.join((*texts, "")))
+        for end, texts in (("\0", sought), ("\1", documents))
+    )
+    first_ours, first_theirs = (
+        np.cumsum([0, *(len(text) + 1 for text in texts)])
+        for texts in (sought, documents)
+    )
+    key, hashes = hash_grams(ours, n), hash_grams(theirs, n)
     taken = np.zeros(1 << _SLOT_BITS, np.bool_)
     taken[key >> _TO_SLOT] = True
-    place = np.flatnonzero(taken[hashes >> _TO_SLOT])
-    document = np.searchsorted(theirs.bounds, place, "right") - 1
-    inside = place + n <= theirs.bounds[document + 1]
-    place, document = place[inside], document[inside]
-    # Each n-gram of a document once: texts that repeat themselves stay cheap.
-    _, first = np.unique((document << 32) | hashes[place], return_index=True)
-    place, document = place[first], document[first]
+    place = np.flatnonzero(taken.take(hashes >> _TO_SLOT))
+    hashes = hashes[place]
     order = np.argsort(key)
-    low, high = (
-        np.searchsorted(key[order], hashes[place], side) for side in ("left", "right")
-    )
-    count = high - low
+    key = np.append(key[order], 0)
+    low = key[:-1].searchsorted(hashes)
+    document = first_theirs.searchsorted(place, "right") - 1
+    # Each n-gram of a document once: texts that repeat themselves stay cheap.
+    pair = (document << 32) | low
+    pair[key[low] != hashes] = -1
+    new = pair.argsort(kind="stable")
+    new = new[_differs(pair[new]) & (pair[new] >= 0)]
+    place, document, low = place[new], document[new], low[new]
+    count = key[:-1].searchsorted(hashes[new], "right") - low
     hit = np.repeat(np.arange(len(place)), count)
-    same = order[np.arange(len(hit)) + np.repeat(low - count.cumsum() + count, count)]
-    document, text, at, place = document[hit], text[same], at[same], place[hit]
-    order = np.lexsort((at, document))
-    rows = np.stack((text, document, at, place))[:, order]
-    starts = np.flatnonzero((np.diff(rows[2:], axis=1, prepend=-9) != 1).any(axis=0))
-    size = np.diff(np.append(starts, len(order))) + n - 1
-    text, document, at, place = rows[:, starts]
-    at, place = at - ours.bounds[text], place - theirs.bounds[document]
+    at = order[np.arange(len(hit)) + np.repeat(low - count.cumsum() + count, count)]
+    row = np.argsort(document[hit] * len(ours) + at)
+    at, place = at[row], place[hit[row]]
+    starts = np.flatnonzero(_differs(at - np.arange(len(at))) | _differs(place - at))
+    size = np.diff(np.append(starts, len(at))) + n - 1
+    at, place = at[starts], place[starts]
+    text = first_ours.searchsorted(at, "right") - 1
+    document = first_theirs.searchsorted(place, "right") - 1
+    at, place = at - first_ours[text], place - first_theirs[document]
     columns = (column.tolist() for column in (text, document, at, at + size, place))
     found: list[dict[int, list[tuple[int, int, int]]]] = [{} for _ in sought]
     for number, other, *run in zip(*columns, strict=True):
         found[number].setdefault(other, []).append(tuple(run))
     return found
+
+
+def _differs(values: Ints) -> Bools:
+    """Whether each value differs from the one before; the first does."""
+    differs = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs

@@ -44,8 +44,8 @@ _WIDE = "\u2e80"
 _SHARE_OF_SHORT = 0.8
 # In longer documents only long runs are looked for a second time.
 _LONG_DOCUMENT = 50_000
-# So many letters before a place that both have are compared with each other.
-_BACK = 64
+# So many letters are compared first.
+_FEW = 64
 
 
 class Rule(NamedTuple):
@@ -80,7 +80,7 @@ WIDE: Final = Rule(least=5, long=14, near=12, edge=2)
 
 def is_wide(text: str) -> bool:
     """Whether most letters of a text are syllables or words."""
-    return not text.isascii() and 2 * sum(char > _WIDE for char in text) > len(text)
+    return not text.isascii() and 2 * sum(map(_WIDE.__lt__, text)) > len(text)
 
 
 class Run(NamedTuple):
@@ -186,7 +186,7 @@ def _runs(gold: str, document: str, seeds: Seeds, rule: Rule) -> list[Run]:
     for start, end, place in seeds:
         if runs and end <= runs[-1].end:
             continue
-        run = _longest(gold, document, Run(start, end, place), rule)
+        run = _longest(gold, document, start, place, rule)
         if run.end - run.start >= rule.least:
             while runs and runs[-1].start >= run.start:
                 runs.pop()
@@ -194,9 +194,8 @@ def _runs(gold: str, document: str, seeds: Seeds, rule: Rule) -> list[Run]:
     return runs
 
 
-def _longest(gold: str, document: str, run: Run, rule: Rule) -> Run:
-    """The longest run from the same letter on, at the same place or at another."""
-    start, end, place = run
+def _longest(gold: str, document: str, start: int, place: int, rule: Rule) -> Run:
+    """The longest run from a letter on, at the given place or at another."""
     end = start + _count_same(gold, start, document, place)
     while end < len(gold) and (
         len(document) < _LONG_DOCUMENT or end - start >= rule.long
@@ -210,7 +209,7 @@ def _longest(gold: str, document: str, run: Run, rule: Rule) -> Run:
 
 def _count_same(gold: str, at: int, document: str, place: int) -> int:
     """How many letters are the same from two places on."""
-    same, size, prefix = 0, _BACK, scorer("prefix")
+    same, size, prefix = 0, _FEW, scorer("prefix")
     while same < size:
         same = int(prefix(gold[at : at + size], document[place : place + size]))
         size = 8 * size if same == size else 0
@@ -241,14 +240,8 @@ def _counted(
                     before.append(moved)
             counted += before[:0:-1] + chain
             waiting = []
-            continue
-        for run in chain:
-            moved = _beside(gold, document, run, counted[-1], rule) if counted else None
-            if moved:
-                counted.append(moved)
-                waiting = []
-            else:
-                waiting.append(run)
+        else:
+            waiting += chain
     return counted
 
 
@@ -298,9 +291,9 @@ def _gaps(gold: str, document: str, runs: list[Run], begin: int) -> list[Gap]:
     for one, two in pairwise(runs):
         start, end = one.end, max(one.end, two.start)
         low, high = one.place_end, two.place + end - two.start
-        if low <= high and max(end - start, high - low) <= _LONGEST_GAP:
-            is_typo = max(end - start, high - low) <= _TYPO
-            alike = is_typo or _is_similar(gold[start:end], document[low:high])
+        size = max(end - start, high - low)
+        if low <= high and size <= _LONGEST_GAP:
+            alike = size <= _TYPO or _is_similar(gold[start:end], document[low:high])
             gaps.append(Gap(start, end, low, high, alike))
     first, last = runs[0], runs[-1]
     room = first.place - begin if first.place >= begin else first.place

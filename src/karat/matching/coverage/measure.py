@@ -21,6 +21,7 @@ from karat.matching.coverage.cover import (
     cover_brief,
     first_covered,
 )
+from karat.matching.fuzzy import scorer
 from karat.matching.texts import wanted_items
 
 __all__ = [
@@ -186,7 +187,7 @@ def measure(texts: QueryTexts) -> Measured:
         fresh = sum_by(since, weight, count + 1)[:count].astype(np.int64).tolist()
     else:
         golds = [text or "" for target in texts.targets for text in target.texts]
-        sources = [Source(document.text or "") for document in texts.documents]
+        sources = Source.read([document.text or "" for document in texts.documents])
         passages, fresh = compare(golds, sources)
         length = [len(source.letters) for source in sources]
         since = np.concatenate((_NOTHING, *(passage.since for passage in passages)))
@@ -266,7 +267,7 @@ def compare(
         A passage for each gold text; and how many letters of each document no document
         before it has.
     """
-    sources = [Source(gold) for gold in golds]
+    sources = Source.read(golds)
     rules = [Rule.of(gold.letters) for gold in sources]
     least = min((rule.least for rule in rules), default=NARROW.least)
     letters = [document.letters for document in documents]
@@ -295,9 +296,8 @@ def _headers(documents: Sequence[str]) -> list[dict[int, int]]:
         head = document[:_LONGEST_HEADER]
         others = alike.setdefault(head[:_SHORTEST_HEADER], [])
         for other in others[:_COMPARED]:
-            pairs = enumerate(zip(head, documents[other], strict=False))
-            size = next((n for n, (ours, theirs) in pairs if ours != theirs), 0)
-            if size:
+            size = int(scorer("prefix")(head, documents[other]))
+            if size < min(len(head), len(documents[other])):
                 begins[number].setdefault(size, number)
                 begins[other].setdefault(size, number)
         others.append(number)

@@ -31,6 +31,7 @@ __all__ = [
     "join_blocks",
     "number",
     "ranges",
+    "retrieved_twice",
 ]
 
 Field: TypeAlias = Literal["query", "document", "value", "text"]
@@ -96,16 +97,21 @@ class RunSource(ABC):
 
     def repeated(self, query: str, document: str) -> DataError:
         """What to say of a document that a query retrieves twice."""
-        return DataError(
-            f"document {document!r} was retrieved more than once",
-            query=query,
-            hint="duplicates='first' scores its first rank only",
-        )
+        return retrieved_twice(query, document)
 
     def notices(self, ignored: int) -> tuple[Notice, ...]:
         """What to say of rows in which something was ignored."""
         del ignored
         return ()
+
+
+def retrieved_twice(query: str, document: str) -> DataError:
+    """That a document was, which policies forbid, and what to do."""
+    return DataError(
+        f"document {document!r} was retrieved more than once",
+        query=query,
+        hint="duplicates='first' scores its first rank only",
+    )
 
 
 @dataclass(frozen=True, eq=False)

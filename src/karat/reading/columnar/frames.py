@@ -1,19 +1,40 @@
-"""DataFrames of any library: pandas, polars, pyarrow, DuckDB and whatever speaks Arrow.
+"""DataFrames of any library: pandas, polars, DuckDB, whatever speaks Arrow, and Spark.
 
 No such library is imported to find out: an object is asked for Arrow's interface, and
 pandas can only be met if somebody has imported it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from karat.data.arrays import Bools
+from karat.data.gold import ColumnLabels
+from karat.data.policies import Policies
 from karat.data.queries import Dataset
-from karat.errors import FormatError, MissingExtraError
+from karat.errors import DataError, FormatError, MissingExtraError
 from karat.reading.columnar.arrow_arrays import load_pyarrow
-from karat.reading.columnar.arrow_source import ArrowSource, TableSource
-from karat.reading.columnar.distant_runs import SparkRun
-from karat.reading.columnar.run import ColumnarRun
+from karat.reading.columnar.arrow_source import (
+    ArrowSource,
+    RunColumns,
+    Stream,
+    TableSource,
+    read_rows,
+)
+from karat.reading.columnar.blocks import Block, join_blocks, retrieved_twice
+from karat.reading.columnar.byte_column import ByteColumn
+from karat.reading.columnar.join import (
+    LabelIndex,
+    Matches,
+    RepeatedDocument,
+    join_matches,
+)
+from karat.reading.columnar.run import ColumnarRun, DistantRun
+from karat.reading.columnar.scanning import Partial, scan_part
 from karat.reading.columnar.tables import load_samples, load_table, read_records
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.shapes import interpret
@@ -172,3 +193,161 @@ def _is_missing(value: object) -> bool:
     if isinstance(value, float):
         return value != value  # noqa: PLR0124  NaN alone differs from itself
     return type(value).__name__ in {"NAType", "NaTType"}
+
+
+class SparkRun(DistantRun):
+    """A run in a table of Spark, with one row for each retrieved document.
+
+    Each partition is scanned where it lies; Spark retries one that fails. Rows of
+    queries that lie in several partitions are asked for in a second job.
+    """
+
+    def __init__(self, frame: Any, columns: RunColumns, name: str = "run") -> None:
+        if columns.score is None and columns.rank is None:
+            raise FormatError(
+                "a table of Spark has no order: it needs a column such as score or rank"
+            )
+        super().__init__(name, ranked=columns.score is None)
+        self._frame = frame
+        self._columns = columns
+        value = columns.score or columns.rank or ""
+        self._names = [columns.query, columns.document, value]
+
+    def queries(self) -> list[str]:
+        """The ids of the queries, in no order."""
+        return self._some(self._columns.query, None)
+
+    def sample_ids(self) -> list[str]:
+        """A few document ids, to show what they look like."""
+        return self._some(self._columns.document, 3)
+
+    def _some(self, column: str, most: int | None) -> list[str]:
+        some = self._frame.selectExpr(f"CAST({_quoted(column)} AS STRING)")
+        some = some.distinct() if most is None else some.limit(most)
+        return [row[0] for row in some.collect() if row[0] is not None]
+
+    def _scans(self, index: LabelIndex, policies: Policies) -> list[Partial]:
+        found = self._job(index, policies, None)
+        self.provenance = {
+            "engine": "spark",
+            "partitions": len(found),
+            "rows": sum(part.rows for part in found),
+        }
+        return found
+
+    def _collected(self, index: LabelIndex, wanted: Bools) -> list[Block]:
+        found = self._job(index, Policies(), wanted)
+        return [block for part in found for block in part.rest]
+
+    def _job(
+        self, index: LabelIndex, policies: Policies, wanted: Bools | None
+    ) -> list[Partial]:
+        columns = map(_quoted, self._names)
+        work = partial(
+            _scan_partition,
+            labels=index.labels,
+            digest=index.digest,
+            judged=index.judged,
+            policies=policies,
+            columns=self._columns,
+            wanted=wanted,
+        )
+        schema = "part int, problem string, partial binary"
+        rows = self._frame.selectExpr(*columns).mapInArrow(work, schema).collect()
+        for part, problem, _ in sorted(rows):
+            if problem:
+                raise FormatError(problem, path=f"partition {part}")
+        return [_unpacked(bytes(data)) for _, _, data in sorted(rows)]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _scan_partition(
+    batches: Iterable[Any],
+    labels: ColumnLabels,
+    digest: int,
+    judged: bool,  # noqa: FBT001
+    policies: Policies,
+    columns: RunColumns,
+    wanted: Bools | None,
+) -> Iterator[Any]:
+    """What a worker of Spark does: a partition in, one partial out."""
+    from pyspark import TaskContext  # noqa: PLC0415  an extra, and there
+
+    some = (batch for batch in batches if batch.num_rows)
+    first, task = next(some, None), TaskContext.get()
+    if first is None:
+        return
+    # A column of it would cost Spark a tenth of all its work.
+    part, problem, data = task.partitionId() if task else 0, None, None
+    index = _index(digest, labels, judged)
+    stream = Stream(first, some).pieces(first.schema.names)[0]
+    fields = columns.named("query", "document", "value")
+    try:
+        piece = partial(read_rows, stream, fields, columns.score is None)
+        data = _packed(scan_part(piece, index, policies, wanted))
+    except RepeatedDocument as found:
+        problem = str(retrieved_twice([*labels][found.query], found.document))
+    except DataError as error:
+        problem = str(error)
+    pyarrow = load_pyarrow()
+    kinds = (pyarrow.int32(), pyarrow.string(), pyarrow.binary())
+    cells = zip((part, problem, data), kinds, strict=True)
+    arrays = [pyarrow.array([value], kind) for value, kind in cells]
+    yield pyarrow.RecordBatch.from_arrays(arrays, ["part", "problem", "partial"])
+
+
+_INDEXES: dict[tuple[int, bool], LabelIndex] = {}
+
+
+def _index(digest: int, labels: ColumnLabels, judged: bool) -> LabelIndex:  # noqa: FBT001
+    """The labels made ready, once for all partitions that a process scans."""
+    if (digest, judged) not in _INDEXES:
+        _INDEXES.clear()
+        _INDEXES[digest, judged] = LabelIndex(labels, judged=judged)
+    return _INDEXES[digest, judged]
+
+
+def _packed(found: Partial) -> bytes:
+    """A partial as bytes: plain arrays, which nobody has to trust to read."""
+    matches, rest = join_matches(found.matches), join_blocks(found.rest)
+    documents = rest.documents.texts().copy()
+    extra = ByteColumn.of(found.extra)
+    stream = io.BytesIO()
+    np.savez(
+        stream,
+        **vars(matches),
+        group=rest.query,
+        start=rest.start,
+        texts=documents.data,
+        lengths=documents.length,
+        values=np.zeros(0) if rest.values is None else rest.values,
+        extra=extra.data,
+        extra_lengths=extra.length,
+        counts=np.array([found.ignored, found.rows, found.scattered], np.int64),
+    )
+    return stream.getvalue()
+
+
+def _unpacked(data: bytes) -> Partial:
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays: dict[str, Any] = dict(file)
+    matches = Matches(*(arrays[field.name] for field in fields(Matches)))
+    documents = _column(arrays["texts"], arrays["lengths"])
+    rest = Block(arrays["group"], arrays["start"], documents, arrays["values"])
+    extra = _column(arrays["extra"], arrays["extra_lengths"]).names()
+    ignored, rows, scattered = arrays["counts"].tolist()
+    return Partial(
+        [matches],
+        [rest] if len(rest.query) else [],
+        dict.fromkeys(extra),
+        ignored,
+        rows,
+        bool(scattered),
+    )
+
+
+def _column(data: Any, length: Any) -> ByteColumn:
+    return ByteColumn(data, np.cumsum(length) - length, length)

@@ -207,8 +207,13 @@ def _equal_pairs(keys: Keys, wanted: Keys) -> tuple[Ints, Ints]:
 
 def _equal_in(ordered: Keys, keys: Keys) -> tuple[Ints, Ints]:
     """The same for keys in ascending order: which key, and where in the order."""
-    begin = np.searchsorted(ordered, keys, side="left")
-    return ranges(begin, np.searchsorted(ordered, keys, side="right"))
+    if not len(ordered):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    begin = np.searchsorted(ordered, keys)
+    there = np.flatnonzero(ordered.take(begin, mode="clip") == keys)
+    end = np.searchsorted(ordered, keys[there], side="right")
+    owner, at = ranges(begin[there], end)
+    return there[owner], at
 
 
 def find_repeated(keys: Keys) -> Ints:
@@ -216,8 +221,8 @@ def find_repeated(keys: Keys) -> Ints:
 
     Every row writes its number into a slot chosen by its key; the last writer stays.
     Equal keys share a slot, so of two rows with one key either the later stayed and
-    the other sees it there, or both were displaced and meet when the few displaced
-    are sorted. This looks at most rows twice, where sorting them all would take longer.
+    the other sees it there, or another key displaced both: the few displaced choose
+    other slots. This looks at most rows twice; sorting them all would take longer.
     """
     size = len(keys)
     bits = (size * 4).bit_length()
@@ -227,12 +232,14 @@ def find_repeated(keys: Keys) -> Ints:
     last[slot] = row
     winner = last.take(slot)
     beaten = np.flatnonzero(winner != row)
+    if not len(beaten):
+        return beaten
     lost = keys[beaten]
-    ordered = np.sort(lost)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    stayed = lost[lost == keys[winner[beaten]]]
+    same = lost == keys[winner[beaten]]
+    displaced = lost[~same]
+    again = find_repeated((displaced ^ (displaced >> np.uint64(29))) * MIX)
     # Not made distinct: np.unique would import numpy.ma, which takes longer than this.
-    repeated = np.concatenate((twice, stayed))
+    repeated = np.concatenate((lost[same], displaced[again]))
     return np.flatnonzero(np.isin(keys, repeated)) if len(repeated) else beaten[:0]
 
 
@@ -256,6 +263,13 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
         first = np.sort(again)[:1]
         query = int(block.query[block.group(first)[0]])
         raise RepeatedDocument(query, block.documents.view(first).names()[0])
+    groups = np.zeros(count, np.bool_)
+    groups[block.group(again)] = True
+    if not groups.all():
+        # Only the rankings that repeat a document are looked at again.
+        repeating = block.only(np.repeat(groups, block.size))
+        others = matches.only(~groups, ~groups[block.group(rows)])
+        return join_matches([others, find_matches(repeating, index, policies)])
     twice = np.isin(rows, again) & (index.grade[label] > 0)
     each = np.unique(label[twice], return_index=True)[1]
     repeats = count_by(block.group(rows[twice][each]), count)

@@ -12,7 +12,7 @@ import numpy as np
 from karat.data.arrays import Bools, Ints
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
-from karat.errors import DataError
+from karat.errors import DataError, UsageError
 from karat.reading.columnar.blocks import (
     Batch,
     Block,
@@ -38,7 +38,7 @@ from karat.reading.columnar.scanning import (
 )
 from karat.reading.problems import placed
 
-__all__ = ["ColumnarRun"]
+__all__ = ["ColumnarRun", "DistantRun"]
 
 _EXAMPLES = 3
 _SILENCE = 2.0
@@ -207,6 +207,39 @@ class ColumnarRun(Run):
     def _batches(self, *fields: Field) -> Iterator[Batch]:
         for piece in self.source.pieces(*fields):
             yield from piece()
+
+
+class DistantRun(ColumnarRun):
+    """A run that is looked at where it lies; only what gold asks for comes back."""
+
+    def __init__(self, name: str, *, ranked: bool) -> None:
+        super().__init__(_Elsewhere(), name)
+        self.source.ranked = ranked
+
+    def holds_any(self, documents: set[str]) -> bool:
+        """No: documents are looked up for their own queries only."""
+        del documents
+        return False
+
+    def kinds(self) -> frozenset[str]:
+        """Ids: only these are looked up where they are."""
+        return frozenset({"ids"})
+
+    def ids_of(
+        self, queries: Container[str], *, first: int | None = None
+    ) -> dict[str, list[str]]:
+        """None: ids that gold does not have stay where they are."""
+        del queries, first
+        return {}
+
+
+class _Elsewhere(RunSource):
+    def pieces(self, *fields: Field) -> list[Piece]:
+        """There are none."""
+        del fields
+        raise UsageError(
+            "this needs all rows of the run, and only what its gold asks for is here"
+        )
 
 
 def _notices(
