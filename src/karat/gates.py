@@ -1,12 +1,13 @@
-"""Gates: what a build must reach, and what counts as having failed it."""
+"""Gates: what a build must reach, what counts as a failure, and how CI is told."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Literal, NamedTuple
 
 from karat.comparison.changes import tagged
 from karat.comparison.pairing import Pairing, pair
-from karat.data.tables import number
+from karat.data.tables import Table, clean, number
 from karat.errors import UsageError
 from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
@@ -18,6 +19,9 @@ __all__ = [
     "GateResult",
     "Kind",
     "Status",
+    "annotations",
+    "as_junit",
+    "as_step_summary",
     "check_gates",
     "outcome_of",
     "read_gate",
@@ -239,3 +243,57 @@ def _drop(
     if worst >= -gate.value:
         return "pass", f"{change} ruled out"
     return "inconclusive", f"{change} possible"
+
+
+def as_junit(results: Sequence[GateResult]) -> str:
+    """The gates as test cases of a JUnit report; what is inconclusive is skipped."""
+    failed = sum(result.status == "fail" and not result.advice for result in results)
+    skipped = sum(result.status != "pass" for result in results) - failed
+    counts = f'tests="{len(results)}" failures="{failed}" skipped="{skipped}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuite name="karat" {counts}>',
+    ]
+    for result in results:
+        run, name, said = (
+            escape(clean(text)) for text in (result.run, _name(result), result.sentence)
+        )
+        text = escape(clean(result.sentence), quote=False)
+        told = f"<system-out>{text}</system-out>"
+        if result.status == "fail" and not result.advice:
+            told = f'<failure message="{said}">{text}</failure>'
+        elif result.status != "pass":
+            told = f'<skipped message="{said}"/>'
+        lines.append(f'  <testcase classname="{run}" name="{name}">')
+        lines += [f"    {told}", "  </testcase>"]
+    return "\n".join([*lines, "</testsuite>", ""])
+
+
+def as_step_summary(results: Sequence[GateResult]) -> str:
+    """The gates as a Markdown table, for GitHub's page of a run."""
+    rows = [
+        [one.run, _name(one), one.status + " (advice)" * one.advice, one.sentence]
+        for one in results
+    ]
+    title = f"karat: {outcome_of(results)}"
+    table = Table(["run", "gate", "status", "why"], rows, title=title, texts=range(4))
+    return table.as_markdown() + "\n\n"
+
+
+def annotations(results: Sequence[GateResult]) -> Iterator[str]:
+    """A line per gate that did not pass, as GitHub marks them on a change."""
+    for result in results:
+        if result.status == "pass":
+            continue
+        hard = result.status == "fail" and not result.advice
+        text = clean(f"{result.run}: {result.sentence}")
+        for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+            text = text.replace(mark, code)
+        yield f"::{'error' if hard else 'warning'} title=karat::{text}"
+
+
+def _name(result: GateResult) -> str:
+    gate = result.gate
+    what = {"mean": ">=", "low": "lower limit >=", "drop": "drop <="}[gate.kind]
+    name = f"{gate.metric} {what} {gate.value:g}"
+    return f"{name} [{result.slice}]" if result.slice else name

@@ -51,7 +51,7 @@ COMMANDS = {
 }
 ALIASES = {"eval": "evaluate"}
 # Commands that stand beside another one, in its module.
-_BESIDE = {"init": "suite", "baseline": "compare", "fuse": "convert", "label": "doctor"}
+_BESIDE = {"init": "suite", "baseline": "cache", "fuse": "compare", "label": "doctor"}
 
 
 class _ReaderGoneError(Exception):

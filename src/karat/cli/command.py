@@ -44,11 +44,6 @@ _TYPES = {"INTEGER": int, "FLOAT": float}
 _UNSET: tuple[Any, ...] = (None, (), {}, False)
 
 
-def _speak_up(_context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001
-    if value:
-        speak(logging.INFO)
-
-
 def option(spelling: str, about: str | None = None, **more: Any) -> Callable[[F], F]:
     """An option, spelled as its help shows it, as in `-o --output FILE`.
 
@@ -79,7 +74,7 @@ class Command(click.Command):
             ["-v", "--verbose"],
             is_flag=True,
             expose_value=False,
-            callback=_speak_up,
+            callback=lambda _, __, value: speak(logging.INFO) if value else None,
             help="Say what is done, and why.",
         )
         self.params.append(verbose)
@@ -115,25 +110,18 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry the command out, saying first where its settings come from."""
-        self._tell_of_file(ctx)
+        origins = {name: ctx.get_parameter_source(name) for name in ctx.params}
+        in_file = [n for n, o in origins.items() if o is ParameterSource.DEFAULT_MAP]
+        if in_file and not log.isEnabledFor(logging.INFO):
+            # A file that lies around must never act unseen; -v tells more anyway.
+            click.echo(f"karat: from {SETTINGS}: {', '.join(in_file)}", err=True)
         for option in self.get_params(ctx):
             name = option.name or ""
-            origin = ctx.get_parameter_source(name)
-            value = ctx.params.get(name)
+            origin, value = origins.get(name), ctx.params.get(name)
             told = value not in _UNSET or type(value) in (int, float)
             if isinstance(option, click.Option) and told and origin:
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
-
-    def _tell_of_file(self, ctx: click.Context) -> None:
-        """A file that lies around must never act unseen; `-v` tells more anyway."""
-        names = [
-            name
-            for name in ctx.params
-            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-        ]
-        if names and not log.isEnabledFor(logging.INFO):
-            click.echo(f"karat: from {SETTINGS}: {', '.join(names)}", err=True)
 
     def _settings(self, parent: click.Context | None) -> dict[str, Any]:
         settings = _read_file()
@@ -254,12 +242,10 @@ def _as_click_takes_it(option: click.Option, value: Any) -> Any:
     """A list for an option that may be repeated, `a=b` for the pairs of a mapping."""
     if option.multiple and isinstance(value, Mapping):
         value = [f"{_scalar(option, k)}={_written(v)}" for k, v in value.items()]
-    if option.multiple and not isinstance(value, list):
-        value = [value]
-    if isinstance(value, list) and option.multiple:
-        return [_written(_scalar(option, entry)) for entry in value]
+    entries = value if option.multiple and isinstance(value, list) else [value]
     # A text is checked like one of the command line, whatever type YAML gave it.
-    return _written(_scalar(option, value))
+    written = [_written(_scalar(option, entry)) for entry in entries]
+    return written if option.multiple else written[0]
 
 
 def _written(value: Any) -> str:

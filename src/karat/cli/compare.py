@@ -1,9 +1,6 @@
-"""`karat compare`: whether a run is better than another; `karat baseline`: than which.
+"""Several runs: `karat compare` tells them apart, `karat fuse` makes one of them."""
 
-A baseline is a saved evaluation that is pinned, and drops are measured from it.
-"""
-
-import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,19 +11,22 @@ from click.core import ParameterSource
 from karat.cli.command import Command
 from karat.cli.options import (
     SCORING,
+    STDOUT,
     existing,
+    format_name,
     gate_options,
     gold_option,
     json_option,
+    mapping_option,
     metric_option,
     option,
     scoring_of,
     scoring_options,
+    write_dataset,
 )
 from karat.cli.outputs import (
     KEPT,
     PAGE,
-    PINNED,
     conclude,
     gate_results,
     outputs_of,
@@ -37,15 +37,19 @@ from karat.cli.outputs import (
 )
 from karat.comparison.compare import compare_evaluations
 from karat.comparison.pairing import average
+from karat.data.queries import Dataset
+from karat.data.runs import Run
 from karat.errors import UsageError
+from karat.fusion import METHODS, NORMS, complementarity, fuse as fuse_runs
 from karat.leaderboards import evaluations_of
 from karat.metrics import split_metrics
+from karat.reading.doors import load, take_gold
+from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
-from karat.results.loading import load
 
-__all__ = ["baseline", "command"]
+__all__ = ["command", "fuse"]
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 
@@ -85,7 +89,7 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     paths = existing(options["runs"])
     inputs = [*paths, options["gold"]]
-    outputs = outputs_of(options["output"], inputs, (*_FORMATS, "junit.xml"))
+    outputs = outputs_of(options["output"], inputs, _FORMATS, gates=True)
     gates = read_gates(options)
     metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     scoring = scoring_of(options, force=options["force"] or None)
@@ -161,32 +165,69 @@ def _systems(
     ]
 
 
-@click.command("baseline", cls=Command)
-@click.argument("action", type=click.Choice(["set", "show"]))
-@click.argument("file", required=False)
-@option("--commit", f"Pin it as {PINNED[0]}, to be committed.")
-def baseline(action: str, file: str | None, commit: bool) -> None:  # noqa: FBT001
-    """Pin a saved evaluation as the baseline of --max-drop, or show the pinned one.
+def _read_weights(
+    _: click.Context, parameter: click.Parameter, text: str | None
+) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"expected numbers like 0.7,0.3, got {text!r}", param=parameter
+        ) from None
+
+
+@click.command("fuse", cls=Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option("-o --output FILE", "The run to write; - is stdout.")
+@option("--to FORMAT", "Its format, if not by extension.")
+@option(
+    "--method",
+    "By ranks (rrf, borda) or by scores; rrf unless told.",
+    type=[*METHODS],
+    default="rrf",
+)
+@option(
+    "--norm",
+    "How scores are brought to one scale; min-max unless told.",
+    type=[*NORMS],
+)
+@option(
+    "--weights W,W...",
+    "One for each run, as in 0.7,0.3; all equal unless told.",
+    callback=_read_weights,
+)
+@option("-k FLOAT", "The constant of rrf; 60 unless told.", default=60)
+@option("--depth INTEGER", "Documents to keep for a query; all of them.")
+@option("-g --gold --qrels FILE", "Show what each run adds, by recall@10.")
+@option("--at INTEGER", "Another cutoff for that table.", default=10)
+@mapping_option
+def fuse(**options: Any) -> None:
+    """Make one run of several; with --gold, show what each adds to the others.
 
     \b
-    karat evaluate run.trec --gold qrels.trec -o main.json
-    karat baseline set main.json
-    karat evaluate new.trec --gold qrels.trec --max-drop ndcg@10=0.02
+    karat fuse bm25.run dense.run -o hybrid.run
+    karat fuse bm25.run dense.run --method sum --weights 0.3,0.7 -o hybrid.run
+    karat fuse bm25.run dense.run --gold gold.qrels
     """  # noqa: D301
-    if action == "show":
-        path = next(filter(Path.is_file, PINNED), None)
-        if path is None:
-            raise UsageError("no baseline is pinned here; karat baseline set FILE")
-        click.echo(f"{path}\n")
-        show(load(path).summary())
-        return
-    if file is None:
-        raise UsageError("karat baseline set FILE: which saved evaluation?")
-    result = load(file)
-    target = PINNED[0 if commit else 1]
-    if not commit:
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        # The folder ignores itself in git.
-        (target.parent / ".gitignore").write_text("*\n", "utf-8")
-    shutil.copyfile(file, target)
-    click.echo(f"pinned {result.run} ({len(result.queries)} queries) as {target}")
+    paths, target = existing(options["runs"]), options["output"]
+    if target is None and options["gold"] is None:
+        raise UsageError("there is nothing to do: name a run to write, as in -o FILE")
+    to = None if target is None else format_name(target, options["to"])
+    mapping, optional = mapping_of("run", options["map"]), shared_names(options["map"])
+    runs: dict[str, Run] = {}
+    for path in paths:
+        run = load(path, role="run", mapping=mapping, optional=optional).run
+        if run is None:
+            raise UsageError(f"{path} holds no run")
+        # Files of one name are told apart by their paths.
+        runs[path if run.name in runs else run.name] = run
+    if target is not None:
+        how = {name: options[name] for name in ("weights", "k", "norm", "depth")}
+        fused = Dataset(run=fuse_runs(runs, options["method"], **how))
+        write_dataset(fused, target, to, "run", [*paths, options["gold"]])
+    if options["gold"] is not None:
+        gold = take_gold(options["gold"], options["map"])
+        table = complementarity(runs, gold, k=options["at"]).table()
+        show(table, sys.stderr if target == STDOUT else None)

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from filecmp import cmp
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -51,7 +52,8 @@ def _copy(folder: Path, target: Path) -> None:
     taken = [
         file.name
         for file in folder.iterdir()
-        if (target / file.name).exists() and not _alike(file, target / file.name)
+        if (other := target / file.name).exists()
+        and not (other.is_file() and cmp(file, other, shallow=False))
     ]
     if taken:
         raise FormatError(f"already holds another {min(taken)}", path=target)
@@ -61,10 +63,6 @@ def _copy(folder: Path, target: Path) -> None:
         raise FormatError(f"cannot be written: {error.strerror}", path=target) from None
     for file in sorted(folder.iterdir()):
         click.echo(target / file.name)
-
-
-def _alike(file: Path, other: Path) -> bool:
-    return other.is_file() and file.read_bytes() == other.read_bytes()
 
 
 def _score(folder: Path) -> None:

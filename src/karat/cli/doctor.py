@@ -13,8 +13,9 @@ from karat.cli.options import (
     mapping_option,
     option,
     writable,
+    write_dataset,
 )
-from karat.cli.outputs import outputs_of, print_result, write_dataset, write_results
+from karat.cli.outputs import outputs_of, print_result, write_results
 from karat.data.gold import Gold
 from karat.data.queries import DEFAULT_K, Dataset
 from karat.data.tables import counted

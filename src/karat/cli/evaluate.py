@@ -75,9 +75,19 @@ def _read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | No
 
 
 def _read_runs(
-    paths: Sequence[str], options: Mapping[str, Any], gold: Dataset | None
+    paths: Sequence[str],
+    options: Mapping[str, Any],
+    gold: Dataset | None,
+    judged: Sequence[str],
 ) -> Iterator[tuple[str, Dataset]]:
-    """Each run with its name, read when it is its turn."""
+    """Each run with its name, read when it is its turn.
+
+    Args:
+        paths: the files.
+        options: what the command was told.
+        gold: what should have been retrieved, if it has a file of its own.
+        judged: metrics that a model may judge; those need references.
+    """
     role = "samples" if gold is None else "run"
     chosen = {
         "role": role,
@@ -90,13 +100,16 @@ def _read_runs(
         if options["by"] is not None:
             systems = load_by(path, options["by"], **chosen)
             prefix = f"{Path(path).name}:" if len(paths) > 1 else ""
-            yield from ((prefix + name, part) for name, part in systems.items())
+            named = {prefix + name: part for name, part in systems.items()}
         else:
             others = [other for other in paths if other != path]
             loaded = _read_run(path, chosen, others)
             # Files of one name in several folders are told apart by their paths.
             own = loaded.run.name if loaded.run is not None else path
-            yield (own if len(several) == len(paths) else path), loaded
+            named = {own if len(several) == len(paths) else path: loaded}
+        for part in named.values():
+            _check_references(gold or part, judged)
+        yield from named.items()
 
 
 def _check_references(truth: Dataset, metrics: Sequence[str]) -> None:
@@ -216,7 +229,7 @@ def command(**options: Any) -> None:
     metrics = [*_asked(options), *(gate.metric for gate in gates)]
     judge = _judge(options)
     gold = _read_gold(options, paths)
-    inputs = _checked(_read_runs(paths, options, gold), gold, metrics, judge)
+    inputs = _read_runs(paths, options, gold, metrics if judge else ())
     scoring = scoring_of(options, mapping=None, force=options["force"])
     scoring |= {"gold": gold, "metrics": metrics, "judge": judge}
     allowed = options["max_failures"] or 0
@@ -261,8 +274,8 @@ def _outputs(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
         if form not in ("", "xml"):
             # A plug-in is looked for by its name, and a typo told apart.
             REPORTS[form]
-    known = (*REPORTS, "junit.xml")
-    return outputs_of(options["output"], [*paths, options["gold"]], known)
+    inputs = [*paths, options["gold"]]
+    return outputs_of(options["output"], inputs, REPORTS, gates=True)
 
 
 def _judge(options: Mapping[str, Any]) -> Any:
@@ -287,19 +300,6 @@ def _say_unasked(board: Leaderboard) -> None:
             "only -m context_recall or a metric like recall[claims]@5 asks a model",
             err=True,
         )
-
-
-def _checked(
-    inputs: Iterator[tuple[str, Dataset]],
-    gold: Dataset | None,
-    metrics: Sequence[str],
-    judge: Any,
-) -> Iterator[tuple[str, Dataset]]:
-    """The runs; where a judge needs references, those without are told apart."""
-    for name, loaded in inputs:
-        if judge is not None:
-            _check_references(gold or loaded, metrics)
-        yield name, loaded
 
 
 def _asked(options: Mapping[str, Any]) -> list[str]:

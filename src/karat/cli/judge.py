@@ -18,6 +18,7 @@ from karat.cli.options import (
     mapping_option,
     option,
     writable,
+    write_dataset,
 )
 from karat.cli.outputs import (
     INCOMPLETE,
@@ -25,7 +26,6 @@ from karat.cli.outputs import (
     print_result,
     rehearse,
     with_command,
-    write_dataset,
     write_results,
 )
 from karat.cli.split_claims import questions_of, split_claims

@@ -1,9 +1,9 @@
 """How a command says what it takes: options, those that several share, and files."""
 
 import glob
-import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,16 +11,24 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from karat.cli.command import COUNT, option
+from karat.cli.command import COUNT, option, say
 from karat.data.policies import CHOICES, PROFILES
+from karat.data.queries import Dataset
 from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.reading.decoding import decode_json
+from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.order import ORDERS
+from karat.reading.streams import Role
+from karat.reading.write import write
 
 __all__ = [
     "COUNT",
+    "PINNED",
     "SCORING",
+    "STDOUT",
     "existing",
+    "format_name",
     "gate_options",
     "gold_option",
     "header_option",
@@ -34,9 +42,13 @@ __all__ = [
     "scoring_of",
     "scoring_options",
     "writable",
+    "write_dataset",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+STDOUT = "-"
+PINNED = (Path("karat-baseline.json"), Path(".karat/baseline.json"))
+"""Where a baseline is pinned: in the repository, else in a private folder."""
 
 
 def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -86,14 +98,9 @@ def _value(text: str) -> Any:
         (0.5, 'low', None, {'a': True})
     """
     try:
-        return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        return decode_json(text)
+    except FormatError:
         return text
-
-
-def _no_number(name: str) -> None:
-    # JSON that servers read has no NaN.
-    raise ValueError(name)
 
 
 def _pairs(parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
@@ -324,3 +331,40 @@ def writable(target: str, inputs: Sequence[str | None] = ()) -> Path:
     if path.exists() and any(map(path.samefile, present)):
         raise UsageError(f"{target} is an input, and would be overwritten")
     return path
+
+
+def format_name(target: str, to: str | None) -> str | None:
+    """The name of the format to write, if the path does not say it; else an error."""
+    if target == STDOUT and to is None:
+        raise UsageError(f"--to names the format of -: one of {', '.join(FORMATS)}")
+    return None if to is None else FORMATS[to].name
+
+
+def write_dataset(
+    dataset: Dataset,
+    target: str | Path,
+    to: str | None = None,
+    role: Role | None = None,
+    inputs: Sequence[str | None] = (),
+) -> None:
+    """Write to a file or standard output, and say what there was no room for.
+
+    Args:
+        dataset: what to write.
+        target: a path, or `-`.
+        to: name of the format, if the extension does not say it.
+        role: the part to write.
+        inputs: files that must not be overwritten.
+    """
+    if target == STDOUT:
+        notices = write(dataset, sys.stdout.buffer, to, role)
+    else:
+        path = writable(str(target), inputs)
+        try:
+            notices = write(dataset, path, to, role)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise FormatError(f"cannot be written: {reason}", path=target) from None
+        say(f"karat: wrote {target}", err=True)
+    for notice in notices:
+        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)

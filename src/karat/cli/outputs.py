@@ -12,15 +12,20 @@ from typing import Any
 import click
 
 from karat.cli.command import say
-from karat.cli.options import writable
-from karat.data.queries import Dataset
+from karat.cli.options import PINNED, writable
 from karat.data.tables import Table, counted
-from karat.errors import FormatError, UsageError
-from karat.gates import KINDS, Gate, GateResult, check_gates, outcome_of, read_gate
-from karat.reading.format import FORMATS
-from karat.reading.streams import Role
-from karat.reading.write import write
-from karat.reports.files import annotations, as_junit, as_step_summary
+from karat.errors import UsageError
+from karat.gates import (
+    KINDS,
+    Gate,
+    GateResult,
+    annotations,
+    as_junit,
+    as_step_summary,
+    check_gates,
+    outcome_of,
+    read_gate,
+)
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
@@ -31,11 +36,8 @@ __all__ = [
     "INCOMPLETE",
     "KEPT",
     "PAGE",
-    "PINNED",
-    "STDOUT",
     "admit",
     "conclude",
-    "format_name",
     "gate_results",
     "outputs_of",
     "print_result",
@@ -43,7 +45,6 @@ __all__ = [
     "rehearse",
     "show_all",
     "with_command",
-    "write_dataset",
     "write_results",
 ]
 
@@ -53,41 +54,41 @@ PAGE = ".html"
 KEPT = 20
 """How many of each query's documents such a report shows, unless told."""
 
-STDOUT = "-"
 INCOMPLETE = 3
 """The exit code where something could not be had."""
 
-PINNED = (Path("karat-baseline.json"), Path(".karat/baseline.json"))
-"""Where a baseline is pinned: in the repository, else in a private folder."""
-
 _GATE_FAILED = 1
-_JUNIT = "junit.xml"
 _LONGER = "--max-tokens"
 _PASSING = "transient"
 
 
 def outputs_of(
-    targets: Sequence[str], inputs: Sequence[str | None], formats: Iterable[str]
+    targets: Sequence[str],
+    inputs: Sequence[str | None],
+    formats: Collection[str],
+    *,
+    gates: bool = False,
 ) -> list[Path]:
     """Where to write, found out before any work is done; what holds gates left out.
 
     Args:
         targets: as the user wrote them.
         inputs: files that must not be overwritten.
-        formats: those there are, as extensions; `junit.xml` is one where gates are.
+        formats: those there are, as extensions.
+        gates: whether `NAME.junit.xml` may hold gates.
     """
-    known = [f".{name}" for name in formats if name != _JUNIT]
-    more = f", or NAME.{_JUNIT}" if _JUNIT in formats else ""
+    paths = []
     for target in targets:
-        if Path(target).suffix.lower() not in known and not (
-            more and _is_junit(target)
-        ):
+        in_junit = gates and _is_junit(target)
+        if Path(target).suffix[1:].lower() not in formats and not in_junit:
             raise UsageError(
                 f"-o {target}: the extension chooses the format, one of "
-                f"{', '.join(known)}{more}"
+                f"{', '.join('.' + name for name in formats)}"
+                f"{', or NAME.junit.xml' if gates else ''}"
             )
-    paths = [writable(target, inputs) for target in targets]
-    return [path for path in paths if not (more and _is_junit(path))]
+        path = writable(target, inputs)
+        paths += [] if in_junit else [path]
+    return paths
 
 
 def print_result(
@@ -114,43 +115,6 @@ def write_results(outputs: Iterable[Path], text: Callable[[str], str]) -> None:
     for path in outputs:
         write_text(path, text(path.suffix.removeprefix(".").lower()))
         say(f"karat: wrote {path}", err=True)
-
-
-def format_name(target: str, to: str | None) -> str | None:
-    """The name of the format to write, if the path does not say it; else an error."""
-    if target == STDOUT and to is None:
-        raise UsageError(f"--to names the format of -: one of {', '.join(FORMATS)}")
-    return None if to is None else FORMATS[to].name
-
-
-def write_dataset(
-    dataset: Dataset,
-    target: str | Path,
-    to: str | None = None,
-    role: Role | None = None,
-    inputs: Sequence[str | None] = (),
-) -> None:
-    """Write to a file or standard output, and say what there was no room for.
-
-    Args:
-        dataset: what to write.
-        target: a path, or `-`.
-        to: name of the format, if the extension does not say it.
-        role: the part to write.
-        inputs: files that must not be overwritten.
-    """
-    if target == STDOUT:
-        notices = write(dataset, sys.stdout.buffer, to, role)
-    else:
-        path = writable(str(target), inputs)
-        try:
-            notices = write(dataset, path, to, role)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise FormatError(f"cannot be written: {reason}", path=target) from None
-        say(f"karat: wrote {target}", err=True)
-    for notice in notices:
-        say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)
 
 
 def with_command(board: Leaderboard) -> Leaderboard:
@@ -270,7 +234,7 @@ def _write_summaries(results: Sequence[GateResult], options: Mapping[str, Any]) 
 
 
 def _is_junit(target: str | Path) -> bool:
-    return Path(target).name.endswith(_JUNIT)
+    return Path(target).name.endswith("junit.xml")
 
 
 def admit(

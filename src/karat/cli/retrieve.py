@@ -8,8 +8,16 @@ from typing import Any
 import click
 
 from karat.cli.command import Command, say
-from karat.cli.options import header_option, mapping_option, option, writable
-from karat.cli.outputs import INCOMPLETE, STDOUT, format_name, write_dataset
+from karat.cli.options import (
+    STDOUT,
+    format_name,
+    header_option,
+    mapping_option,
+    option,
+    writable,
+    write_dataset,
+)
+from karat.cli.outputs import INCOMPLETE
 from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import FormatError, UsageError

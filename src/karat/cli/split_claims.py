@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from karat.cli.judge_session import read_votes
-from karat.cli.outputs import print_result, write_dataset
+from karat.cli.options import write_dataset
+from karat.cli.outputs import print_result
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -76,14 +76,6 @@ def command(name: str | None, file: str, results: str, fresh: bool) -> None:  # 
     conclude(result.board.values(), result.gates, options)
 
 
-class _Files(NamedTuple):
-    """The files of one evaluation."""
-
-    data: Mapping[str, str]
-    runs: Sequence[str]
-    tagged: bool
-
-
 @click.command("init", cls=Command)
 @option("-o --output FILE", "To write.", default=FILE, show_default=True)
 def init(output: str) -> None:
@@ -100,7 +92,7 @@ def init(output: str) -> None:
     data, runs, tagged = _look()
     root = target.parent
     moved = {role: os.path.relpath(path, root) for role, path in data.items()}
-    text = _written(_Files(moved, [os.path.relpath(p, root) for p in runs], tagged))
+    text = _written(moved, [os.path.relpath(p, root) for p in runs], tagged=tagged)
     gap = "\n" if before else ""
     write_text(target, f"{before}{gap}{text}")
     read_suites(target)
@@ -108,8 +100,12 @@ def init(output: str) -> None:
     say(f"karat: wrote {output}; next: karat suite{where}", err=True)
 
 
-def _look() -> _Files:
-    """What the files of the folder are, said of each of them."""
+def _look() -> tuple[dict[str, str], list[str], bool]:
+    """What the files of the folder are, said of each of them.
+
+    Returns:
+        The files of gold and texts by role, the runs, and whether queries have tags.
+    """
     held: dict[str, Dataset] = {}
     others = []
     for path in _candidates():
@@ -130,10 +126,10 @@ def _look() -> _Files:
         texts = _texts(held[gold], others)
         facts = read_queries(texts["queries"]) if "queries" in texts else {}
         facts = {**held[gold].queries, **facts}
-        return _Files({"gold": gold, **texts}, own, any(f.tags for f in facts.values()))
+        return {"gold": gold, **texts}, own, any(f.tags for f in facts.values())
     if samples:
         tagged = any(f.tags for p in samples for f in held[p].queries.values())
-        return _Files({}, samples, tagged)
+        return {}, samples, tagged
     raise UsageError(
         "found neither samples nor a run and its gold here; karat validate FILE says "
         "what is wrong with a file, and karat demo --copy FOLDER shows some"
@@ -182,17 +178,21 @@ def _texts(held: Dataset, others: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _written(files: _Files) -> str:
+def _written(data: Mapping[str, str], runs: Sequence[str], *, tagged: bool) -> str:
     """The suite, with what else it could say as comments."""
     lines = ["# Written by karat init; run it with: karat suite", "suites:", "  main:"]
-    for role, path in files.data.items():
+    for role, path in data.items():
         # Runs of ids are matched without their texts, and faster.
         mark, why = ("# ", "  # texts, to match by") if role == "corpus" else ("", "")
         lines.append(f"    {mark}{role}: {_quoted(path)}{why}")
     lines.append(
         "    retrievers:  # by names of your choice: files, functions, addresses"
     )
-    names = _short_names(files.runs)
+    # Those of the files, as short as they are distinct.
+    for short in (lambda p: p.name.partition(".")[0], lambda p: p.name, Path.as_posix):
+        names = {short(Path(path)): path for path in runs}
+        if len(names) == len(runs):
+            break
     if not names:
         names = {"mine": "my.module:search"}
         lines.append("      # Put your own function or address here:")
@@ -201,7 +201,7 @@ def _written(files: _Files) -> str:
         "    # The first one puts in order; karat metrics lists all there are.",
         f"    metrics: [{', '.join(DEFAULT_METRICS)}]",
         "    # match: auto  # how a document satisfies a gold item",
-        f"    {'' if files.tagged else '# '}slices: tag  # means by tag, too",
+        f"    {'' if tagged else '# '}slices: tag  # means by tag, too",
         "    # What to compare with: a retriever, or a saved evaluation.json:",
         f"    # baseline: {_quoted(next(iter(names)))}",
         "    # What must hold, or karat suite exits with 1:",
@@ -210,15 +210,6 @@ def _written(files: _Files) -> str:
         "    #   max_drop: {ndcg@10: 0.02}",
     ]
     return "\n".join([*lines, ""])
-
-
-def _short_names(paths: Sequence[str]) -> dict[str, str]:
-    """Names for runs: those of their files, as short as they are distinct."""
-    for short in (lambda p: p.name.partition(".")[0], lambda p: p.name, Path.as_posix):
-        names = {short(Path(path)): path for path in paths}
-        if len(names) == len(paths):
-            break
-    return names
 
 
 def _quoted(text: str) -> str:

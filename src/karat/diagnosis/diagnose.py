@@ -73,8 +73,7 @@ def diagnose(
     check_options("diagnose", options, refused=("judged",))
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
-    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options}
-    scoring["corpus"] = corpus
+    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options, "corpus": corpus}
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
     try:

@@ -1,17 +1,15 @@
-"""Reports that are written to files, and results as other tools and CI take them."""
+"""Reports that are written to files, and results as other tools take them."""
 
 import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.data.gold import Gold
-from karat.data.tables import Table, clean, counted
+from karat.data.tables import Table, counted
 from karat.errors import DataError, MissingExtraError
-from karat.gates import GateResult, outcome_of
 from karat.reading.doors import read_gold
 from karat.reading.queries import read_queries
 from karat.reading.syntax.delimited import write_rows
@@ -21,13 +19,10 @@ from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.retrieving.retrievers import Question, fill
 
 __all__ = [
-    "annotations",
     "as_csv",
     "as_json",
     "as_jsonl",
-    "as_junit",
     "as_markdown",
-    "as_step_summary",
     "as_text",
     "flat_metrics",
     "log_mlflow",
@@ -195,57 +190,3 @@ def rank_eval_requests(
         filled = fill(dict(request), Question(k), str(texts[query].text))
         requests.append({"id": query, "request": filled, "ratings": ratings})
     return {"requests": requests, "metric": {"dcg": {"k": k, "normalize": True}}}
-
-
-def as_junit(results: Sequence[GateResult]) -> str:
-    """The gates as test cases of a JUnit report; what is inconclusive is skipped."""
-    failed = sum(result.status == "fail" and not result.advice for result in results)
-    skipped = sum(result.status != "pass" for result in results) - failed
-    counts = f'tests="{len(results)}" failures="{failed}" skipped="{skipped}"'
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuite name="karat" {counts}>',
-    ]
-    for result in results:
-        run, name, said = (
-            escape(clean(text)) for text in (result.run, _name(result), result.sentence)
-        )
-        text = escape(clean(result.sentence), quote=False)
-        told = f"<system-out>{text}</system-out>"
-        if result.status == "fail" and not result.advice:
-            told = f'<failure message="{said}">{text}</failure>'
-        elif result.status != "pass":
-            told = f'<skipped message="{said}"/>'
-        lines.append(f'  <testcase classname="{run}" name="{name}">')
-        lines += [f"    {told}", "  </testcase>"]
-    return "\n".join([*lines, "</testsuite>", ""])
-
-
-def as_step_summary(results: Sequence[GateResult]) -> str:
-    """The gates as a Markdown table, for GitHub's page of a run."""
-    rows = [
-        [one.run, _name(one), one.status + " (advice)" * one.advice, one.sentence]
-        for one in results
-    ]
-    title = f"karat: {outcome_of(results)}"
-    table = Table(["run", "gate", "status", "why"], rows, title=title, texts=range(4))
-    return table.as_markdown() + "\n\n"
-
-
-def annotations(results: Sequence[GateResult]) -> Iterator[str]:
-    """A line per gate that did not pass, as GitHub marks them on a change."""
-    for result in results:
-        if result.status == "pass":
-            continue
-        hard = result.status == "fail" and not result.advice
-        text = clean(f"{result.run}: {result.sentence}")
-        for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
-            text = text.replace(mark, code)
-        yield f"::{'error' if hard else 'warning'} title=karat::{text}"
-
-
-def _name(result: GateResult) -> str:
-    gate = result.gate
-    what = {"mean": ">=", "low": "lower limit >=", "drop": "drop <="}[gate.kind]
-    name = f"{gate.metric} {what} {gate.value:g}"
-    return f"{name} [{result.slice}]" if result.slice else name

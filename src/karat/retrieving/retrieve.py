@@ -141,7 +141,8 @@ async def aretrieve(  # noqa: PLR0913
     )
     jobs = [partial(_job, text) for text in asked.values()]
     results = await run_jobs(jobs, client, limits, _STAGE)
-    return _to_run(asked, results, name or _label(endpoint), question.k)
+    short = endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
+    return _to_run(asked, results, name or short, question.k)
 
 
 def _sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -171,10 +172,6 @@ def _place(retriever: Any) -> str:
     name = getattr(retriever, "__qualname__", type(retriever).__qualname__)
     module = getattr(retriever, "__module__", None) or type(retriever).__module__
     return f"python:{module}.{name}"
-
-
-def _label(endpoint: str) -> str:
-    return endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
 
 
 def _unnamed(retriever: Any) -> str:

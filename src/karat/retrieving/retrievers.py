@@ -120,11 +120,6 @@ def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def _takes(function: Any, name: str) -> bool:
-    known = _parameters(function)
-    return name in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
-
-
 def _function(function: Any, question: Question) -> Ask:
     known = [*_parameters(function).values()]
     depth = next((p.name for p in known[1:] if p.name in DEPTHS), None)
@@ -134,8 +129,9 @@ def _function(function: Any, question: Question) -> Ask:
     for parameter in known[1:]:
         needed = parameter.default is parameter.empty and parameter.kind in named
         if needed and parameter.name not in given:
+            who = getattr(function, "__qualname__", type(function).__qualname__)
             raise UsageError(
-                f"{_name(function)} needs {parameter.name!r} besides the query: "
+                f"{who} needs {parameter.name!r} besides the query: "
                 f"options={{{parameter.name!r}: ...}}"
             )
     encode = question.encode or (lambda query: query)
@@ -144,13 +140,10 @@ def _function(function: Any, question: Question) -> Ask:
     )
 
 
-def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
 def _langchain(retriever: Any, question: Question) -> Ask:
-    inner = getattr(retriever, "_get_relevant_documents", None)
-    depth = {"k": question.k} if inner is not None and _takes(inner, "k") else {}
+    known = _parameters(getattr(retriever, "_get_relevant_documents", None)).values()
+    takes = any(p.name == "k" or p.kind is p.VAR_KEYWORD for p in known)
+    depth = {"k": question.k} if takes else {}
     return lambda query: retriever.invoke(
         query, **{**depth, **question.arguments(query)}
     )

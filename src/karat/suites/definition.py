@@ -30,12 +30,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _mapping(about: str, **properties: Any) -> dict[str, Any]:
+def _mapping(about: str, *required: str, **properties: Any) -> dict[str, Any]:
     return {
         "description": about,
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
+        **({"required": [*required]} if required else {}),
     }
 
 
@@ -53,47 +54,42 @@ _count = partial(_one, "integer", minimum=1)
 _limits = partial(_by_name, "number")
 _MAP = _by_name("string", "Our field names and theirs, where they are not inferred.")
 
-_RETRIEVER: dict[str, Any] = {
-    **_mapping(
-        "A retriever that is asked the queries, and how.",
-        retriever=_text("A function such as my.module:search, an address, or a file."),
-        version=_text("Of the index and the code; answers are kept until it changes."),
-        k=_count("How many documents are asked for."),
-        map=_MAP,
-        body=_one("object", "What is posted to an address."),
-        headers=_by_name(
-            "string", "Sent to an address; $NAME is read from the environment."
-        ),
-        concurrency=_count("Calls under way at once."),
-        timeout=_one("number", "The longest a call may take, in seconds."),
+_RETRIEVER: dict[str, Any] = _mapping(
+    "A retriever that is asked the queries, and how.",
+    "retriever",
+    retriever=_text("A function such as my.module:search, an address, or a file."),
+    version=_text("Of the index and the code; answers are kept until it changes."),
+    k=_count("How many documents are asked for."),
+    map=_MAP,
+    body=_one("object", "What is posted to an address."),
+    headers=_by_name(
+        "string", "Sent to an address; $NAME is read from the environment."
     ),
-    "required": ["retriever"],
-}
+    concurrency=_count("Calls under way at once."),
+    timeout=_one("number", "The longest a call may take, in seconds."),
+)
 
-_SWEEP: dict[str, Any] = {
-    **_mapping(
-        "Settings of a retriever to be tried, of which the best is looked for.",
-        factory=_text("A function such as my.module:build, from setting to retriever."),
-        grid={
-            "description": "The values of each parameter; k is how many are retrieved.",
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "anyOf": [
-                        {"type": kind} for kind in ("string", "number", "boolean")
-                    ]
-                },
+_SWEEP: dict[str, Any] = _mapping(
+    "Settings of a retriever to be tried, of which the best is looked for.",
+    "factory",
+    "grid",
+    factory=_text("A function such as my.module:build, from setting to retriever."),
+    grid={
+        "description": "The values of each parameter; k is how many are retrieved.",
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]
             },
         },
-        halving=_yes_or_no("Ask the better half of the settings twice as much."),
-        version=_text("Of the data; settings are tried anew when it changes."),
-        concurrency=_count("Calls under way at once."),
-    ),
-    "required": ["factory", "grid"],
-}
+    },
+    halving=_yes_or_no("Ask the better half of the settings twice as much."),
+    version=_text("Of the data; settings are tried anew when it changes."),
+    concurrency=_count("Calls under way at once."),
+)
 
 SUITE: dict[str, Any] = {
     **_mapping(
@@ -297,13 +293,23 @@ def _check(
     """Refuse a value that the schema does, and say where it stands."""
 
     def refuse(must_be: str) -> NoReturn:
-        shown = repr(value) if isinstance(value, str | int | float) else _kind(value)
+        kinds = (said for said, kind in _TYPES.values() if isinstance(value, kind))
+        plain = isinstance(value, str | int | float)
+        shown = repr(value) if plain else next(kinds, "nothing")
         raise suite.error(f"{of} must be {must_be}, got {shown:.80}", *place)
 
-    branches = [branch for branch in _branches(schema) if _fits(branch, value)]
-    if not branches:
-        refuse(" or ".join(_described(branch) for branch in _branches(schema)))
-    fitting = branches[0]
+    some = schema.get("anyOf", ())
+    branches = [schema] if "type" in schema or not some else some
+    fitting = next((branch for branch in branches if _fits(branch, value)), None)
+    if fitting is None:
+        refuse(
+            " or ".join(
+                " or ".join(map(str, branch["enum"]))
+                if "enum" in branch
+                else _TYPES[branch["type"]][0]
+                for branch in branches
+            )
+        )
     if "minimum" in fitting and value < fitting["minimum"]:
         refuse(f"{fitting['minimum']} or more")
     if {"minItems", "minProperties"} & {*fitting} and not value:
@@ -345,11 +351,6 @@ def _check_mapping(
         raise suite.error(f"{of} lacks {missing}: {about}", *place)
 
 
-def _branches(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = schema.get("anyOf", ())
-    return [schema] if "type" in schema or not found else found
-
-
 def _fits(schema: Mapping[str, Any], value: Any) -> bool:
     if "enum" in schema:
         return value in schema["enum"]
@@ -357,14 +358,3 @@ def _fits(schema: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, bool):
         return bool(kind == "boolean")
     return isinstance(value, _TYPES[kind][1])
-
-
-def _described(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return " or ".join(map(str, schema["enum"]))
-    return _TYPES[schema["type"]][0]
-
-
-def _kind(value: object) -> str:
-    kinds = (said for said, kind in _TYPES.values() if isinstance(value, kind))
-    return next(kinds, "nothing")

@@ -18,13 +18,19 @@ from karat.data.runs import Run
 from karat.data.tables import Table
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
-from karat.gates import KINDS, Gate, GateResult, check_gates, read_gate
+from karat.gates import (
+    KINDS,
+    Gate,
+    GateResult,
+    as_junit,
+    check_gates,
+    read_gate,
+)
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.doors import load as load_input, take_gold
 from karat.reading.meaning.aliases import FIELDS
 from karat.reports import REPORTS
-from karat.reports.files import as_junit
 from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.kept import digest_of, keep, kept

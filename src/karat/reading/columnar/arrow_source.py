@@ -137,13 +137,27 @@ class Stream(Tabular):
         return [partial(self._read, [*columns])]
 
     def _read(self, columns: list[str]) -> Iterator[RecordBatch]:
-        first = 0
-        for rows in self._batches:
-            if lost := {*columns} - {*rows.schema.names}:
-                problem = f"has no column {min(lost)!r} from row {first + 1} on"
+        first, waiting, rows = 0, list[Any](), 0
+        for batch in self._batches:
+            if lost := {*columns} - {*batch.schema.names}:
+                problem = f"has no column {min(lost)!r} from row {first + rows + 1} on"
                 raise FormatError(f"{problem}; the first rows have")
-            yield RecordBatch(rows.select(columns), None, first)
-            first += rows.num_rows
+            part = batch.select(columns)
+            if waiting and (rows >= _ROWS or part.schema != waiting[0].schema):
+                yield RecordBatch(_joined(waiting), None, first)
+                first, waiting, rows = first + rows, [], 0
+            waiting.append(part)
+            rows += part.num_rows
+        if waiting:
+            yield RecordBatch(_joined(waiting), None, first)
+
+
+def _joined(batches: Sequence[Any]) -> Any:
+    """One batch of several: each costs as much as thousands of rows do."""
+    if len(batches) == 1:
+        return batches[0]
+    table = load_pyarrow().Table.from_batches(batches)
+    return table.combine_chunks().to_batches()[0]
 
 
 @dataclass(frozen=True, slots=True)
