@@ -210,7 +210,7 @@ class IncompleteError(KaratError, RuntimeError):
         done: how many rows have their verdict.
         total: how many rows there are.
         failed: how many rows have a reason instead.
-        kept: whether what was answered is in a journal.
+        kept: whether what was answered is in a journal, for another process too.
         during: what was being done, as in "splitting references".
     """
 
@@ -234,7 +234,7 @@ class IncompleteError(KaratError, RuntimeError):
         rows = stop if during else f"{done} of {total} {row} done"
         rows += f" and {failed} failed" * (failed > 0)
         goes_on = "all is kept, run the same again to continue"
-        lost = "nothing is kept without a journal"
+        lost = "nothing is kept: that takes a journal, and a judge with a name"
         super().__init__(f"{reason}; {rows}; {goes_on if kept else lost}")
 
 

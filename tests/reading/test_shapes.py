@@ -207,3 +207,14 @@ def test_records_by_query_may_name_themselves(save: Save, ids: Ids) -> None:
         FormatError, match="query 'c': must be an object like the others"
     ):
         load(save("a.json", json.dumps(value)))
+
+
+@pytest.mark.parametrize("gold", ["answers", "ground_truth", "reference", "claims"])
+@pytest.mark.parametrize("retrieved", ["contexts", "retrieved", "retrieved_ids"])
+def test_columns_are_known_by_whichever_holds_lists(
+    gold: str, retrieved: str, save: Save
+) -> None:
+    columns = {"id": ["q1", "q2"], gold: ["a b c", "d e f"], retrieved: [["a"], ["b"]]}
+    loaded = load(save("samples.json", json.dumps(columns)), role="samples")
+    assert loaded.run is not None
+    assert loaded.run.queries() == ["q1", "q2"]

@@ -1,7 +1,6 @@
-"""Formats: what runs and gold look like outside.
+"""Reading and writing: what runs, gold, samples and corpora look like outside.
 
-One door in for paths (`loading.load`), one for anything a caller holds (`intake`), one
-out (`writing.write`). Nothing is imported here, so that a command pays only for the
-formats it meets. To add one: a `Format` in a module of this room, and its name in
-`shipped.SHIPPED`.
+`doors` is the way in, for paths and for Python objects, and `write` the way out.
+Nothing is imported here, so that a command pays only for the formats it meets. To add
+one: a `Format` in a module of `syntax`, and its name in `format.SHIPPED`.
 """

@@ -142,9 +142,7 @@ def _merged(patch: Mapping[str, Any], gold: Gold) -> Labelled:
             changed.append((query, item or str(text)[:40], old, grade))
     whole = replace(
         gold,
-        documents={
-            q: {d: float(g) for d, g in row.items()} for q, row in documents.items()
-        },
+        documents=documents,
         sources=sources,
         passages={query: tuple(row) for query, row in passages.items()},
         order=tuple(gold.queries),

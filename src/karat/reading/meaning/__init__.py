@@ -1,1 +1,1 @@
-"""Samples and rows as dictionaries, whatever their fields are called."""
+"""Records to runs, gold, samples and corpora, whatever their fields are called."""

@@ -13,7 +13,7 @@ from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.shapes import records_of
 from karat.reading.meaning.values import as_records, is_list, read_id, show
-from karat.reading.problems import placed
+from karat.reading.problems import Notes, placed
 from karat.reading.streams import Batched, Source
 
 __all__ = ["bare_id", "gather_texts", "looks_like_id", "unknown_documents"]
@@ -129,9 +129,8 @@ def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ..
     """
     rows = gold.documents.values()
     wanted = {name: None for row in rows for name, grade in row.items() if grade > 0}
-    lost = [name for name in wanted if name not in corpus]
-    if not lost:
-        return ()
-    what, one = "documents are not in the corpus", "document is not in the corpus"
-    some = tuple(name[:80] for name in lost[:3])
-    return (Notice("corpus", len(lost), f"relevant {what}", some, f"relevant {one}"),)
+    notes, what = Notes(), "{relevant document is|relevant documents are}"
+    for name in wanted:
+        if name not in corpus:
+            notes.notice("corpus", f"{what} not in the corpus", name)
+    return notes.notices()

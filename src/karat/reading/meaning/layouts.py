@@ -181,11 +181,9 @@ def _labels(gold: Gold, query: str) -> dict[str, Any]:
                 | ({"subtopics": dict(topics[name])} if name in topics else {})
                 for name, grade in graded.items()
             ]
-    for kind in ("passages", "claims"):
+    for kind in ("passages", "claims", "answers"):
         if items := getattr(gold, kind).get(query):
             labels[kind] = _texts(items, kind)
-    if answers := gold.answers.get(query):
-        labels["answers"] = _texts(answers, "answers")
     if spans := gold.spans.get(query):
         labels["spans"] = [_span(span) for span in spans]
     if query in gold.references:

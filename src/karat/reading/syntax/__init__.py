@@ -1,1 +1,1 @@
-"""TREC files: qrels and runs, scanned in blocks without keeping the run."""
+"""Bytes to records and back: a module for each syntax, whatever they mean."""
