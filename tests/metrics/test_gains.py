@@ -1,5 +1,6 @@
 """Metrics over gains, against slow references that walk down the ranking."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import log2
 
@@ -135,3 +136,15 @@ def test_the_workings_of_huge_gains_say_what_they_were_divided_by() -> None:
     assert workings.startswith("DCG 1/log2(2) + 0.5/log2(3) = 1.3155; ideal ")
     assert workings.endswith("; all gains over 2^2000")
     assert "over" not in NDCG(gain="exp").workings(one("ab", {"a": 3, "b": 2}))
+
+
+def test_hits_share_the_ideal_of_their_own_labels_only() -> None:
+    hits = hits_of({"q": ["x", "a", "b"]}, {"q": {"a": 1.0, "b": 3.0}})
+    metric = NDCG(k=2)
+    before = metric.score(hits)
+    again = replace(hits, rank=np.array([1, 2]))
+    assert again.gold is hits.gold
+    assert metric.score(again) != before
+    other = replace(hits, gold_grade=np.array([1.0, 1.0]), grade=np.array([1.0, 1.0]))
+    fresh = hits_of({"q": ["x", "a", "b"]}, {"q": {"a": 1.0, "b": 1.0}})
+    assert metric.score(other) == metric.score(fresh) != before

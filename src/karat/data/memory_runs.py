@@ -20,7 +20,7 @@ from karat.data.arrays import Bools, Floats, Ints, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Located, Notice, Run, as_id, run_notices
-from karat.data.score_ranks import count_before, count_in_ties, rank_order
+from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
 __all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
@@ -168,12 +168,9 @@ class ScoredRun(_MemoryRun[Scores]):
                 item = wanted.nonzero()[0][item]
             query = labels.grades.query[item]
             found = count_by(query, len(rankings))
-            place, tied = count_before(rankings, found, scores, policies)
-            if len(tied):
-                documents = [labels.names[number] for number in item.tolist()]
-                place += count_in_ties(
-                    rankings, found, documents, scores, tied, policies
-                )
+            place, tied = count_before(
+                rankings, found, labels.names, item, scores, policies
+            )
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             # Optimistic above, precise here: say which score of which query is wrong.
             self._check()

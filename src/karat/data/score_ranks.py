@@ -13,7 +13,7 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, as_floats
 from karat.data.policies import Policies
 
-__all__ = ["count_before", "count_in_ties", "rank_order"]
+__all__ = ["count_before", "rank_order"]
 
 Scores = Mapping[str, Any]
 
@@ -50,16 +50,21 @@ def rank_order(
 def count_before(
     rankings: Sequence[Scores],
     found: Ints,
+    names: Sequence[str],
+    item: Ints,
     scores: Sequence[Any],
     policies: Policies,
 ) -> tuple[Ints, Ints]:
-    """How many documents score better than each one, and which ones have equals.
+    """How many documents come before each one, and which share their score with others.
 
     Args:
         rankings: all rankings, document -> score.
         found: how many of the documents are from each ranking.
-        scores: their scores, ranking after ranking.
-        policies: in which precision scores are compared.
+        names: names of documents.
+        item: which of the names the documents have, ranking after ranking.
+        scores: their scores.
+        policies: how equal scores are ordered, and in which precision scores are
+            compared.
 
     Raises:
         ValueError: a score of any ranking is not finite.
@@ -70,37 +75,15 @@ def count_before(
     numbers = found.tolist()
     if policies.precision == "double" and size < _MANY:
         counted = _count_one_by_one(rankings, numbers, scores)
-    return counted or _count_at_once(rankings, numbers, scores, policies)
-
-
-def count_in_ties(
-    rankings: Sequence[Scores],
-    found: Ints,
-    documents: Sequence[str],
-    scores: Sequence[Any],
-    tied: Ints,
-    policies: Policies,
-) -> Ints:
-    """How many documents of its own score come before each one.
-
-    Args:
-        rankings: all rankings, document -> score.
-        found: how many of the documents are from each ranking.
-        documents: documents that occur there, ranking after ranking.
-        scores: their scores.
-        tied: which of them have equals.
-        policies: how equal scores are ordered.
-    """
-    count: Ints = np.zeros(len(documents), np.int64)
-    ends = found.cumsum()
-    for number in np.unique(ends.searchsorted(tied, "right")).tolist():
-        end = int(ends[number])
-        begin = end - int(found[number])
-        equal = {*_as_compared(scores[begin:end], policies)}
-        before = _count_in_ties(rankings[number], equal, policies)
-        places = map(before.__getitem__, documents[begin:end])
-        count[begin:end] = np.fromiter(places, np.int64, end - begin)
-    return count
+    better, tied = counted or _count_at_once(rankings, numbers, scores, policies)
+    if len(tied):
+        ends = found.cumsum()
+        for number in np.unique(ends.searchsorted(tied, "right")).tolist():
+            mine = slice(int(ends[number] - found[number]), int(ends[number]))
+            equal = {*_as_compared(scores[mine], policies)}
+            before = _count_in_ties(rankings[number], equal, policies)
+            better[mine] += [before[names[label]] for label in item[mine].tolist()]
+    return better, tied
 
 
 def _count_in_ties(
