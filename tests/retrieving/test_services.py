@@ -150,11 +150,21 @@ def test_the_command_writes_a_run_with_latency_and_failures(folder: Path) -> Non
     assert '"failure": "python' in text
 
 
+@pytest.mark.parametrize("spelled", ["--journal", "--cache"])
+def test_answers_are_kept_where_the_command_says(folder: Path, spelled: str) -> None:
+    arguments = ["retrieve", "my_search:search", "--queries", "queries.jsonl"]
+    arguments += ["-o", "run.jsonl", "--name", "mine", spelled, "kept.sqlite"]
+    assert CliRunner().invoke(command, arguments).exit_code == 3
+    assert (folder / "kept.sqlite").is_file()
+    assert not (folder / ".karat").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["my_search:serch"], "did you mean 'search'?"),
         (["my_serch:search"], "cannot import my_serch: Module"),
+        (["broken:search"], "broken:search: cannot import broken: ZeroDivisionError"),
         (["my_search"], "is spelled MODULE:NAME"),
         (["my_search.py:search"], "did you mean my_search:search?"),
         ([], "name one retriever"),
@@ -164,6 +174,7 @@ def test_the_command_writes_a_run_with_latency_and_failures(folder: Path) -> Non
 def test_the_command_says_what_is_wrong(
     folder: Path, arguments: list[str], sentence: str
 ) -> None:
+    (folder / "broken.py").write_text("1 / 0\n")
     shared = ["--queries", str(folder / "queries.jsonl"), "-o", "run.jsonl"]
     done = subprocess.run(
         [sys.executable, "-m", "karat", "retrieve", *arguments, *shared],

@@ -78,7 +78,8 @@ def command(**options: Any) -> None:
     retriever = options["http"]
     if retriever is None:
         # As Python does for a script: modules of the current folder are found.
-        sys.path.insert(0, "")
+        if "" not in sys.path:
+            sys.path.insert(0, "")
         retriever = load_object(options["retriever"], Path.cwd())
     queries = read_queries(options["queries"])
     bar = RunBar()
