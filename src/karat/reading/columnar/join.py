@@ -323,19 +323,21 @@ def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> I
         place: the places asked for; ties that concern none of them are left alone.
     """
     tie = np.concatenate(([0], np.cumsum(~tied)))
-    asked = np.zeros(len(tie), np.bool_)
-    asked[place] = True
-    asked &= (np.bincount(tie) > 1)[tie]
-    count = np.bincount(tie, asked).astype(np.int64)
-    members = np.flatnonzero(count[tie])
+    concerned = np.zeros(int(tie[-1]) + 1, np.bool_)
+    concerned[tie[place]] = True
+    concerned &= np.bincount(tie) > 1
+    members = np.flatnonzero(concerned[tie])
     if not len(members):
         return place
     rows = members if order is None else order[members]
     # Of equal documents the first comes first.
     last = np.arange(len(rows)).astype(np.uint64)
     words = [*block.documents.view(rows).texts().descending_words(), last]
-    tie = tie[members]
+    asked = np.zeros(len(tie), np.bool_)
+    asked[place] = True
     some = np.flatnonzero(asked[members])
+    tie = tie[members]
+    count = np.bincount(tie[some], minlength=len(concerned))
     some = some[np.lexsort((*(word[some] for word in words[::-1]), tie[some]))]
     high = np.cumsum(count)[tie]
     low = high - count[tie]
