@@ -11,7 +11,6 @@ from karat.data.tables import DASH, Table, number
 from karat.errors import MissingExtraError, UnknownNameError
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.saved_form import write_text
-from karat.results.scores import MetricScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,10 +75,7 @@ class Leaderboard(Mapping[str, Evaluation]):
             return replace(table, notes=[*table.notes, *self.notes])
         metrics, ranked = self.metrics, self.ranked()
         times = [*next((e.latency.in_words() for e in ranked if e.latency), {})]
-        cells = [
-            [*(_with_interval(e, name) for name in metrics), *_times(e, times)]
-            for e in ranked
-        ]
+        cells = [_cells(e, metrics, times) for e in ranked]
         metrics = [*metrics, *times]
         names = [e.run for e in ranked]
         by_run = Table(
@@ -188,54 +184,38 @@ def _notes(ranked: Sequence[Evaluation]) -> list[str]:
     ]
 
 
-def _with_interval(evaluation: Evaluation, name: str) -> str:
-    if name not in evaluation:
-        return DASH
-    column = evaluation[name]
-    shown = number(column.mean)
-    if column.interval is not None:
-        shown += f" ({DASH.join(map(_limit, column.interval))})"
-    usual = name.startswith("judged@") or column.n == _usual_n(evaluation)
-    return shown if usual else f"{shown}, n {column.n}"
+def _cells(
+    evaluation: Evaluation, metrics: Sequence[str], times: Sequence[str]
+) -> list[str]:
+    """What a board says of a run: means, percentiles of its latency, and counts.
 
-
-def _limit(value: float) -> str:
-    """Three decimals, without a leading zero: a board is soon too wide."""
-    return f"{value:.3f}".removeprefix("0")
-
-
-def _times(evaluation: Evaluation, names: Sequence[str]) -> list[str]:
-    """Percentiles of the latency where any run has them, and the counts."""
-    latency = evaluation.latency
-    known = {} if latency is None else latency.in_words()
-    return [*(known.get(name, DASH) for name in names), *_counts(evaluation)]
-
-
-def _asked(evaluation: Evaluation) -> list[MetricScores]:
-    """The scores that count: of the metrics asked for.
-
-    How much is judged is defined for other queries than how good it is, and stands
-    beside the metrics asked for; it counts where nothing else was asked for.
+    A mean that holds another number of queries than most says so beside itself. How
+    much is judged is defined for other queries than how good it is: that counts only
+    where nothing else was asked for.
     """
-    names = [name for name in evaluation if not name.startswith("judged@")]
-    return [evaluation[name] for name in names or evaluation]
-
-
-def _usual_n(evaluation: Evaluation) -> int:
-    """How many queries most of the means hold."""
-    counts = Counter(column.n for column in _asked(evaluation))
-    return max(counts, key=lambda n: counts[n], default=0)
-
-
-def _counts(evaluation: Evaluation) -> list[str]:
-    """How many queries the means hold, the most undefined, and the missing.
-
-    A mean that holds another number of queries than most says so beside itself.
-    """
-    columns = _asked(evaluation)
-    undefined = max((column.undefined for column in columns), default=0)
+    asked = [name for name in evaluation if not name.startswith("judged@")]
+    columns = [evaluation[name] for name in asked or evaluation]
+    counts = Counter(column.n for column in columns)
+    usual = max(counts, key=lambda n: counts[n], default=0)
+    cells = []
+    for name in metrics:
+        if name not in evaluation:
+            cells.append(DASH)
+            continue
+        column = evaluation[name]
+        shown = number(column.mean)
+        if column.interval is not None:
+            # Without a leading zero: a board is soon too wide.
+            limits = (f"{limit:.3f}".removeprefix("0") for limit in column.interval)
+            shown += f" ({DASH.join(limits)})"
+        if name in asked and column.n != usual:
+            shown += f", n {column.n}"
+        cells.append(shown)
+    latency = {} if evaluation.latency is None else evaluation.latency.in_words()
     return [
-        f"{_usual_n(evaluation)}/{len(evaluation.queries)}",
-        str(undefined),
+        *cells,
+        *(latency.get(name, DASH) for name in times),
+        f"{usual}/{len(evaluation.queries)}",
+        str(max((column.undefined for column in columns), default=0)),
         str(int(evaluation.missing.sum())),
     ]

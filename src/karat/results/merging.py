@@ -1,6 +1,7 @@
 """Merging: evaluations of disjoint parts become exactly the evaluation of the whole."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
         raise UsageError(
             f"query {twice!r} is in two of the evaluations: parts must be disjoint"
         )
+    labelled_by = Counter[str]()
+    for part in parts:
+        labelled_by.update(part.labelled_by)
     known = [part.own_k for part in parts if part.own_k is not None]
     return replace(
         first,
@@ -43,7 +47,7 @@ def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
         },
         facts=_united(part.facts for part in parts),
         notices=merge_notices(part.notices for part in parts),
-        labelled_by=_added([part.labelled_by for part in parts]),
+        labelled_by=dict(labelled_by),
         own_k=np.concatenate(known) if known else None,
         kept=_united(part.kept for part in parts),
         labels=None,
@@ -98,8 +102,3 @@ def _columns(
 
 def _united(parts: Any) -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
-
-
-def _added(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: sum(part.get(name, 0) for part in parts) for name in names}

@@ -177,42 +177,34 @@ def _fields(size: int, fields: Mapping[str, Mapping[int, Any]]) -> list[str]:
 
 def _known(result: "Evaluation") -> list[str]:
     """What else is known of each query: what it asks, its k, documents and latency."""
-    facts, latency = result.facts, result.latency
-    if not (facts or result.kept or latency or result.own_k is not None):
-        return [""] * len(result.queries)
-    place = {query: place for place, query in enumerate(result.queries)}
+    places, facts = [*enumerate(result.queries)], result.facts
     fields: dict[str, dict[int, Any]] = {
         name: {
-            place[query]: value
-            for query, fact in facts.items()
-            if query in place and (value := getattr(fact, name))
+            place: value
+            for place, query in places
+            if query in facts and (value := getattr(facts[query], name))
         }
         for name in ("text", "k", "tags", "metadata")
     }
     if result.own_k is not None:
         fields["own_k"] = dict(enumerate(result.own_k.tolist()))
     fields["documents"] = {
-        place[query]: [
+        place: [
             {n: v for n, v in asdict(document).items() if v not in (None, {})}
-            for document in documents
+            for document in result.kept[query]
         ]
-        for query, documents in result.kept.items()
-        if query in place
+        for place, query in places
+        if query in result.kept
     }
-    if latency is not None:
+    if (latency := result.latency) is not None:
+        marks = ("earlier", "first_call")
         fields["latency"] = {
-            place[query]: {
-                "ms": time,
-                **{
-                    mark: True
-                    for mark in ("earlier", "first_call")
-                    if query in getattr(latency, mark)
-                },
-            }
-            for query, time in latency.milliseconds.items()
-            if query in place
+            place: {"ms": latency.milliseconds[query]}
+            | {mark: True for mark in marks if query in getattr(latency, mark)}
+            for place, query in places
+            if query in latency.milliseconds
         }
-    return _fields(len(place), fields)
+    return _fields(len(places), fields)
 
 
 def _found(matches: Matches) -> tuple[list[str], list[str], list[str]]:
