@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ __all__ = [
     "load_dicts",
     "load_lists",
     "prepare",
+    "prepare_layouts",
     "prepare_rows",
 ]
 
@@ -121,6 +122,40 @@ def prepare_rows(name: str) -> Path:
             for query, labels in gold.items()
         ]
         _write_lines(folder / "samples.jsonl", samples)
+    return folder
+
+
+def prepare_layouts() -> Path:
+    """A folder with `qrels.txt` and the million lines, their scores in several ways.
+
+    A file `NAME.run` for scores with four decimals, with exponents, as `repr` writes
+    what a softmax makes of them, with 19 digits; for lines in the order of ranks; and
+    for equal scores.
+    """
+    source = prepare("million")
+    folder = source / "layouts"
+    if not (folder / "tied.run").exists():
+        folder.mkdir(exist_ok=True)
+        shutil.copy(source / "qrels.txt", folder / "qrels.txt")
+        lines = (source / "run.txt").read_text(encoding="utf-8").splitlines()
+        words = [line.split(" ") for line in lines]
+        scores = np.array([float(word[4]) for word in words])
+        for name, texts in {
+            "plain": map("{:.4f}".format, scores),
+            "exponents": map("{:.8e}".format, scores / 1e6),
+            "softmax": map(repr, np.exp(scores / 4 - 25).tolist()),
+            "19 digits": map("{:.18f}".format, scores / 101),
+            "tied": repeat("1.0"),
+        }.items():
+            with (folder / f"{name}.run").open("w", encoding="utf-8") as file:
+                for word, text in zip(words, texts, strict=False):
+                    file.write(" ".join((*word[:4], text, word[5])) + "\n")
+        plain = (
+            (folder / "plain.run").read_text(encoding="utf-8").splitlines(keepends=True)
+        )
+        plain.sort(key=lambda line: int(line.split(" ", 4)[3]))
+        with (folder / "by rank.run").open("w", encoding="utf-8") as file:
+            file.writelines(plain)
     return folder
 
 

@@ -4,11 +4,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from datasets import MILLION, prepare, prepare_rows
+from datasets import MILLION, prepare, prepare_layouts, prepare_rows
 from measures import METRICS, TREC_NAMES, TREC_REQUEST
 from timing import Bar, Process, Row, clock, faster, whole_process
 
-__all__ = ["measure_parquet", "measure_rows", "measure_startup", "measure_trec"]
+__all__ = [
+    "measure_layouts",
+    "measure_parquet",
+    "measure_rows",
+    "measure_startup",
+    "measure_trec",
+]
 
 _RIVAL = str(Path(__file__).with_name("rival.py"))
 _LAST_DIGIT = 1.01e-4
@@ -21,6 +27,7 @@ _PARQUET_BARS = {"marco": 12.0}
 _PARQUET_PEAKS = {"marco": Bar(500, at_most=True)}
 _IMPORT_BAR = Bar(150, at_most=True)
 _START_BAR = Bar(150, at_most=True)
+_LAYOUT_BARS = {"exponents": 1.3, "softmax": 1.3, "19 digits": 1.3}
 _DICTS = "import karat; karat.evaluate({'q': {'a': 1.0}}, gold={'q': {'a': 1}})"
 # Reading larger ones takes both sides a minute, and says nothing more.
 _ROWS = ("small", "beir", "dl", "million")
@@ -82,6 +89,28 @@ def measure_trec(sizes: list[str]) -> Iterator[Row]:
         yield Row(f"{size} gz", packed_wall, "plain file", wall, ratio, bar=limit)
         if wall_bar := _WALL_BARS.get(size):
             yield Row(size, wall, "wall clock", "", ours.seconds * 1e3, "ms", wall_bar)
+
+
+def measure_layouts(sizes: list[str]) -> Iterator[Row]:
+    """CPU of a million lines whose scores or order are unusual, beside usual ones."""
+    if len(sizes) == 1:
+        return
+    folder = prepare_layouts()
+    qrels = str(folder / "qrels.txt")
+    names = [file.stem for file in sorted(folder.glob("*.run"))]
+    runs = {name: str(folder / f"{name}.run") for name in names}
+    script = [sys.executable, _RIVAL, qrels]
+    peers = {f"{name} peer": [*script, run] for name, run in runs.items()}
+    took = whole_process({n: _trec_eval(qrels, run) for n, run in runs.items()} | peers)
+    plain = took["plain"].cpu
+    for name in names:
+        ours, theirs = took[name], took[f"{name} peer"]
+        if name != "tied":  # pytrec_eval reads scores as float32, which ties others too
+            _agree(_trec_means(ours.output), _trec_means(theirs.output))
+        yield faster(name, ours.cpu, "pytrec_eval", theirs.cpu, 1.0)
+        bar = Bar(_LAYOUT_BARS[name], at_most=True) if name in _LAYOUT_BARS else None
+        cpu, ratio = clock(ours.cpu), ours.cpu / plain
+        yield Row(name, cpu, "plain decimals", clock(plain), ratio, bar=bar)
 
 
 def measure_parquet(sizes: list[str]) -> Iterator[Row]:

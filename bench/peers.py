@@ -1,11 +1,15 @@
 """The seven numbers from every tool, per query and as means, its objects built."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from statistics import fmean
 
 import ir_measures
 import pytrec_eval
+
+# Calls are timed by the processor, and threads would count twice: one for everybody.
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 import ranx
 
 import karat

@@ -25,6 +25,7 @@ _BENCHES: dict[str, tuple[str, Measure]] = {
     "ties": ("dicts of dicts with equal scores", in_memory.measure_ties),
     "lists": ("lists (x of iterating: times the time)", in_memory.measure_lists),
     "trec_files": ("TREC files, whole process, trec-eval", files.measure_trec),
+    "layouts": ("TREC files by their scores, CPU", files.measure_layouts),
     "rows": ("CSV and JSONL, whole process, evaluate", files.measure_rows),
     "parquet": ("Parquet files, whole process, evaluate", files.measure_parquet),
     "scaling": ("growth over four sizes (slope 1 = linear)", scaling.measure),

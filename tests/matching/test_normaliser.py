@@ -1,4 +1,4 @@
-"""The normal form, and the way back to the original."""
+"""The normal form."""
 
 # ruff: noqa: RUF001
 
@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given, strategies as st
 
-from karat.matching.normaliser import _Cache, clusters, fold, normalise
+from karat.matching.normaliser import _Cache, clusters, fold
 
 
 @pytest.mark.parametrize(
@@ -71,53 +71,6 @@ def test_nfkc_of_the_pieces_is_nfkc_of_the_text(text: str) -> None:
     assert "".join(unicodedata.normalize("NFKC", p) for p in pieces) == (
         unicodedata.normalize("NFKC", text)
     )
-
-
-WRITTEN = st.text(
-    st.one_of(
-        st.sampled_from("ab A\n\t -*_#>|`[](){}~+=•\\\"'é\u0301\u00ad–“\u200b12ßİ中ไ่"),
-        st.characters(),
-    ),
-    max_size=60,
-)
-
-
-@given(WRITTEN)
-@example("> ")
-@example("*a* [b](c)")
-def test_every_character_came_from_somewhere_in_order(text: str) -> None:
-    normal = normalise(text)
-    assert len(normal.offsets) == len(normal.text)
-    places = normal.offsets.tolist()
-    assert places == sorted(places)
-    assert all(0 <= place < len(text) for place in places)
-    last = 0
-    for at in range(len(normal.text)):
-        start, end = normal.span(at, at + 1)
-        assert start < end <= len(text)
-        assert end >= last
-        last = end
-
-
-@given(WRITTEN, st.data())
-def test_the_stretch_a_character_came_from_holds_it(
-    text: str, data: st.DataObject
-) -> None:
-    normal = normalise(text)
-    if not normal.text:
-        return
-    at = data.draw(st.integers(0, len(normal.text) - 1))
-    start, end = normal.span(at, at + 1)
-    if normal.text[at] == " ":
-        return
-    piece = unicodedata.normalize("NFKC", text[start:end]).casefold()
-    assert normal.text[at] in fold(text[start:end]) or normal.text[at] in piece
-
-
-def test_an_empty_stretch_maps_to_an_empty_one() -> None:
-    normal = normalise("**a** b")
-    assert normal.span(0, 0) == (2, 2)
-    assert normal.span(3, 3) == (7, 7)
 
 
 def test_the_cache_forgets_what_was_not_used_lately() -> None:

@@ -29,30 +29,18 @@ _UNSPACED: Final = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-
-
 _SPACED_WORD: Final = rf"(?:(?![{_UNSPACED}])[^\W_])+"
-
-
 _SPACELESS: Final = rf"[{_UNSPACED}]"
-
-
 _POINTS: Final = ".,"
 _NEGATED: Final = "non-"
 # Patterns are compiled when first used: most evaluations match ids.
 # A date on a line of its own; a paragraph that begins with the word is none.
 _DATE: Final = r"(?im)^[ \t]*date:[^\n]{0,80}$"
-
-
 _STAMP: Final = r"(?:\[[^\]\n]{1,60}\][ \t]*|\d[\d/.:, \-]{5,40}(?:am|pm)?\t)"
-
-
 _SPEAKER: Final = (
     rf"(?im)^[ \t]*(?:{_STAMP})?"
     r"(?:user|assistant|system|human|ai|bot|agent|speaker(?:[ _]?[\da-z])?):[ \t]*"
 )
-
-
 # Turns what follows into its opposite. Only words that mean nothing else, of languages
 # in which they stand before; Chinese and Thai leave no space.
 _NEGATION: Final = (
@@ -61,21 +49,27 @@ _NEGATION: Final = (
     r"|\u043d\u0435|\u0431\u0435\u0437|\u043d\u0438)|n't) $"
     r"|[\u4e0d\u6ca1\u6c92\u65e0\u7121\u672a\u52ff]$|\u0e44\u0e21\u0e48$"
 )
-
-
 _JSON: Final = ('{"', '[{"', '["', '"')
-
-
 _CONTENT: Final = ("content", "text", "messages", "turns", "dialogue", "value")
-
-
 # A chunk of this many letters and digits may begin or end inside a word, as those of a
 # fixed size do; a shorter one would find itself in words it has nothing to do with.
 _LONG = 50
 
 
+class _Folded(TextMatcher):
+    """Compares texts in normal form."""
+
+    def read_document(self, text: str) -> str:
+        """The text in normal form."""
+        return fold(text)
+
+    def read_gold(self, text: str) -> tuple[str, ...]:
+        """The text in normal form."""
+        return (fold(text),)
+
+
 @dataclass(frozen=True)
-class Contains(TextMatcher):
+class Contains(_Folded):
     """A document satisfies the gold answer when its text holds one of the answers.
 
     Both texts are normalised first. All acceptable answers of a query are one gold
@@ -92,14 +86,6 @@ class Contains(TextMatcher):
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"boundary": ("token", "none")}
 
     boundary: str = "token"
-
-    def read_document(self, text: str) -> str:
-        """The text in normal form."""
-        return fold(text)
-
-    def read_gold(self, text: str) -> tuple[str, ...]:
-        """The answer in normal form."""
-        return (fold(text),)
 
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
         """Whether the document of each pair holds the answer."""
@@ -301,18 +287,10 @@ class Exact(TextMatcher):
 
 
 @dataclass(frozen=True)
-class Normalized(Exact):
+class Normalized(_Folded, Exact):
     """A document satisfies a gold passage when their texts are equal, looks aside.
 
     White space, case, quotes, dashes, Markdown marks and the like make no difference.
     """
 
     name: ClassVar[str] = "normalized"
-
-    def read_document(self, text: str) -> str:
-        """The text in normal form."""
-        return fold(text)
-
-    def read_gold(self, text: str) -> tuple[str, ...]:
-        """The text in normal form."""
-        return (fold(text),)

@@ -1,19 +1,13 @@
-"""One normal form for all text matching, and the way back to the original."""
+"""One normal form for all text matching."""
 
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 
-import numpy as np
-
-from karat.data.arrays import Ints
-
-__all__ = ["BROKEN", "LINKS", "Normal", "clusters", "fold", "normalise"]
+__all__ = ["LINKS", "clusters", "fold"]
 
 _CACHED_CHARACTERS = 1 << 24
 
@@ -39,48 +33,34 @@ LINKS: Final = re.compile(
 )
 """A Markdown link or image; group 1 is what a reader sees of it."""
 
-
-BROKEN: Final = re.compile(r"-(?<=[^\W\d_]-)[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
-"""A hyphen and a line break inside a word."""
-
-
-class Rule(NamedTuple):
-    """Replaces what a pattern finds, in texts that hold the needle."""
-
-    needle: str
-    pattern: re.Pattern[str]
-    template: str = ""
-
-
-def _rule(needle: str, pattern: str, template: str = "") -> Rule:
-    return Rule(needle, re.compile(pattern), template)
-
-
 # Ordered: what spans lines first, then what starts them, then what stands in them. The
 # text is led by a line feed, so that its first line is like the others. Each pattern
 # begins with one plain character and looks back from there: that is ten times faster.
+# What a text must hold, what is replaced in it, and by what.
 _RULES: Final = (
-    _rule("\u00ad", r"\u00ad(?:[ \t]*\r?\n[ \t]*)?"),
-    _rule("-", r"-(?<=\w-)[ \t]*\r?\n[ \t]*(?=[A-Z\d])", "-"),
-    Rule("-", BROKEN),
-    _rule("```", r"\n[ \t]*`{3,}[ \t]*[\w+-]*\s*(?=\n|\Z)", "\n"),
-    _rule("~~~", r"\n[ \t]*~{3,}[ \t]*[\w+-]*\s*(?=\n|\Z)", "\n"),
-    _rule("\n", r"\n[ \t|:]*[-=*_][-=*_ \t|:\r]{2,}(?=\n|\Z)", "\n"),
-    _rule("\n", r"\n(?:[ \t]*(?:#{1,6}(?=[ \t])|>|[-+*\u2022](?=[ \t])))+[ \t]*", "\n"),
-    Rule("](", LINKS, r"\1"),
-    _rule(
+    ("\u00ad", r"\u00ad(?:[ \t]*\r?\n[ \t]*)?", ""),
+    ("-", r"-(?<=\w-)[ \t]*\r?\n[ \t]*(?=[A-Z\d])", "-"),
+    ("-", r"-(?<=[^\W\d_]-)[ \t]*\r?\n[ \t]*(?=[^\W\d_])", ""),
+    ("```", r"\n[ \t]*`{3,}[ \t]*[\w+-]*\s*(?=\n|\Z)", "\n"),
+    ("~~~", r"\n[ \t]*~{3,}[ \t]*[\w+-]*\s*(?=\n|\Z)", "\n"),
+    ("\n", r"\n[ \t|:]*[-=*_][-=*_ \t|:\r]{2,}(?=\n|\Z)", "\n"),
+    ("\n", r"\n(?:[ \t]*(?:#{1,6}(?=[ \t])|>|[-+*\u2022](?=[ \t])))+[ \t]*", "\n"),
+    ("](", LINKS, r"\1"),
+    (
         "*",
-        r"\*(?:(?<![^\W_]\*)(?<![\\*]\*)\*{0,2}(?=[^\s*])"
-        r"|(?<=[^\s*\\]\*)\*{0,2}(?![^\W_]|\*))",
+        (
+            r"\*(?:(?<![^\W_]\*)(?<![\\*]\*)\*{0,2}(?=[^\s*])"
+            r"|(?<=[^\s*\\]\*)\*{0,2}(?![^\W_]|\*))"
+        ),
+        "",
     ),
-    _rule("_", r"_(?:(?<![\w\\]_)_{0,2}(?=[^\s_])|(?<=[^\s_\\]_)_{0,2}(?!\w))"),
-    _rule("`", r"`+"),
-    _rule("~~", r"~~"),
-    _rule("|", r"\|(?:(?<=\s\|)\|*|\|*(?=\s|\Z))", " "),
-    _rule("#", r"#(?<=\s#)#{0,5}(?=\s)"),
-    _rule("\\", r"\\(?=[^\w\s]|_)"),
+    ("_", r"_(?:(?<![\w\\]_)_{0,2}(?=[^\s_])|(?<=[^\s_\\]_)_{0,2}(?!\w))", ""),
+    ("`", r"`+", ""),
+    ("~~", r"~~", ""),
+    ("|", r"\|(?:(?<=\s\|)\|*|\|*(?=\s|\Z))", " "),
+    ("#", r"#(?<=\s#)#{0,5}(?=\s)", ""),
+    ("\\", r"\\(?=[^\w\s]|_)", ""),
 )
-_SPACE: Final = re.compile(r"\s+")
 
 
 def fold(text: str) -> str:
@@ -103,123 +83,11 @@ def _fold(text: str) -> str:
     text = "\n" + text
     for needle, pattern, template in _RULES:
         if needle in text:
-            text = pattern.sub(template, text)
+            text = re.sub(pattern, template, text)
     return " ".join(text.split()).casefold()
 
 
-def normalise(text: str) -> "Normal":
-    """The normal form of a text, with the way back to the original.
-
-    Example:
-        >>> normal = normalise("A **bold** claim")
-        >>> normal.text, normal.span(2, 6)
-        ('a bold claim', (4, 8))
-    """
-    return Normal(text, fold(text))
-
-
-@dataclass(frozen=True, eq=False)
-class Normal:
-    """A text in normal form; where each of its characters came from is found lazily.
-
-    Attributes:
-        original: the text as it was.
-        text: its normal form.
-    """
-
-    original: str
-    text: str
-
-    @property
-    def offsets(self) -> Ints:
-        """Index in the original of the character each normal one came from."""
-        return self._map[0]
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the original that became `text[start:end]`."""
-        starts, ends = self._map
-        if start >= end:
-            place = int(starts[start]) if start < len(starts) else len(self.original)
-            return place, place
-        return int(starts[start]), int(ends[end - 1])
-
-    @cached_property
-    def _map(self) -> tuple[Ints, Ints]:
-        traced = _Traced(self.original)
-        if not self.original.isascii():
-            traced.replace_each(traced.text, lambda char: _FOLDED.get(char, char))
-            traced.replace_each(
-                clusters(traced.text), lambda c: unicodedata.normalize("NFKC", c)
-            )
-        traced.lead("\n")
-        for needle, pattern, template in _RULES:
-            if needle in traced.text:
-                traced.substitute(pattern, template)
-        traced.substitute(_SPACE, " ")
-        traced.strip()
-        traced.replace_each(traced.text, str.casefold)
-        return np.array(traced.starts, np.int64), np.array(traced.ends, np.int64)
-
-
-class _Traced:
-    """A text under change whose characters remember where they came from."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.starts = list(range(len(text)))
-        self.ends = list(range(1, len(text) + 1))
-
-    def lead(self, char: str) -> None:
-        """Put a character before the first."""
-        self.text = char + self.text
-        self.starts, self.ends = [0, *self.starts], [0, *self.ends]
-
-    def replace_each(self, pieces: Iterable[str], change: Callable[[str], str]) -> None:
-        """Change piece after piece; the pieces add up to the text."""
-        texts, starts, ends, at = [], [], [], 0
-        for piece in pieces:
-            changed, stop = change(piece), at + len(piece)
-            texts.append(changed)
-            if len(changed) == len(piece):
-                starts += self.starts[at:stop]
-                ends += self.ends[at:stop]
-            else:
-                starts += [self.starts[at]] * len(changed)
-                ends += [self.ends[stop - 1]] * len(changed)
-            at = stop
-        self.text, self.starts, self.ends = "".join(texts), starts, ends
-
-    def substitute(self, pattern: re.Pattern[str], template: str) -> None:
-        """What `pattern.sub(template, text)` does."""
-        texts, starts, ends, at = [], [], [], 0
-        for found in pattern.finditer(self.text):
-            first, last = found.span()
-            kept = slice(at, first)
-            texts.append(self.text[kept])
-            starts += self.starts[kept]
-            ends += self.ends[kept]
-            inner = found.span(1) if template == r"\1" else None
-            if inner:
-                texts.append(found[1])
-                starts += self.starts[slice(*inner)]
-                ends += self.ends[slice(*inner)]
-            elif template:
-                texts.append(template)
-                starts.append(self.starts[first])
-                ends.append(self.ends[last - 1])
-            at = last
-        self.text = "".join(texts) + self.text[at:]
-        self.starts, self.ends = starts + self.starts[at:], ends + self.ends[at:]
-
-    def strip(self) -> None:
-        """What `text.strip()` does."""
-        first = len(self.text) - len(self.text.lstrip())
-        last = max(first, len(self.text.rstrip()))
-        self.text = self.text[first:last]
-        self.starts, self.ends = self.starts[first:last], self.ends[first:last]
-
-
-def clusters(text: str) -> Iterable[str]:
+def clusters(text: str) -> Iterator[str]:
     """Pieces of a text that NFKC treats one by one.
 
     Marks, the later letters of a Korean syllable and the half-width voicing marks may

@@ -106,14 +106,11 @@ class QueryTexts(NamedTuple):
         if not any(target.places for target in self.targets):
             return False
         known = [place_of(document) is not None for document in self.documents]
-        return all(known) or (any(known) and not self.has_texts)
-
-    @property
-    def has_texts(self) -> bool:
-        """Whether texts can be compared: all gold has one, and any document."""
-        return None not in (
-            text for target in self.targets for text in target.texts
-        ) and any(document.text is not None for document in self.documents)
+        if all(known) or not any(known):
+            return all(known)
+        # Some are known: texts are better, where all gold has one, and any document.
+        lacking = any(None in target.texts for target in self.targets)
+        return lacking or all(document.text is None for document in self.documents)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,6 @@ from karat.reading.columnar.join import (
 )
 from karat.reading.columnar.scanning import (
     Partial,
-    collect,
     finish,
     in_order,
     scan_piece,
@@ -195,8 +194,10 @@ class ColumnarRun(Run):
 
     def _collected(self, index: LabelIndex, wanted: Bools) -> Iterable[Block]:
         """All rows of the wanted queries."""
-        work = partial(collect, index=index, wanted=wanted)
-        return chain.from_iterable(in_order(work, self._pieces(), self._workers()))
+        rules = Policies()
+        work = partial(scan_piece, index=index, policies=rules, wanted=wanted)
+        found = in_order(work, self._pieces(), self._workers())
+        return chain.from_iterable(part.rest for part in found)
 
     def _workers(self) -> int:
         return self.workers if self.source.portable else 0

@@ -35,7 +35,6 @@ from karat.reading.columnar.join import (
 
 __all__ = [
     "Partial",
-    "collect",
     "finish",
     "in_order",
     "scan_part",
@@ -122,12 +121,20 @@ class Partial:
             self.rest = [first, last]
 
 
-def scan_piece(piece: Piece, index: LabelIndex, policies: Policies) -> Partial:
-    """What one piece holds."""
+def scan_piece(
+    piece: Piece, index: LabelIndex, policies: Policies, wanted: Bools | None = None
+) -> Partial:
+    """What one piece holds: what was found, or all rows of the wanted queries."""
     scan = Partial()
     for batch in piece():
         number = index.numbers(batch.queries)
         block = batch.block(number)
+        if wanted is not None:
+            asked = number >= 0
+            asked[asked] = wanted[number[asked]]
+            if asked.any():
+                scan.rest.append(block.copy(asked[batch.which]))
+            continue
         whole, rest = block.split(scattered=len(batch.which) > len(number))
         if len(whole.query):
             scan.matches.append(find_matches(whole, index, policies))
@@ -144,25 +151,12 @@ def scan_piece(piece: Piece, index: LabelIndex, policies: Policies) -> Partial:
 def scan_part(
     piece: Piece, index: LabelIndex, policies: Policies, wanted: Bools | None = None
 ) -> Partial:
-    """What a part of a run holds: all that ended, or all rows of the wanted queries."""
-    if wanted is not None:
-        return Partial(rest=collect(piece, index, wanted))
-    found = scan_piece(piece, index, policies)
-    found.join_ended(index, policies, now=True)
-    found.matches = [join_matches(found.matches)]
+    """The same, with all rankings joined that have ended."""
+    found = scan_piece(piece, index, policies, wanted)
+    if wanted is None:
+        found.join_ended(index, policies, now=True)
+        found.matches = [join_matches(found.matches)]
     return found
-
-
-def collect(piece: Piece, index: LabelIndex, wanted: Bools) -> list[Block]:
-    """The rows of the wanted queries."""
-    collected = []
-    for batch in piece():
-        number = index.numbers(batch.queries)
-        known = number >= 0
-        known[known] = wanted[number[known]]
-        if known.any():
-            collected.append(batch.block(number).copy(known[batch.which]))
-    return collected
 
 
 def torn(matches: Matches, rest: Sequence[Block], size: int) -> Bools:
