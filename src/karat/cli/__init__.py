@@ -50,8 +50,6 @@ COMMANDS = {
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
-# Commands that stand beside another one, in its module.
-_BESIDE = {"init": "suite", "baseline": "cache", "fuse": "compare", "label": "doctor"}
 
 
 class _ReaderGoneError(Exception):
@@ -74,9 +72,8 @@ class Commands(click.Group):
                 # NumPy starts threads for products of matrices, of which there are none
                 # here: a sixth of all the time that a small file takes.
                 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            home = _BESIDE.get(name, name.replace("-", "_"))
-            found = name if name in _BESIDE else "command"
-            command: click.Command = getattr(import_module(f"karat.cli.{home}"), found)
+            module = import_module(f"karat.cli.{name.replace('-', '_')}")
+            command: click.Command = module.command
             return command
         from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
 

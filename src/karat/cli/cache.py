@@ -1,20 +1,18 @@
-"""What is kept: replies of models (`karat cache`), and a `karat baseline`."""
+"""`karat cache`: the replies of models that are kept."""
 
-import shutil
 from pathlib import Path
 
 import click
 
 from karat.cli.command import Command
-from karat.cli.options import PINNED, option
+from karat.cli.options import option
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
 from karat.llm.settings import JOURNAL
 from karat.reports.terminal import show
-from karat.results.loading import load
 
-__all__ = ["baseline", "command"]
+__all__ = ["command"]
 
 _KILO = 1024
 
@@ -74,34 +72,3 @@ def _size(journal: Path) -> str:
             return f"{size:.0f} {unit}"
         size /= _KILO
     return f"{size:.1f} GiB"
-
-
-@click.command("baseline", cls=Command)
-@click.argument("action", type=click.Choice(["set", "show"]))
-@click.argument("file", required=False)
-@option("--commit", f"Pin it as {PINNED[0]}, to be committed.")
-def baseline(action: str, file: str | None, commit: bool) -> None:  # noqa: FBT001
-    """Pin a saved evaluation as the baseline of --max-drop, or show the pinned one.
-
-    \b
-    karat evaluate run.trec --gold qrels.trec -o main.json
-    karat baseline set main.json
-    karat evaluate new.trec --gold qrels.trec --max-drop ndcg@10=0.02
-    """  # noqa: D301
-    if action == "show":
-        path = next(filter(Path.is_file, PINNED), None)
-        if path is None:
-            raise UsageError("no baseline is pinned here; karat baseline set FILE")
-        click.echo(f"{path}\n")
-        show(load(path).summary())
-        return
-    if file is None:
-        raise UsageError("karat baseline set FILE: which saved evaluation?")
-    result = load(file)
-    target = PINNED[0 if commit else 1]
-    if not commit:
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        # The folder ignores itself in git.
-        (target.parent / ".gitignore").write_text("*\n", "utf-8")
-    shutil.copyfile(file, target)
-    click.echo(f"pinned {result.run} ({len(result.queries)} queries) as {target}")

@@ -1,6 +1,5 @@
-"""`karat doctor`: whether gold is good; `karat label`: gold with more labels."""
+"""`karat doctor`: whether gold is good."""
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,20 +11,17 @@ from karat.cli.options import (
     existing,
     mapping_option,
     option,
-    writable,
     write_dataset,
 )
 from karat.cli.outputs import outputs_of, print_result, write_results
-from karat.data.gold import Gold
-from karat.data.queries import DEFAULT_K, Dataset
+from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted
 from karat.diagnosis.doctor import doctor
 from karat.diagnosis.gold_findings import fix_gold
-from karat.errors import DataError, UsageError
-from karat.reading.doors import load, take_gold
-from karat.reading.label_patch import apply_labels
+from karat.errors import UsageError
+from karat.reading.doors import take_gold
 
-__all__ = ["command", "label"]
+__all__ = ["command"]
 
 _SHOWN = 10
 
@@ -73,41 +69,3 @@ def command(**options: Any) -> None:
         write_dataset(better, options["fix"], inputs=inputs)
         count = sum(bool(one.fix) for one in found.findings)
         say(f"karat: corrected {counted(count, 'finding')}", err=True)
-
-
-@click.command("label", cls=Command)
-@click.argument("action", type=click.Choice(["apply"]))
-@click.argument("patches", nargs=-1, required=True, metavar="PATCH...")
-@option("-g --gold --qrels FILE", "The gold so far.", required=True)
-@option("-o --output FILE", "Where the new gold goes.", required=True)
-def label(action: str, patches: tuple[str, ...], gold: str, output: str) -> None:
-    """Merge the labels of each PATCH into gold, with who gave them and when.
-
-    A report (karat evaluate ... -o report.html) lets people grade what was retrieved,
-    and saves what they did as a patch. Of several patches the last one counts.
-
-    \b
-    karat label apply labels.json --gold gold.qrels -o labelled.qrels
-    """  # noqa: D301
-    del action
-    paths = existing(patches)
-    target = writable(output, [*paths, gold])
-    before = _gold_or_samples(gold)
-    merged = before.gold or Gold()
-    for path in paths:
-        done = apply_labels(path, merged)
-        merged = done.gold
-        say(f"karat: {path}: {done}", err=True)
-        for query, item, old, new in done.changed[:_SHOWN]:
-            say(f"karat: {query} {item}: {old:g} -> {new:g}", err=True)
-    role: Any = "gold" if before.run is None else None
-    write_dataset(replace(before, gold=merged), target, role=role)
-
-
-def _gold_or_samples(path: str) -> Dataset:
-    """The gold, or samples, which keep what was retrieved for them."""
-    with suppress(DataError):
-        samples = load(path, role="samples")
-        if samples.run is not None and samples.gold is not None:
-            return samples
-    return load(path, role="gold")

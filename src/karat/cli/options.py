@@ -173,7 +173,7 @@ policy_options = _several(
     *(
         option(
             f"--{name}",
-            f"What to do about {about}; {CHOICES[name][0]} unless told.",
+            f"What to do about {about}; default: {CHOICES[name][0]}.",
             type=[*CHOICES[name]],
         )
         for name, about in _ABOUT.items()

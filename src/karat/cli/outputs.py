@@ -52,7 +52,7 @@ PAGE = ".html"
 """The ending of a report that browsers show."""
 
 KEPT = 20
-"""How many of each query's documents such a report shows, unless told."""
+"""How many of each query's documents such a report shows by default."""
 
 INCOMPLETE = 3
 """The exit code where something could not be had."""

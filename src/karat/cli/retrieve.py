@@ -38,7 +38,7 @@ _SHOWN = 3
 @option("--queries FILE", "What to ask.", required=True)
 @option("-o --output FILE", "The run; - is stdout.", required=True)
 @option("--to FORMAT", "Its format, if not by extension.")
-@option("-k INTEGER", "Documents to ask for; 20 unless told.", default=20)
+@option("-k INTEGER", "Documents to ask for; default: 20.", default=20)
 @option("--http URL", "Ask a service in place of a function.")
 @option(
     "--body JSON",

@@ -19,7 +19,7 @@ from karat.stats.clusters import sample_of
 __all__ = ["DRAWS", "bootstrap_means", "studentised_interval"]
 
 DRAWS = 10_000
-"""How many times queries are drawn anew, unless told otherwise."""
+"""How many times queries are drawn anew by default."""
 
 _SEED = 20_240_229
 # Numbers drawn at a time: few enough to stay in the processor's cache.

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 DRAWS = 9_999
-"""How many random draws of signs a test takes, unless told otherwise."""
+"""How many random draws of signs a test takes by default."""
 MOST_EXACT = 16
 """Up to so many queries, every combination of signs is tried."""
 SEED = 20_240_229

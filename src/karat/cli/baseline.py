@@ -1,0 +1,47 @@
+"""`karat baseline`: pin the evaluation that drops are measured from."""
+
+import shutil
+from pathlib import Path
+
+import click
+
+from karat.cli.command import Command
+from karat.cli.options import PINNED, option
+from karat.errors import UsageError
+from karat.reports.terminal import show
+from karat.results.loading import load
+
+__all__ = ["command"]
+
+_KILO = 1024
+
+
+@click.command("baseline", cls=Command)
+@click.argument("action", type=click.Choice(["set", "show"]))
+@click.argument("file", required=False)
+@option("--commit", f"Pin it as {PINNED[0]}, to be committed.")
+def command(action: str, file: str | None, commit: bool) -> None:  # noqa: FBT001
+    """Pin a saved evaluation as the baseline of --max-drop, or show the pinned one.
+
+    \b
+    karat evaluate run.trec --gold qrels.trec -o main.json
+    karat baseline set main.json
+    karat evaluate new.trec --gold qrels.trec --max-drop ndcg@10=0.02
+    """  # noqa: D301
+    if action == "show":
+        path = next(filter(Path.is_file, PINNED), None)
+        if path is None:
+            raise UsageError("no baseline is pinned here; karat baseline set FILE")
+        click.echo(f"{path}\n")
+        show(load(path).summary())
+        return
+    if file is None:
+        raise UsageError("karat baseline set FILE: which saved evaluation?")
+    result = load(file)
+    target = PINNED[0 if commit else 1]
+    if not commit:
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        # The folder ignores itself in git.
+        (target.parent / ".gitignore").write_text("*\n", "utf-8")
+    shutil.copyfile(file, target)
+    click.echo(f"pinned {result.run} ({len(result.queries)} queries) as {target}")

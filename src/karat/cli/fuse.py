@@ -1,0 +1,95 @@
+"""`karat fuse`: make one run of several, and show what each adds."""
+
+import sys
+from typing import Any
+
+import click
+
+from karat.cli.command import Command
+from karat.cli.options import (
+    STDOUT,
+    existing,
+    format_name,
+    mapping_option,
+    option,
+    write_dataset,
+)
+from karat.data.queries import Dataset
+from karat.data.runs import Run
+from karat.errors import UsageError
+from karat.fusion import METHODS, NORMS, complementarity, fuse
+from karat.reading.doors import load, take_gold
+from karat.reading.meaning.mapping import mapping_of, shared_names
+from karat.reports.terminal import show
+
+__all__ = ["command"]
+
+_FORMATS = ("html", "json", "md", "tex", "txt", "csv")
+
+
+def _read_weights(
+    _: click.Context, parameter: click.Parameter, text: str | None
+) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"expected numbers like 0.7,0.3, got {text!r}", param=parameter
+        ) from None
+
+
+@click.command("fuse", cls=Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option("-o --output FILE", "The run to write; - is stdout.")
+@option("--to FORMAT", "Its format, if not by extension.")
+@option(
+    "--method",
+    "By ranks (rrf, borda) or by scores; default: rrf.",
+    type=[*METHODS],
+    default="rrf",
+)
+@option(
+    "--norm",
+    "How scores are brought to one scale; default: min-max.",
+    type=[*NORMS],
+)
+@option(
+    "--weights W,W...",
+    "One for each run, as in 0.7,0.3; default: all equal.",
+    callback=_read_weights,
+)
+@option("-k FLOAT", "The constant of rrf; default: 60.", default=60)
+@option("--depth INTEGER", "Documents to keep for a query; all of them.")
+@option("-g --gold --qrels FILE", "Show what each run adds, by recall@10.")
+@option("--at INTEGER", "Another cutoff for that table.", default=10)
+@mapping_option
+def command(**options: Any) -> None:
+    """Make one run of several; with --gold, show what each adds to the others.
+
+    \b
+    karat fuse bm25.run dense.run -o hybrid.run
+    karat fuse bm25.run dense.run --method sum --weights 0.3,0.7 -o hybrid.run
+    karat fuse bm25.run dense.run --gold gold.qrels
+    """  # noqa: D301
+    paths, target = existing(options["runs"]), options["output"]
+    if target is None and options["gold"] is None:
+        raise UsageError("there is nothing to do: name a run to write, as in -o FILE")
+    to = None if target is None else format_name(target, options["to"])
+    mapping, optional = mapping_of("run", options["map"]), shared_names(options["map"])
+    runs: dict[str, Run] = {}
+    for path in paths:
+        run = load(path, role="run", mapping=mapping, optional=optional).run
+        if run is None:
+            raise UsageError(f"{path} holds no run")
+        # Files of one name are told apart by their paths.
+        runs[path if run.name in runs else run.name] = run
+    if target is not None:
+        how = {name: options[name] for name in ("weights", "k", "norm", "depth")}
+        fused = Dataset(run=fuse(runs, options["method"], **how))
+        write_dataset(fused, target, to, "run", [*paths, options["gold"]])
+    if options["gold"] is not None:
+        gold = take_gold(options["gold"], options["map"])
+        table = complementarity(runs, gold, k=options["at"]).table()
+        show(table, sys.stderr if target == STDOUT else None)

@@ -1,0 +1,175 @@
+"""`karat init`: write a suite for the files of a folder."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from karat.cli.command import Command, say
+from karat.cli.options import option
+from karat.cli.validate import contents
+from karat.data.gold import Gold
+from karat.data.queries import Dataset
+from karat.errors import DataError, UsageError
+from karat.planning import DEFAULT_METRICS
+from karat.reading.check import validate
+from karat.reading.doors import read_corpus
+from karat.reading.format import FORMATS
+from karat.reading.queries import read_queries
+from karat.reading.syntax.yaml_text import decode_yaml
+from karat.results.saved_form import write_text
+from karat.suites.definition import FILE, read_suites
+
+__all__ = ["command"]
+
+_PACKED = (".gz", ".bz2", ".zst")
+_LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}
+_MOST_BYTES = 500 << 20
+# What needs no quotes in YAML, whoever reads it.
+_PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
+
+
+@click.command("init", cls=Command)
+@option("-o --output FILE", "To write.", default=FILE, show_default=True)
+def command(output: str) -> None:
+    """Write a suite for the files of this folder, to be run by karat suite.
+
+    Every file of a format that karat reads is looked at, also in folders below: it may
+    be a run, gold, samples, texts of queries, or a corpus.
+    """
+    target = Path(output)
+    before = target.read_text("utf-8") if target.is_file() else ""
+    if re.search(r"^suites:", before, re.MULTILINE):
+        names = ", ".join(read_suites(target))
+        raise UsageError(f"{output} has suites already ({names}): karat suite runs one")
+    data, runs, tagged = _look()
+    root = target.parent
+    moved = {role: os.path.relpath(path, root) for role, path in data.items()}
+    text = _written(moved, [os.path.relpath(p, root) for p in runs], tagged=tagged)
+    gap = "\n" if before else ""
+    write_text(target, f"{before}{gap}{text}")
+    read_suites(target)
+    where = "" if output == FILE else f" -f {output}"
+    say(f"karat: wrote {output}; next: karat suite{where}", err=True)
+
+
+def _look() -> tuple[dict[str, str], list[str], bool]:
+    """What the files of the folder are, said of each of them.
+
+    Returns:
+        The files of gold and texts by role, the runs, and whether queries have tags.
+    """
+    held: dict[str, Dataset] = {}
+    others = []
+    for path in _candidates():
+        loaded = validate(path).loaded
+        if loaded is None:
+            others.append(path)
+            continue
+        held[path] = loaded
+        say(f"{path}: {', '.join(contents(loaded))}")
+    golds = [p for p, h in held.items() if h.gold is not None and h.run is None]
+    runs = [p for p, h in held.items() if h.run is not None and h.gold is None]
+    gold = max(
+        golds, key=lambda p: _common(held[p], [held[r] for r in runs]), default=""
+    )
+    own = [p for p in runs if gold and _common(held[gold], [held[p]])]
+    samples = [p for p, h in held.items() if h.run is not None and h.gold is not None]
+    if own or (gold and not runs and not samples):
+        texts = _texts(held[gold], others)
+        facts = read_queries(texts["queries"]) if "queries" in texts else {}
+        facts = {**held[gold].queries, **facts}
+        return {"gold": gold, **texts}, own, any(f.tags for f in facts.values())
+    if samples:
+        tagged = any(f.tags for p in samples for f in held[p].queries.values())
+        return {}, samples, tagged
+    raise UsageError(
+        "found neither samples nor a run and its gold here; karat validate FILE says "
+        "what is wrong with a file, and karat demo --copy FOLDER shows some"
+    )
+
+
+def _candidates() -> Iterator[str]:
+    """Files that may be read, by their endings."""
+    endings = tuple(e for name in FORMATS for e in FORMATS[name].extensions)
+    for folder, folders, files in os.walk("."):
+        here = folder == "."
+        folders[:] = sorted(
+            f for f in folders if here and f[0] != "." and f not in _LEFT_OUT
+        )
+        for name in sorted(files):
+            path = Path(folder, name)
+            bare = path.stem if path.suffix in _PACKED else name
+            if not bare.endswith(endings) or name == FILE or name[0] == ".":
+                continue
+            if path.stat().st_size <= _MOST_BYTES:
+                yield path.as_posix()
+            else:
+                say(f"{path}: not looked at, larger than {_MOST_BYTES >> 20} MiB")
+
+
+def _common(gold: Dataset, runs: Iterable[Dataset]) -> int:
+    wanted = {*gold.gold.queries} if gold.gold else set()
+    return sum(len(wanted & {*run.run.queries()}) for run in runs if run.run)
+
+
+def _texts(held: Dataset, others: Sequence[str]) -> dict[str, str]:
+    """Files of texts, told apart by whether their ids are of queries or documents."""
+    gold = held.gold or Gold()
+    roles: dict[str, tuple[set[str], Callable[[str], Mapping[str, Any]]]] = {
+        "queries": ({*gold.queries}, read_queries),
+        "corpus": ({d for row in gold.documents.values() for d in row}, read_corpus),
+    }
+    found: dict[str, str] = {}
+    for path in others:
+        for role, (ids, read) in roles.items():
+            with suppress(DataError):
+                if role not in found and ids & {*read(path)}:
+                    found[role] = path
+                    say(f"{path}: {role}")
+                    break
+    return found
+
+
+def _written(data: Mapping[str, str], runs: Sequence[str], *, tagged: bool) -> str:
+    """The suite, with what else it could say as comments."""
+    lines = ["# Written by karat init; run it with: karat suite", "suites:", "  main:"]
+    for role, path in data.items():
+        # Runs of ids are matched without their texts, and faster.
+        mark, why = ("# ", "  # texts, to match by") if role == "corpus" else ("", "")
+        lines.append(f"    {mark}{role}: {_quoted(path)}{why}")
+    lines.append(
+        "    retrievers:  # by names of your choice: files, functions, addresses"
+    )
+    # Those of the files, as short as they are distinct.
+    for short in (lambda p: p.name.partition(".")[0], lambda p: p.name, Path.as_posix):
+        names = {short(Path(path)): path for path in runs}
+        if len(names) == len(runs):
+            break
+    if not names:
+        names = {"mine": "my.module:search"}
+        lines.append("      # Put your own function or address here:")
+    lines += [f"      {_quoted(n)}: {_quoted(p)}" for n, p in names.items()]
+    lines += [
+        "    # The first one puts in order; karat metrics lists all there are.",
+        f"    metrics: [{', '.join(DEFAULT_METRICS)}]",
+        "    # match: auto  # how a document satisfies a gold item",
+        f"    {'' if tagged else '# '}slices: tag  # means by tag, too",
+        "    # What to compare with: a retriever, or a saved evaluation.json:",
+        f"    # baseline: {_quoted(next(iter(names)))}",
+        "    # What must hold, or karat suite exits with 1:",
+        "    # gates:",
+        "    #   fail_under: {recall@5: 0.8}",
+        "    #   max_drop: {ndcg@10: 0.02}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _quoted(text: str) -> str:
+    plain = _PLAIN.fullmatch(text) and decode_yaml(text) == text
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,62 @@
+"""`karat label`: merge labels that people gave into gold."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from karat.cli.command import Command, say
+from karat.cli.options import (
+    existing,
+    option,
+    writable,
+    write_dataset,
+)
+from karat.data.gold import Gold
+from karat.data.queries import Dataset
+from karat.errors import DataError
+from karat.reading.doors import load
+from karat.reading.label_patch import apply_labels
+
+__all__ = ["command"]
+
+_SHOWN = 10
+
+
+@click.command("label", cls=Command)
+@click.argument("action", type=click.Choice(["apply"]))
+@click.argument("patches", nargs=-1, required=True, metavar="PATCH...")
+@option("-g --gold --qrels FILE", "The gold so far.", required=True)
+@option("-o --output FILE", "Where the new gold goes.", required=True)
+def command(action: str, patches: tuple[str, ...], gold: str, output: str) -> None:
+    """Merge the labels of each PATCH into gold, with who gave them and when.
+
+    A report (karat evaluate ... -o report.html) lets people grade what was retrieved,
+    and saves what they did as a patch. Of several patches the last one counts.
+
+    \b
+    karat label apply labels.json --gold gold.qrels -o labelled.qrels
+    """  # noqa: D301
+    del action
+    paths = existing(patches)
+    target = writable(output, [*paths, gold])
+    before = _gold_or_samples(gold)
+    merged = before.gold or Gold()
+    for path in paths:
+        done = apply_labels(path, merged)
+        merged = done.gold
+        say(f"karat: {path}: {done}", err=True)
+        for query, item, old, new in done.changed[:_SHOWN]:
+            say(f"karat: {query} {item}: {old:g} -> {new:g}", err=True)
+    role: Any = "gold" if before.run is None else None
+    write_dataset(replace(before, gold=merged), target, role=role)
+
+
+def _gold_or_samples(path: str) -> Dataset:
+    """The gold, or samples, which keep what was retrieved for them."""
+    with suppress(DataError):
+        samples = load(path, role="samples")
+        if samples.run is not None and samples.gold is not None:
+            return samples
+    return load(path, role="gold")
