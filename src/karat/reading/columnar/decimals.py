@@ -186,6 +186,10 @@ def _scaled(whole: Keys, decimals: list[Keys], power: Ints | int, odd: Bools) ->
     for digits in (digits[rows] for digits in decimals):
         # Nineteen digits make an integer; what else there is adds a fraction.
         few = number < _FEW
+        if not few.any():
+            unit = unit * 1e-8
+            fraction += unit * digits
+            continue
         longer = number * _EIGHT + digits
         power = power + 8 * few
         if few.all():
