@@ -9,7 +9,7 @@ import numpy as np
 import scipy.stats
 
 from karat.stats.bootstrap import bootstrap_means
-from karat.stats.multiple import holm
+from karat.stats.multiple_tests import holm
 from karat.stats.paired import difference_interval, effect_size, outcomes, t_test
 from karat.stats.power import minimum_detectable_effect, queries_needed
 from karat.stats.sign_flip import sign_flip, sign_flip_pairs

@@ -24,7 +24,7 @@ import numpy as np
 
 import karat
 from karat.stats.intervals import mean_interval
-from karat.stats.multiple import best_interval, maybe_best
+from karat.stats.multiple_tests import best_interval, maybe_best
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "chunking_eval"
 GRID: dict[str, list[Any]] = {

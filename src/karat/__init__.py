@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
     from karat.leaderboards import ann_loss, leaderboard
-    from karat.reading.doors import read_corpus, read_gold, read_run, read_samples
     from karat.reading.label_patch import apply_labels
+    from karat.reading.readers import read_corpus, read_gold, read_run, read_samples
     from karat.reports.files import flat_metrics, log_mlflow, rank_eval_requests
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
@@ -109,10 +109,10 @@ _HOMES = {
     "log_mlflow": "karat.reports.files",
     "rank_eval_requests": "karat.reports.files",
     "rbo": "karat.fusion",
-    "read_corpus": "karat.reading.doors",
-    "read_gold": "karat.reading.doors",
-    "read_run": "karat.reading.doors",
-    "read_samples": "karat.reading.doors",
+    "read_corpus": "karat.reading.readers",
+    "read_gold": "karat.reading.readers",
+    "read_run": "karat.reading.readers",
+    "read_samples": "karat.reading.readers",
     "retrieve": "karat.retrieving.retrieve",
     "run_suite": "karat.suites",
     "search_weights": "karat.fusion",

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from karat.data.arrays import Floats
+from karat.data.intervals import Interval
 from karat.data.queries import Dataset
 from karat.data.runs import Document, Run
-from karat.data.scores import Interval
 from karat.data.tables import Table, counted, number
 from karat.errors import DataError, ParameterError, UsageError
 from karat.evaluation import check_options, evaluate
-from karat.reading.doors import read_corpus, read_run, take_gold
 from karat.reading.queries import read_queries
+from karat.reading.readers import read_corpus, read_run, take_gold
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load

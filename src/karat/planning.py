@@ -20,13 +20,13 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.doors import take_gold, take_run, texts_for, with_texts
 from karat.reading.meaning.corpus import unknown_documents
+from karat.reading.meaning.ids_or_texts import settle
 from karat.reading.meaning.mapping import renamed
 from karat.reading.meaning.order import reorder
-from karat.reading.meaning.strings import settle
 from karat.reading.objects import check_places
 from karat.reading.queries import read_queries
+from karat.reading.readers import take_gold, take_run, texts_for, with_texts
 from karat.results.measures import Measure, read_measure
 
 __all__ = ["DEFAULT_METRICS", "Plan", "Prepared", "prepare", "prepare_gold"]

@@ -18,6 +18,7 @@ from karat.judging.agreement import (
     middle,
     rater_alphas,
 )
+from karat.judging.agreement_figures import Order, order_agreement
 from karat.judging.claim_agreement import (
     ClaimAgreement,
     ClaimLabels,
@@ -35,7 +36,6 @@ from karat.judging.grading import (
 )
 from karat.judging.probe_report import ProbeReport
 from karat.judging.prompts import GRADES
-from karat.judging.rates import Order, order_agreement
 from karat.results.evaluation import Evaluation
 
 __all__ = [

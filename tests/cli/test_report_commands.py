@@ -7,7 +7,7 @@ import pytest
 
 from karat import evaluate
 from karat.cli import judge_session
-from karat.reading.doors import load
+from karat.reading.readers import load
 from tests.cli.conftest import Karat
 from tests.judging.models import Model
 from tests.reports.test_page import blocks_of, data_of

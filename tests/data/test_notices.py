@@ -13,7 +13,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.errors import DataError, FormatError, MismatchError
 from karat.reading.columnar.trec import TrecRun
-from karat.reading.doors import load
+from karat.reading.readers import load
 from karat.results.loading import from_dict
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}

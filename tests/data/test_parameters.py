@@ -9,8 +9,8 @@ import pytest
 from karat import evaluate
 from karat.data.policies import Policies
 from karat.errors import FormatError, ParameterError
+from karat.matching.contains import Chunk
 from karat.matching.fuzzy import Fuzzy
-from karat.matching.literal import Chunk
 from karat.metrics import METRICS
 from karat.metrics.precision_recall import Recall
 

@@ -13,8 +13,8 @@ from karat.data.judgements import Verdict
 from karat.data.tables import number
 from karat.errors import DataError
 from karat.judging.agreement import agreement, flips
+from karat.judging.agreement_figures import order_agreement
 from karat.judging.claim_agreement import claim_agreement
-from karat.judging.rates import order_agreement
 from karat.stats.agreement import Weights, cohen_kappa, krippendorff_alpha
 from karat.trust import compare
 

@@ -17,7 +17,7 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
-from karat.reading.doors import load, with_texts
+from karat.reading.readers import load, with_texts
 from karat.reading.write import write
 from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict

@@ -14,7 +14,7 @@ from karat.data.queries import Dataset
 from karat.data.runs import Document
 from karat.errors import DataError
 from karat.judging.grading import complete_gold, grade_pool, pool, unlabelled
-from karat.reading.doors import load
+from karat.reading.readers import load
 from karat.reading.write import write
 from tests.judging.models import Model, session_of
 

@@ -50,7 +50,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         recorded.append(seconds)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("karat.llm.calls.Calls.wait", wait)
+    monkeypatch.setattr("karat.llm.call_runner.Calls.wait", wait)
     frozen = SimpleNamespace(monotonic=lambda: 1000.0)
     monkeypatch.setattr("karat.llm.limits.time", frozen)
     return recorded

@@ -4,7 +4,7 @@ import pytest
 
 import karat
 from karat.errors import ParameterError
-from karat.matching.literal import splits_number, splits_word
+from karat.matching.contains import splits_number, splits_word
 from karat.matching.shipped import read_matcher
 from tests.matching.text_runs import satisfies
 

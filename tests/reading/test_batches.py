@@ -11,10 +11,10 @@ import pytest
 import karat
 from karat.data.policies import Policies
 from karat.errors import FormatError
-from karat.reading.doors import load
 from karat.reading.meaning import gathering
 from karat.reading.meaning.rows import Table
 from karat.reading.problems import Notes
+from karat.reading.readers import load
 from karat.reading.streams import Batched, Source
 from karat.reading.syntax import json_text
 

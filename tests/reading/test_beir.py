@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import FormatError
-from karat.reading.doors import load
+from karat.reading.readers import load
 
 Save = Callable[[str, str | bytes], str]
 

@@ -10,7 +10,7 @@ import pytest
 
 import karat
 from karat.errors import FormatError
-from karat.reading.doors import read_corpus
+from karat.reading.readers import read_corpus
 
 LINES = (
     '{"_id": "a", "title": "Rye", "text": "A grain."}\n\n{"_id": 2, "text": "Oats."}\n'

@@ -13,7 +13,7 @@ from pyarrow import parquet
 import karat
 from karat.data.policies import Policies
 from karat.errors import FormatError
-from karat.reading.doors import load
+from karat.reading.readers import load
 from karat.reading.write import write
 
 ROWS = {

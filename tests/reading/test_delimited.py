@@ -16,7 +16,7 @@ from karat.data.policies import CHOICES, Policies
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.columnar.trec import TrecRun
-from karat.reading.doors import load, load_by
+from karat.reading.readers import load, load_by
 from karat.reading.syntax.delimited import LONG_CELLS
 
 Save = Callable[[str, str | bytes], str]

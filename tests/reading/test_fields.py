@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from karat.reading.doors import load
 from karat.reading.meaning.aliases import (
     ALIASES,
     FIELDS,
@@ -15,6 +14,7 @@ from karat.reading.meaning.aliases import (
     is_row,
     known_as,
 )
+from karat.reading.readers import load
 
 
 def test_every_alias_means_one_field() -> None:

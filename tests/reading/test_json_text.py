@@ -8,7 +8,7 @@ import pytest
 
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.reading.doors import load
+from karat.reading.readers import load
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

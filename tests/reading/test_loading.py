@@ -16,8 +16,8 @@ import pytest
 
 from karat.data.runs import Run
 from karat.errors import FormatError, ParameterError, UnknownNameError
-from karat.reading.doors import load
 from karat.reading.format import FORMATS, SHIPPED
+from karat.reading.readers import load
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

@@ -18,7 +18,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.check import validate
-from karat.reading.doors import load, load_by, take_gold, take_run
+from karat.reading.readers import load, load_by, take_gold, take_run
 
 Save = Callable[[str, str | bytes], str]
 Table = dict[str, list[Any]]

@@ -9,7 +9,7 @@ import pytest
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.reading.doors import load, load_by
+from karat.reading.readers import load, load_by
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.reading.doors import load
+from karat.reading.readers import load
 from karat.reading.syntax.yaml_text import decode_yaml
 
 Save = Callable[[str, str | bytes], str]

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from karat.data.intervals import Interval
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.scores import Interval
 from karat.data.tables import DASH, Table
 from karat.errors import UnknownNameError
 from karat.reports import REPORTS

@@ -5,7 +5,7 @@ import pytest
 
 from karat.data.arrays import Floats
 from karat.stats.intervals import mean_interval
-from karat.stats.multiple import best_interval, max_t, maybe_best
+from karat.stats.multiple_tests import best_interval, max_t, maybe_best
 
 
 def draw(

@@ -10,7 +10,7 @@ from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
 from karat.data.arrays import Floats, Ints
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats import mean_interval
 

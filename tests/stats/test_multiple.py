@@ -8,7 +8,7 @@ from statsmodels.stats.multitest import multipletests
 
 from karat.data.arrays import Floats
 from karat.errors import ParameterError
-from karat.stats.multiple import benjamini_hochberg, holm, max_t
+from karat.stats.multiple_tests import benjamini_hochberg, holm, max_t
 from karat.stats.sign_flip import sign_flip
 
 

@@ -6,7 +6,7 @@ import click
 
 from karat.cli.command import Command
 from karat.cli.options import format_name, mapping_option, option, write_dataset
-from karat.reading.doors import load
+from karat.reading.readers import load
 
 __all__ = ["command"]
 

@@ -19,7 +19,7 @@ from karat.data.tables import counted
 from karat.diagnosis.doctor import doctor
 from karat.diagnosis.gold_findings import fix_gold
 from karat.errors import UsageError
-from karat.reading.doors import take_gold
+from karat.reading.readers import take_gold
 
 __all__ = ["command"]
 

@@ -18,8 +18,8 @@ from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.fusion import METHODS, NORMS, complementarity, fuse
-from karat.reading.doors import load, take_gold
 from karat.reading.meaning.mapping import mapping_of, shared_names
+from karat.reading.readers import load, take_gold
 from karat.reports.terminal import show
 
 __all__ = ["command"]

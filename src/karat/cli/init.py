@@ -18,9 +18,9 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, UsageError
 from karat.planning import DEFAULT_METRICS
 from karat.reading.check import validate
-from karat.reading.doors import read_corpus
 from karat.reading.format import FORMATS
 from karat.reading.queries import read_queries
+from karat.reading.readers import read_corpus
 from karat.reading.syntax.yaml_text import decode_yaml
 from karat.results.saved_form import write_text
 from karat.suites.definition import FILE, read_suites

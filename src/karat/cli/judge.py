@@ -48,10 +48,10 @@ from karat.judging.agreement import middle
 from karat.judging.grading import Pool
 from karat.judging.probe import PASSAGES
 from karat.leaderboards import leaderboard
-from karat.reading.doors import load, read_corpus
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
+from karat.reading.readers import load, read_corpus
 from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.page import as_html

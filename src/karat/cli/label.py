@@ -16,8 +16,8 @@ from karat.cli.options import (
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.errors import DataError
-from karat.reading.doors import load
 from karat.reading.label_patch import apply_labels
+from karat.reading.readers import load
 
 __all__ = ["command"]
 

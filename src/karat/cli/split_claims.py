@@ -30,7 +30,7 @@ from karat.judging.claim_agreement import ClaimAgreement, save_calibration
 from karat.judging.contexts import contexts_of
 from karat.judging.probe import PASSAGES
 from karat.judging.probe_report import ProbeReport
-from karat.reading.doors import load, with_texts
+from karat.reading.readers import load, with_texts
 from karat.reading.streams import Role
 from karat.trust import REPORT_VERSION, compare_claims
 

@@ -12,12 +12,12 @@ import numpy as np
 from karat.comparison.differences import Difference, measure, with_adjusted
 from karat.comparison.pairing import Pairing
 from karat.data.arrays import Floats, Ints
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
-from karat.stats.multiple import benjamini_hochberg
+from karat.stats.multiple_tests import benjamini_hochberg
 from karat.stats.paired import difference_interval
 from karat.stats.sign_flip import sign_flip
 

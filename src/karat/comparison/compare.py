@@ -24,7 +24,7 @@ from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import notice_lines
-from karat.stats.multiple import holm, max_t
+from karat.stats.multiple_tests import holm, max_t
 from karat.stats.sign_flip import sign_flip
 from karat.version import __version__
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from karat.data.arrays import Floats, Ints
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import DASH
 from karat.stats.clusters import sample_of
 from karat.stats.exact_tests import mcnemar

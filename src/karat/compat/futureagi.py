@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.compat.literal import hits_of_ids
+from karat.compat.exact_matching import hits_of_ids
 from karat.extend import (
     DataError,
     MismatchError,

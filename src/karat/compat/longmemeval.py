@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from karat.compat.literal import hits_of_ids, score_of
+from karat.compat.exact_matching import hits_of_ids, score_of
 from karat.extend import DataError, NDCGAny, ParameterError
 
 __all__ = ["evaluate_retrieval", "evaluate_retrieval_turn2session", "read_cutoff"]

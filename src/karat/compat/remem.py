@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat import Gold, Run
-from karat.compat.literal import hits_of_ids, hits_of_texts
+from karat.compat.exact_matching import hits_of_ids, hits_of_texts
 from karat.compat.longmemeval import (
     evaluate_retrieval,
     evaluate_retrieval_turn2session,

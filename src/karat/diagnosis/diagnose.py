@@ -19,7 +19,7 @@ from karat.diagnosis.slices import failing_slices
 from karat.errors import MismatchError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
-from karat.reading.doors import read_corpus
+from karat.reading.readers import read_corpus
 from karat.results.evaluation import Evaluation
 from karat.version import __version__
 

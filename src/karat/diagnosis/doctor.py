@@ -24,10 +24,10 @@ from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
 from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.near_misses import other_forms
-from karat.reading.doors import load, read_corpus, take_gold, take_run
 from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
+from karat.reading.readers import load, read_corpus, take_gold, take_run
 
 __all__ = ["doctor"]
 

@@ -13,7 +13,7 @@ from karat.data.arrays import Floats
 from karat.data.queries import Query
 from karat.matching.coverage.contradictions import negates
 from karat.stats.distributions import t_below
-from karat.stats.multiple import benjamini_hochberg
+from karat.stats.multiple_tests import benjamini_hochberg
 
 __all__ = ["Slice", "failing_slices", "features_of"]
 

@@ -17,7 +17,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.errors import DataError, UsageError
 from karat.reading.decoding import gc_paused
-from karat.reading.doors import take_run
+from karat.reading.readers import take_run
 
 __all__ = ["Candidates", "Ranking", "candidates", "named_runs"]
 

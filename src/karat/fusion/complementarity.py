@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints, sum_by
+from karat.data.intervals import Interval
 from karat.data.policies import Policies
 from karat.data.runs import Run
-from karat.data.scores import Interval
 from karat.data.tables import Table, number
 from karat.errors import DataError, MismatchError, ParameterError
 from karat.fusion.candidates import candidates, named_runs
 from karat.fusion.fuse import fuse
-from karat.reading.doors import read_run, take_gold
+from karat.reading.readers import read_run, take_gold
 from karat.stats import mean_interval
 from karat.stats.paired import difference_interval
 

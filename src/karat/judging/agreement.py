@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
+from karat.data.intervals import Interval
 from karat.data.runs import Labels
-from karat.data.scores import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
-from karat.judging.rates import Order, Rate, figure_facts, plain, rate_of
+from karat.judging.agreement_figures import Order, Rate, figure_facts, plain, rate_of
 from karat.stats.agreement import (
     AgreementFigures,
     agreement_figures,

@@ -19,7 +19,7 @@ from karat.data.judgements import Verdict
 from karat.data.tables import Table, counted, number
 from karat.errors import DataError, FormatError
 from karat.judging.agreement import middle, rater_alphas
-from karat.judging.rates import Rate, figure_facts, plain, rate_of
+from karat.judging.agreement_figures import Rate, figure_facts, plain, rate_of
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.streams import open_binary
 from karat.stats.agreement import AgreementFigures, agreement_figures

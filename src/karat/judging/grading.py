@@ -22,7 +22,7 @@ from karat.judging.replies import (
 )
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
-from karat.reading.doors import with_texts
+from karat.reading.readers import with_texts
 
 __all__ = [
     "LAST",

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import Table, counted, number
+from karat.judging.agreement_figures import limits, plain
 from karat.judging.attacks import CONTROL
-from karat.judging.rates import limits, plain
 from karat.stats import mean_interval
 from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, strata_needed
-from karat.stats.multiple import holm
+from karat.stats.multiple_tests import holm
 
 __all__ = ["GRADE", "Attempt", "ProbeReport", "SuccessRate"]
 

@@ -26,7 +26,7 @@ from karat.data.judgements import (
 )
 from karat.data.tables import counted
 from karat.errors import CallError, IncompleteError, InvalidReply, Refused
-from karat.llm.calls import Calls, Stopped
+from karat.llm.call_runner import Calls, Stopped
 from karat.llm.http import check_endpoint
 from karat.llm.journal import Journal
 from karat.llm.settings import Client, Progress, Settings, Stage

@@ -21,10 +21,10 @@ __all__ = [
 
 SHIPPED: dict[str, str] = {
     "id": "karat.matching.ids:Id",
-    "exact": "karat.matching.literal:Exact",
-    "normalized": "karat.matching.literal:Normalized",
-    "chunk": "karat.matching.literal:Chunk",
-    "contains": "karat.matching.literal:Contains",
+    "exact": "karat.matching.contains:Exact",
+    "normalized": "karat.matching.contains:Normalized",
+    "chunk": "karat.matching.contains:Chunk",
+    "contains": "karat.matching.contains:Contains",
     "fuzzy": "karat.matching.fuzzy:Fuzzy",
     "span": "karat.matching.coverage.matcher:Span",
 }

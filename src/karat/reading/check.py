@@ -10,9 +10,9 @@ from karat.data.queries import Dataset
 from karat.data.runs import Notice
 from karat.errors import DataError
 from karat.reading.columnar.trec_lines import QRELS, RUN, checked_lines
-from karat.reading.doors import load
 from karat.reading.format import choose_format
 from karat.reading.problems import Notes
+from karat.reading.readers import load
 from karat.reading.streams import Role, open_binary
 
 __all__ = ["Checked", "validate"]

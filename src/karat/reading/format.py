@@ -20,7 +20,7 @@ from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.reading.decoding import foreign_kind
-from karat.reading.meaning.layouts import (
+from karat.reading.meaning.output_records import (
     Layout,
     lay_out_gold,
     lay_out_run,

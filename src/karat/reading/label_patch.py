@@ -10,8 +10,8 @@ from karat.data.gold import PEOPLE, Gold, Item
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError
 from karat.reading.decoding import decode_text
-from karat.reading.doors import take_gold
 from karat.reading.problems import placed
+from karat.reading.readers import take_gold
 from karat.reading.streams import open_binary
 
 __all__ = ["Labelled", "apply_labels"]

@@ -24,9 +24,9 @@ from karat.data.tables import counted
 from karat.errors import MismatchError
 from karat.reading.meaning.aliases import GOLD, RETRIEVED, infer, is_row, names_fields
 from karat.reading.meaning.gold import note_repeated
+from karat.reading.meaning.ids_or_texts import are_prose
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import note_numbered
-from karat.reading.meaning.strings import are_prose
 from karat.reading.meaning.values import holds_rows
 from karat.reading.problems import Notes
 

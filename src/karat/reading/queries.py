@@ -6,10 +6,10 @@ from typing import Any
 
 from karat.data.queries import Query
 from karat.errors import DataError, FormatError
-from karat.reading.doors import load
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import as_records
 from karat.reading.objects import with_lists
+from karat.reading.readers import load
 from karat.reading.streams import Source
 
 __all__ = ["read_queries"]

@@ -10,8 +10,8 @@ from typing import Any
 from karat.data.gold import Gold
 from karat.data.tables import Table, counted
 from karat.errors import DataError, MissingExtraError
-from karat.reading.doors import read_gold
 from karat.reading.queries import read_queries
+from karat.reading.readers import read_gold
 from karat.reading.syntax.delimited import write_rows
 from karat.reports.details import lowest_queries
 from karat.results.evaluation import Evaluation

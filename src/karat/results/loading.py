@@ -19,8 +19,8 @@ from karat.data.queries import Query
 from karat.data.runs import Document, Latency, Notice
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text, gc_paused
-from karat.reading.doors import load as read_input
 from karat.reading.problems import placed
+from karat.reading.readers import load as read_input
 from karat.reading.streams import open_binary
 from karat.results.evaluation import Evaluation, Trace
 from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION

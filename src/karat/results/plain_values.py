@@ -18,7 +18,7 @@ from typing import (
     get_type_hints,
 )
 
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import Table
 from karat.errors import DataError, FormatError
 from karat.reading.decoding import decode_json, decode_text

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
+from karat.data.intervals import Interval
 from karat.data.matches import Matches
 from karat.data.policies import Policies
-from karat.data.scores import Interval
 from karat.data.tables import number
 from karat.errors import DataError, UnknownNameError
 from karat.results.measures import Measure

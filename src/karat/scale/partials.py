@@ -24,9 +24,9 @@ from karat.reading.columnar.frames import table_of
 from karat.reading.columnar.join import LabelIndex, RepeatedDocument, join_matches
 from karat.reading.columnar.run import ColumnarRun, DistantRun
 from karat.reading.columnar.scanning import Partial, scan_part, torn as find_torn
-from karat.reading.doors import take_gold, take_run
 from karat.reading.objects import is_frame
 from karat.reading.problems import placed
+from karat.reading.readers import take_gold, take_run
 from karat.results.evaluation import Evaluation
 
 __all__ = ["merge", "scan", "torn"]

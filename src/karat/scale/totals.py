@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import Table, counted, number
 from karat.errors import UsageError
 from karat.stats import moments_interval

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, ratio
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.errors import DataError
 from karat.stats import mean_interval
 from karat.stats.distributions import t_quantile

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from karat.data.arrays import Floats, ratio
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.clusters import sample_of
 

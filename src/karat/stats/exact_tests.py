@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.distributions import even_binomial_tail, normal_quantile
 

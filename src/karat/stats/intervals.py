@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from karat.data.arrays import Floats, Ints, sum_by
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.clusters import Sample, sample_of
 from karat.stats.distributions import normal_quantile, t_quantile

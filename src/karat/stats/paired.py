@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.stats.bootstrap import studentised_interval
 from karat.stats.clusters import sample_of
 from karat.stats.distributions import t_below, t_quantile

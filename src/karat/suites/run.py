@@ -28,14 +28,14 @@ from karat.gates import (
 )
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
-from karat.reading.doors import load as load_input, take_gold
 from karat.reading.meaning.aliases import FIELDS
+from karat.reading.readers import load as load_input, take_gold
 from karat.reports import REPORTS
 from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
-from karat.results.kept import digest_of, keep, kept
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.loading import from_dict, load
+from karat.results.result_cache import digest_of, keep, kept
 from karat.results.saved_form import write_text
 from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.data.arrays import Floats
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError, FormatError, MissingExtraError
 from karat.metrics import read_metric
 from karat.reading.decoding import decode_json, decode_text
 from karat.results.evaluation import SHOWN
 from karat.results.saved_form import write_text
-from karat.stats.multiple import best_interval, maybe_best
+from karat.stats.multiple_tests import best_interval, maybe_best
 
 if TYPE_CHECKING:
     import pandas as pd

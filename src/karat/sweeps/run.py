@@ -29,9 +29,9 @@ from karat.evaluation import evaluate
 from karat.llm import run_sync
 from karat.llm.callables import ThreadedFunction
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.doors import take_gold, with_texts
 from karat.reading.queries import read_queries
-from karat.results.kept import digest_of, keep, kept
+from karat.reading.readers import take_gold, with_texts
+from karat.results.result_cache import digest_of, keep, kept
 from karat.retrieving.retrieve import retrieve
 from karat.sweeps.result import Sweep, Trial
 

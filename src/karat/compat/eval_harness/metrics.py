@@ -13,7 +13,7 @@ from karat.compat.eval_harness.dataset import (
     MetricException,
     RankedRetrieval,
 )
-from karat.compat.literal import hits_of_ids, score_of
+from karat.compat.exact_matching import hits_of_ids, score_of
 from karat.extend import NDCG, Hits, UnknownNameError
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from karat import KaratError
-from karat.compat.literal import hits_of_ids, score_of
+from karat.compat.exact_matching import hits_of_ids, score_of
 from karat.compat.ragas.llms import Model, session_of, usual_model
 from karat.extend import (
     ANSWER_IN_JSON,

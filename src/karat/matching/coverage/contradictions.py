@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from karat.matching.contains import splits_number, splits_word
 from karat.matching.coverage.alphabet import Source, numbers_of
 from karat.matching.coverage.cover import Gap, Part, Run
 from karat.matching.fuzzy import scorer
-from karat.matching.literal import splits_number, splits_word
 from karat.matching.normaliser import fold
 
 __all__ = ["Difference", "find_differences", "negates"]

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Ints
+from karat.matching.contains import splits_word
 from karat.matching.coverage.alphabet import Source, numbers_of
 from karat.matching.fuzzy import scorer
-from karat.matching.literal import splits_word
 
 __all__ = [
     "HEADER_SLACK",

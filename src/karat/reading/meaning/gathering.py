@@ -13,8 +13,8 @@ from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RANKS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_columns, read_document, read_scored
 from karat.reading.meaning.gold import read_gold
+from karat.reading.meaning.ids_or_texts import are_prose, decided, settle
 from karat.reading.meaning.order import note_ascending
-from karat.reading.meaning.strings import are_prose, decided, settle
 from karat.reading.meaning.values import (
     is_list,
     is_scores,

@@ -16,8 +16,8 @@ from karat.reading.columnar.trec import (
 )
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.layouts import scores_say_the_order
 from karat.reading.meaning.order import note_contradictions
+from karat.reading.meaning.output_records import scores_say_the_order
 from karat.reading.streams import Source, open_binary
 
 __all__ = ["QRELS", "RUNS", "write_qrels", "write_run"]

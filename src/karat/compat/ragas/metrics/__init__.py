@@ -14,7 +14,7 @@ import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
 from karat import KaratError
-from karat.compat.literal import hits_of_ids, hits_of_texts, score_of
+from karat.compat.exact_matching import hits_of_ids, hits_of_texts, score_of
 from karat.compat.ragas.dataset_schema import SingleTurnSample
 from karat.compat.ragas.judging import (
     ClaimsJudged,

@@ -1,4 +1,4 @@
-"""The doors: runs, gold, samples and corpora from files and from Python objects."""
+"""Read runs, gold, samples and corpora from files and from Python objects."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.data.tables import DASH, counted, number
 from karat.errors import DataError
 from karat.stats import mean_interval

@@ -1,4 +1,4 @@
-"""The public doors: runs, gold and samples from files and from objects of any shape."""
+"""Runs, gold and samples read from files and from objects of any shape."""
 
 import importlib.metadata
 import tomllib
@@ -52,7 +52,7 @@ def test_arrays_without_ids_are_rankings_by_position(ids: Ids) -> None:
     assert result.means == {"rr": 0.5}
 
 
-def test_files_have_the_same_doors(save: Save, ids: Ids) -> None:
+def test_files_are_read_alike(save: Save, ids: Ids) -> None:
     run = save("a.run", "q1 Q0 b 1 2 t\nq1 Q0 a 2 1 t\n")
     gold = save("a.qrels", "q1 0 a 1\n")
     samples = save("a.yaml", "- {id: q1, retrieved: [b, a], relevant: [a]}\n")

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
-from karat.data.scores import Interval
+from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.clusters import cluster_totals
 from karat.stats.distributions import normal_below, normal_quantile
