@@ -250,3 +250,11 @@ def test_scores_may_be_any_mapping() -> None:
     other = {"q": MappingProxyType(run["q"])}
     assert karat.evaluate(other, gold=gold)["rr"].mean == 0.5
     assert karat.evaluate(other, gold=gold) == karat.evaluate(run, gold=gold)
+
+
+@pytest.mark.parametrize("depth", [2, 30_000])
+def test_scores_whose_sum_is_infinite_are_ranked(depth: int) -> None:
+    run = {"q": {f"d{n:05}": 1.7e308 * (1 - n / depth) for n in range(depth)}}
+    run["other"] = {"a": 1.7e308, "b": 1.7e308}
+    found = karat.evaluate(run, gold={"q": ["d00001"], "other": ["a"]}, metrics=["rr"])
+    assert found["rr"].scores.tolist() == [0.5, 0.5]

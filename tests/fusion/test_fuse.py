@@ -188,3 +188,8 @@ def test_scores_that_are_missing_or_no_numbers_are_said() -> None:
     for bad in (float("nan"), float("inf"), "high"):
         with pytest.raises(DataError, match=r"must be a (finite )?number"):
             fuse([{"q1": {"a": bad, "b": 1.0}}, OTHER])
+
+
+def test_an_empty_list_beside_scores_gives_nothing() -> None:
+    fused = fuse([{"q": []}, {"q": {"a": 1.0}}], "sum")
+    assert [[d.id for d in found] for _, found in fused.rankings(Policies())] == [["a"]]

@@ -233,6 +233,23 @@ def test_a_passage_of_ten_megabytes() -> None:
     assert coverage.gold.sum() / coverage.size[0] == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("gold", "chunk", "covered"),
+    [
+        (
+            "Please note that a refund window is thirty days.",
+            "The refund window is thirty",
+            0.5128,
+        ),
+        ("天十电政邮三户你知二许三统", "十电政三户你知二许三统", 1.0),
+    ],
+)
+def test_a_few_other_letters_may_stand_where_a_chunk_was_cut(
+    gold: str, chunk: str, covered: float
+) -> None:
+    assert share(gold, chunk) == pytest.approx(covered, abs=5e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.shared_data
 def test_coverage_is_right_on_real_corpora(shared_data: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from pyarrow import parquet
 
 import karat
-from karat.errors import DataError, MismatchError, UsageError
+from karat.errors import DataError, MismatchError, UnknownNameError, UsageError
 from karat.scale import Partial, merge, scan, torn
 from tests.scale.parts import GOLD, METRIC_NAMES, cut, rows, table, told, whole
 
@@ -159,3 +159,9 @@ def test_a_run_without_any_gold_id_is_refused() -> None:
     found = scan(table([("q1", "other", 1.0)]), GOLD)
     with pytest.raises(MismatchError, match="no gold id occurs anywhere"):
         merge([found], GOLD)
+
+
+def test_what_is_no_policy_is_named() -> None:
+    rows = pa.table({"query": ["q"], "document": ["a"], "score": [1.0]})
+    with pytest.raises(UnknownNameError, match="unknown policy 'order'"):
+        scan(rows, {"q": ["a"]}, order="descending")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from karat.catalogue import Catalogue, plain
 from karat.data.spelling import plain_numbers
-from karat.errors import ParameterError, UsageError
+from karat.errors import ParameterError, UnknownNameError, UsageError
 
 __all__ = [
     "CHOICES",
@@ -173,6 +173,10 @@ def policies_for(profile: str | None, **switches: Any) -> Policies:
             "metrics, and duplicates='collapse' or 'keep' sets either rule"
         )
     given = {name: value for name, value in switches.items() if value is not None}
+    known = Policies.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("policy", name, known)
     if not given and profile is None:
         return _NATIVE
     try:

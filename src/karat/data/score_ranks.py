@@ -144,12 +144,19 @@ def _count_one_by_one(
                 if end > 1 and ordered[end - 2] == score:
                     tied.append(len(better))
                 better.append(len(ordered) - end)
-    # A score that is not a number makes the sum none either.
-    if not isfinite(checksum):
-        raise ValueError
-    if abs(checksum) >= _INEXACT:
+    _refuse_infinite(checksum, rankings)
+    if not abs(checksum) < _INEXACT:
         return None
     return np.array(better, np.int64), np.array(tied, np.int64)
+
+
+def _refuse_infinite(checksum: float, rankings: Sequence[Scores]) -> None:
+    """Refuse scores that are not finite: then their sum is not, either."""
+    if not isfinite(checksum):
+        # Very large scores have an infinite sum, too.
+        values = chain.from_iterable(map(_VALUES, rankings))
+        if not all(map(isfinite, values)):
+            raise ValueError
 
 
 def _count_at_once(
@@ -160,10 +167,8 @@ def _count_at_once(
 ) -> tuple[Ints, Ints]:
     """The same for long runs: no step per document is taken in Python."""
     rows = [*compress(rankings, found)]
-    others = compress(rankings, map(not_, found))
-    # A score that is not a number makes the sum none either.
-    if not isfinite(sum(chain.from_iterable(map(_VALUES, others)))):
-        raise ValueError
+    others = [*compress(rankings, map(not_, found))]
+    _refuse_infinite(sum(chain.from_iterable(map(_VALUES, others))), others)
     if not rows:
         nothing: Ints = np.zeros(0, np.int64)
         return nothing, nothing

@@ -134,10 +134,12 @@ class LexicalRanks:
     @classmethod
     def of(cls, corpus: Mapping[str, str] | None) -> "LexicalRanks | None":
         """Search of a corpus; None without one, or if `bm25s` is not installed."""
+        if corpus is None:
+            return None
         with suppress(ImportError):
             import bm25s  # noqa: PLC0415
 
-            return None if corpus is None else cls(corpus, bm25s)
+            return cls(corpus, bm25s)
         return None
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:

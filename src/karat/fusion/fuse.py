@@ -96,10 +96,9 @@ class Fusion:
         if self.method == "borda":
             # What the others get is taken off here, and given to all.
             return documents + 1.0 - ranking.rank - _unranked(documents, count)
-        if self.norm == "rank":
+        if self.norm == "rank" or ranking.scores is None or not count:
             return 1.0 - (ranking.rank - 1.0) / count
-        assert ranking.scores is not None  # noqa: S101
-        return _normalised(ranking.scores, self.norm) if count else ranking.scores
+        return _normalised(ranking.scores, self.norm)
 
     def totals(self, found: Candidates, parts: Sequence[Floats]) -> Floats:
         """The new score of every number that a document has; 0 for the others."""

@@ -250,7 +250,7 @@ def _counts(gold: str, document: str, chain: list[Run], rule: Rule, begin: int) 
     if any(run.end - run.start >= rule.long for run in chain):
         return True
     first, last = chain[0], chain[-1]
-    opens = abs(first.place - begin) <= (HEADER_SLACK if begin else _SLACK)
+    opens = first.place <= _SLACK or abs(first.place - begin) <= HEADER_SLACK
     closes = last.place_end >= len(document) - _SLACK
     is_first, is_last = first.start < rule.least, last.end > len(gold) - rule.least
     return (opens and (closes or is_last)) or (closes and is_first)
