@@ -50,6 +50,8 @@ COMMANDS = {
     "demo": "Score two retrievers on a small bundled help centre.",
 }
 ALIASES = {"eval": "evaluate"}
+# Commands that multiply matrices, for which NumPy's threads pay.
+_MATRICES = ("compare", "suite")
 
 
 class _ReaderGoneError(Exception):
@@ -68,9 +70,9 @@ class Commands(click.Group):
         """The command of that name, or None, which click turns into a usage error."""
         name = ALIASES.get(cmd_name, cmd_name)
         if name in COMMANDS:
-            if name == "trec-eval":
-                # NumPy starts threads for products of matrices, of which there are none
-                # here: a sixth of all the time that a small file takes.
+            if name not in _MATRICES:
+                # NumPy starts threads for products of large matrices: a sixth of all
+                # the time that a small file takes.
                 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
             module = import_module(f"karat.cli.{name.replace('-', '_')}")
             command: click.Command = module.command
