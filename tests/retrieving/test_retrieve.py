@@ -403,6 +403,17 @@ def test_a_retriever_that_always_raises_is_one_error() -> None:
         karat.retrieve(broken, QUERIES, cache=None)
 
 
+def test_a_retriever_that_leaves_the_program_fails_for_its_query() -> None:
+    def leaves(query: str) -> list[str]:
+        if query == "question 3":
+            raise SystemExit(2)
+        return CORPUS
+
+    run = karat.retrieve(leaves, QUERIES, cache=None)
+    assert [*run.failures] == ["q3"]
+    assert "it called sys.exit(2)" in run.failures["q3"]
+
+
 def test_a_retriever_that_hangs_is_given_up() -> None:
     forever = threading.Event()
 

@@ -57,7 +57,7 @@ class JudgeSession:
     """A model and the settings of its runs, which share one budget.
 
     Attributes:
-        client: answers prompts.
+        client: answers prompts; given as a client, the name of a model, or a function.
         settings: speed, limits and the journal.
         failed: the kinds of failures so far.
         prompts: the instructions: texts by name (`split`, `support`, `grade`), a file
@@ -70,6 +70,7 @@ class JudgeSession:
     prompts: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "client", as_client(self.client))
         object.__setattr__(self, "prompts", Prompts.read(self.prompts))
         given = self.settings
         if given.budget is None:
@@ -86,7 +87,7 @@ class JudgeSession:
         """
         if isinstance(judge, JudgeSession):
             return judge
-        return JudgeSession(as_client(judge), settings or Settings(), prompts=prompts)
+        return JudgeSession(judge, settings or Settings(), prompts=prompts)
 
     @property
     def source(self) -> str:

@@ -166,13 +166,15 @@ class RetrieverClient:
 
 
 class _Caught:
-    """Keeps whatever the user's code raises, of any kind."""
+    """Keeps whatever the user's code raises, of any kind; leaving the program, too."""
 
     error: Exception | None = None
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
+        if isinstance(error, SystemExit):
+            error = RuntimeError(f"it called sys.exit({error.code!r})")
         self.error = error if isinstance(error, Exception) else None
         return self.error is not None
 
