@@ -2,10 +2,12 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 
 from karat.data.judgements import Prompt
+from karat.errors import UsageError
 from karat.judging import JudgeSession
 from karat.judging.agreement import flips
 from karat.judging.grading import grade_pool, retest
@@ -42,3 +44,12 @@ def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:
     first = grade_pool(POOL, QUESTIONS, session)
     again = retest(POOL, QUESTIONS, session)
     assert (len(first.failures), len(again.failures)) == (0, 4)
+
+
+def test_a_session_takes_a_function_and_refuses_what_cannot_answer() -> None:
+    answerer: Any = lambda prompt: json.dumps({"grade": 1})  # noqa: E731
+    session = JudgeSession(answerer, Settings(journal=None))
+    assert not grade_pool(POOL, QUESTIONS, session).failures
+    answerer = 5
+    with pytest.raises(UsageError, match="got int"):
+        JudgeSession(answerer)
