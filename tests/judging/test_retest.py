@@ -47,7 +47,10 @@ def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:
 
 
 def test_a_session_takes_a_function_and_refuses_what_cannot_answer() -> None:
-    answerer: Any = lambda prompt: json.dumps({"grade": 1})  # noqa: E731
+    def answer(prompt: str) -> str:
+        return json.dumps({"grade": 1 if prompt else 0})
+
+    answerer: Any = answer
     session = JudgeSession(answerer, Settings(journal=None))
     assert not grade_pool(POOL, QUESTIONS, session).failures
     answerer = 5
