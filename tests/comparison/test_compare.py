@@ -3,6 +3,7 @@
 import json
 import math
 import pickle  # noqa: TID251
+import random
 from pathlib import Path
 from typing import Any
 
@@ -344,3 +345,25 @@ def test_no_p_is_shown_as_0() -> None:
     found = measure(("hit@1", "a", "b"), Pairs(base * 0, base * 0 + 1, binary=True))
     table = Comparison("a", ("b",), (found,)).summary()
     assert table.rows[0][5] == "below 0.0001"
+
+
+@pytest.mark.parametrize("hole", [False, True])
+def test_all_pairs_have_the_p_that_each_has_alone(hole: bool) -> None:  # noqa: FBT001
+    source = random.Random(5)
+    gold: dict[str, list[str]] = {f"q{n}": ["a", "b"] for n in range(40)}
+    runs = {}
+    for name in ("one", "two", "three"):
+        runs[name] = {q: source.sample("abcdefgh", 8) for q in gold}
+    if hole:
+        runs["two"] = {q: found for q, found in runs["two"].items() if q > "q2"}
+    options: dict[str, Any] = {"gold": gold, "metrics": ["rr", "ap"], "missing": "skip"}
+    first, *others = runs
+    found = karat.compare(
+        karat.evaluate(runs[first], name=first, **options),
+        {name: karat.evaluate(runs[name], name=name, **options) for name in others},
+        all_pairs=True,
+    )
+    assert len(found.differences) == 6
+    for one in found.differences:
+        alone = karat.compare(runs[one.baseline], runs[one.candidate], **options)
+        assert one.p == pytest.approx(alone[one.metric].p, abs=1e-12)

@@ -25,7 +25,7 @@ from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import notice_lines
 from karat.stats.multiple_tests import holm, max_t
-from karat.stats.sign_flip import sign_flip
+from karat.stats.sign_flip import sign_flip, sign_flip_pairs
 from karat.version import __version__
 
 __all__ = ["compare", "compare_evaluations"]
@@ -117,7 +117,8 @@ def compare_evaluations(
     pairings = [pair(one, two, force=force, cluster=cluster) for one, two in pairs]
     alike = all(pairing.queries == pairings[0].queries for pairing in pairings)
     correction = "Holm" if all_pairs or not alike else "MaxT"
-    chances = [_chances(asked, pairing) for pairing in pairings]
+    chances = [_chances(asked, pairing) for pairing in pairings[: len(others)]]
+    chances += _other_chances(asked, pairings, len(others), alike=alike)
     differences: list[Difference] = []
     for metric in asked:
         found = [
@@ -261,6 +262,30 @@ def _chances(metrics: Sequence[str], pairing: Pairing) -> dict[str, float]:
     rows = np.array([pairing.differences(metric) for metric in metrics])
     p = sign_flip(rows, clusters=pairing.clusters)
     return dict(zip(metrics, p.tolist(), strict=True))
+
+
+def _other_chances(
+    metrics: Sequence[str], pairings: Sequence[Pairing], others: int, *, alike: bool
+) -> list[dict[str, float]]:
+    """The same for pairs without the baseline, which come after those with it."""
+    rest = pairings[others:]
+    gaps = (
+        (pairing.scores(metric)[2], pairings[0].scores(metric)[2])
+        for metric in metrics
+        for pairing in pairings
+    )
+    if not (rest and alike) or any((one != first).any() for one, first in gaps):
+        return [_chances(metrics, pairing) for pairing in rest]
+    upper = np.triu_indices(others + 1, 1)
+    found = {}
+    for metric in metrics:
+        # Two candidates differ by what they differ from the baseline.
+        rows = [pairing.differences(metric) for pairing in pairings[:others]]
+        table = np.array([np.zeros(len(rows[0])), *rows])
+        p = sign_flip_pairs(table, clusters=pairings[0].clusters)[upper]
+        found[metric] = p[others:].tolist()
+    columns = zip(*found.values(), strict=True)
+    return [dict(zip(metrics, row, strict=True)) for row in columns]
 
 
 def _cutoff(metrics: Sequence[str]) -> int:

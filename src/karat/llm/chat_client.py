@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import json
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ _ERRORS = 400
 _MOST_CONNECTIONS = 128
 
 
-class ChatModel:
+class ChatModel(ABC):
     """What clients of chat completions share: how replies and errors are read.
 
     Attributes:
@@ -63,9 +64,9 @@ class ChatModel:
     _source = ADDRESS
     _has_answered = False
 
+    @abstractmethod
     def _secrets(self) -> list[str]:
         """What is sent with every prompt and must never be shown."""
-        raise NotImplementedError
 
     def _redact(self, text: str) -> str:
         return redact(text, self._secrets())

@@ -98,6 +98,10 @@ class _RetrievalMetric(Metric):
             )
         return self.k
 
+
+class _RankingMetric(_RetrievalMetric):
+    """What the four that go by ids have in common."""
+
     def score(self, sample: DatasetSample, actual_output: str) -> MetricScore:
         """Score the ranking against the relevant ids of the sample."""
         ids = RankedRetrieval.from_actual_output(actual_output, sample.id).ids
@@ -106,12 +110,12 @@ class _RetrievalMetric(Metric):
         )
         return self._score(ids, gains, self.resolve_k(sample))
 
+    @abstractmethod
     def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         """The score of a ranking, and its details under the original's names."""
-        raise NotImplementedError
 
 
-class RetrievalHitAtKMetric(_RetrievalMetric):
+class RetrievalHitAtKMetric(_RankingMetric):
     """Whether any relevant id is in the top k: 1 or 0."""
 
     alias = "retrieval-hit-at-k"
@@ -122,7 +126,7 @@ class RetrievalHitAtKMetric(_RetrievalMetric):
         return MetricScore(score_of("hit", _found(ids, gains), k), details)
 
 
-class RetrievalRecallAtKMetric(_RetrievalMetric):
+class RetrievalRecallAtKMetric(_RankingMetric):
     """The share of the relevant ids that the top k holds."""
 
     alias = "retrieval-recall-at-k"
@@ -136,7 +140,7 @@ class RetrievalRecallAtKMetric(_RetrievalMetric):
         )
 
 
-class RetrievalMrrMetric(_RetrievalMetric):
+class RetrievalMrrMetric(_RankingMetric):
     """1 / the rank of the first relevant id in the whole ranking, whatever k is."""
 
     alias = "retrieval-mrr"
@@ -148,7 +152,7 @@ class RetrievalMrrMetric(_RetrievalMetric):
         return MetricScore(score_of("rr", hits), {"first_relevant_rank": rank})
 
 
-class RetrievalNdcgAtKMetric(_RetrievalMetric):
+class RetrievalNdcgAtKMetric(_RankingMetric):
     """How close the top k comes to the best order of all gains."""
 
     alias = "retrieval-ndcg-at-k"
