@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from karat.errors import UnknownNameError, UsageError
 
-__all__ = ["Catalogue", "plain"]
-
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 

@@ -24,25 +24,6 @@ The facts stay on the error as attributes, so that callers need not parse the se
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "CallError",
-    "DataError",
-    "FormatError",
-    "IncompleteError",
-    "InvalidReply",
-    "KaratError",
-    "MismatchError",
-    "MissingExtraError",
-    "MissingFieldError",
-    "OfflineMissError",
-    "ParameterError",
-    "Refused",
-    "SpellingError",
-    "Transient",
-    "UnknownNameError",
-    "UsageError",
-]
-
 # What a sentence has room for: names that are listed, and characters of an id.
 _MOST = 100
 _LONG = 100

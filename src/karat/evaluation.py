@@ -32,8 +32,6 @@ from karat.results.measures import read_measure
 from karat.results.scores import score_measures
 from karat.version import __version__
 
-__all__ = ["Evaluator", "aevaluate", "check_options", "evaluate"]
-
 _KEPT = 5
 
 P = ParamSpec("P")

@@ -18,8 +18,6 @@ from karat.errors import UnknownNameError
 from karat.metrics import Metric
 from karat.planning import DEFAULT_METRICS, prepare
 
-__all__ = ["Explanation", "MarkedText", "explain"]
-
 _ROWS = 20
 _READ = 5
 _LONG = 60

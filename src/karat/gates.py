@@ -13,20 +13,6 @@ from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
 from karat.stats.paired import difference_interval
 
-__all__ = [
-    "KINDS",
-    "Gate",
-    "GateResult",
-    "Kind",
-    "Status",
-    "annotations",
-    "as_junit",
-    "as_step_summary",
-    "check_gates",
-    "outcome_of",
-    "read_gate",
-]
-
 Kind = Literal["mean", "low", "drop"]
 Status = Literal["pass", "fail", "inconclusive"]
 

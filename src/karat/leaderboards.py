@@ -23,16 +23,6 @@ from karat.results.loading import load
 from karat.results.notices import trec_eval_differences
 from karat.stats import mean_interval
 
-__all__ = [
-    "TAUS",
-    "AnnLoss",
-    "ann_loss",
-    "evaluation_of",
-    "evaluations_of",
-    "leaderboard",
-    "order_flips",
-]
-
 _Kept: TypeAlias = Mapping[str, Sequence[Document]]
 
 _RUNS = (

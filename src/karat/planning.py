@@ -29,8 +29,6 @@ from karat.reading.queries import read_queries
 from karat.reading.readers import take_gold, take_run, texts_for, with_texts
 from karat.results.measures import Measure, read_measure
 
-__all__ = ["DEFAULT_METRICS", "Plan", "Prepared", "prepare", "prepare_gold"]
-
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
 _JUDGED_AT = 10

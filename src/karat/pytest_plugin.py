@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Retrieval", "assert_retrieval"]
-
 _LEVEL = re.compile(
     r"\s*(?P<metric>\S.*?)\s*(?P<low>lower limit\s*)?>=\s*(?P<value>\S+)\s*"
 )

@@ -38,15 +38,6 @@ from karat.judging.probe_report import ProbeReport
 from karat.judging.prompts import GRADES
 from karat.results.evaluation import Evaluation
 
-__all__ = [
-    "JudgeReport",
-    "changes",
-    "check_people",
-    "compare",
-    "compare_claims",
-    "scores",
-]
-
 REPORT_VERSION = 1
 """Version of what judging reports as JSON."""
 

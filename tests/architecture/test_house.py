@@ -21,7 +21,7 @@ def name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", TESTS, ids=name)
 def test_no_test_module_is_too_long_to_read(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 500
+    assert len(path.read_text("utf-8").splitlines()) <= 600
 
 
 def test_no_module_is_a_drawer() -> None:

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import click
 
-from karat.cli.command import Command
-from karat.cli.options import PINNED, option
+from karat.cli.command import Command, option
+from karat.cli.options import PINNED
 from karat.errors import UsageError
 from karat.reports.terminal import show
 from karat.results.loading import load
-
-__all__ = ["command"]
 
 _KILO = 1024
 

@@ -4,15 +4,12 @@ from pathlib import Path
 
 import click
 
-from karat.cli.command import Command
-from karat.cli.options import option
+from karat.cli.command import Command, option
 from karat.data.tables import Table, counted
 from karat.errors import UnknownNameError, UsageError
 from karat.llm.journal import Journal
 from karat.llm.settings import JOURNAL
 from karat.reports.terminal import show
-
-__all__ = ["command"]
 
 _KILO = 1024
 

@@ -17,8 +17,6 @@ from click.core import ParameterSource
 
 from karat.errors import FormatError, UnknownNameError
 
-__all__ = ["COUNT", "Command", "harmless", "log", "option", "say", "speak"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "KARAT"
 SETTINGS = "karat.yaml"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.command import Command
+from karat.cli.command import Command, option
 from karat.cli.options import (
     SCORING,
     existing,
@@ -15,7 +15,6 @@ from karat.cli.options import (
     gold_option,
     json_option,
     metric_option,
-    option,
     scoring_of,
     scoring_options,
 )
@@ -37,8 +36,6 @@ from karat.leaderboards import evaluations_of
 from karat.metrics import split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
-
-__all__ = ["command"]
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 

@@ -4,11 +4,9 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command
-from karat.cli.options import format_name, mapping_option, option, write_dataset
+from karat.cli.command import Command, option
+from karat.cli.options import format_name, mapping_option, write_dataset
 from karat.reading.readers import load
-
-__all__ = ["command"]
 
 
 @click.command("convert", cls=Command)

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import click
 
-from karat.cli.command import Command
-from karat.cli.options import option
+from karat.cli.command import Command, option
 from karat.errors import FormatError, ParameterError
 from karat.leaderboards import leaderboard
 from karat.reports.terminal import show, width_of
 from karat.results.slices import slice_table, tagged
-
-__all__ = ["command"]
 
 _EXAMPLE = files("karat") / "examples" / "help_centre"
 _METRICS = ("recall@5", "rr", "ndcg@10", "judged@10")

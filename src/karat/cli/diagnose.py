@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command
+from karat.cli.command import Command, option
 from karat.cli.options import (
     existing,
     gold_option,
     json_option,
     mapping_option,
-    option,
     policy_options,
     queries_option,
     scoring_of,
@@ -28,8 +27,6 @@ from karat.data.queries import DEFAULT_K
 from karat.diagnosis.diagnose import diagnose
 from karat.leaderboards import evaluation_of
 from karat.results.leaderboard import Leaderboard
-
-__all__ = ["command"]
 
 
 @click.command("diagnose", cls=Command)

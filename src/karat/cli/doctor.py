@@ -5,14 +5,8 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
-from karat.cli.options import (
-    COUNT,
-    existing,
-    mapping_option,
-    option,
-    write_dataset,
-)
+from karat.cli.command import COUNT, Command, option, say
+from karat.cli.options import existing, mapping_option, write_dataset
 from karat.cli.outputs import outputs_of, print_result, write_results
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted
@@ -20,8 +14,6 @@ from karat.diagnosis.doctor import doctor
 from karat.diagnosis.gold_findings import fix_gold
 from karat.errors import UsageError
 from karat.reading.readers import take_gold
-
-__all__ = ["command"]
 
 _SHOWN = 10
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli.command import Command, say
+from karat.cli.command import Command, option, say
 from karat.cli.options import (
     existing,
     gate_options,
@@ -18,7 +18,6 @@ from karat.cli.options import (
     judge_options,
     mapping_option,
     metric_option,
-    option,
     policy_options,
     queries_option,
     scoring_of,
@@ -54,8 +53,6 @@ from karat.reading.streams import STDIN
 from karat.reports import REPORTS
 from karat.reports.terminal import show_text, track, width_of
 from karat.results.leaderboard import WIDTH, Leaderboard
-
-__all__ = ["command"]
 
 _SHOWN = 12
 

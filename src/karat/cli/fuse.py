@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command
+from karat.cli.command import Command, option
 from karat.cli.options import (
     STDOUT,
     existing,
     format_name,
     mapping_option,
-    option,
     write_dataset,
 )
 from karat.data.queries import Dataset
@@ -21,8 +20,6 @@ from karat.fusion import METHODS, NORMS, complementarity, fuse
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.readers import load, take_gold
 from karat.reports.terminal import show
-
-__all__ = ["command"]
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 

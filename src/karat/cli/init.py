@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
-from karat.cli.options import option
+from karat.cli.command import Command, option, say
 from karat.cli.validate import contents
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
@@ -24,8 +23,6 @@ from karat.reading.readers import read_corpus
 from karat.reading.syntax.yaml_text import decode_yaml
 from karat.results.saved_form import write_text
 from karat.suites.definition import FILE, read_suites
-
-__all__ = ["command"]
 
 _PACKED = (".gz", ".bz2", ".zst")
 _LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}

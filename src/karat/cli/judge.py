@@ -9,14 +9,13 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
+from karat.cli.command import Command, option, say
 from karat.cli.judge_session import open_session, read_votes
 from karat.cli.options import (
     existing,
     json_option,
     judge_options,
     mapping_option,
-    option,
     writable,
     write_dataset,
 )
@@ -56,8 +55,6 @@ from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.page import as_html
 from karat.trust import JudgeReport, changes, check_people, compare
-
-__all__ = ["command"]
 
 _DEPTH = 10
 _METRIC = "ndcg@10"

@@ -19,8 +19,6 @@ from karat.llm.openai_client import OpenAIClient
 from karat.llm.settings import JOURNAL
 from karat.reports.terminal import RunBar, can_show_bar
 
-__all__ = ["JudgingProgress", "claims_judge", "open_session", "read_votes"]
-
 _INTERRUPTED = 130
 _TERMINATED = 143
 _TENTHS = 10

@@ -6,20 +6,13 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
-from karat.cli.options import (
-    existing,
-    option,
-    writable,
-    write_dataset,
-)
+from karat.cli.command import Command, option, say
+from karat.cli.options import existing, writable, write_dataset
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.errors import DataError
 from karat.reading.label_patch import apply_labels
 from karat.reading.readers import load
-
-__all__ = ["command"]
 
 _SHOWN = 10
 

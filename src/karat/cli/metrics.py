@@ -14,8 +14,6 @@ from karat.metrics import METRICS, Metric, read_metric
 from karat.metrics.aliases import NAMES
 from karat.reports.terminal import show
 
-__all__ = ["about", "command", "described"]
-
 _NOTES = (
     "A metric is written name(params)[matcher]@k: recall@5, ndcg(gain=exp)@10.",
     "karat metrics NAME says more, as in karat metrics ndcg.",

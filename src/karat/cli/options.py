@@ -22,29 +22,6 @@ from karat.reading.meaning.order import ORDERS
 from karat.reading.streams import Role
 from karat.reading.write import write
 
-__all__ = [
-    "COUNT",
-    "PINNED",
-    "SCORING",
-    "STDOUT",
-    "existing",
-    "format_name",
-    "gate_options",
-    "gold_option",
-    "header_option",
-    "json_option",
-    "judge_options",
-    "mapping_option",
-    "metric_option",
-    "option",
-    "policy_options",
-    "queries_option",
-    "scoring_of",
-    "scoring_options",
-    "writable",
-    "write_dataset",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 STDOUT = "-"
 PINNED = (Path("karat-baseline.json"), Path(".karat/baseline.json"))

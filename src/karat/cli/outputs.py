@@ -32,22 +32,6 @@ from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
 from karat.results.saved_form import LONE_SURROGATES, write_text
 
-__all__ = [
-    "INCOMPLETE",
-    "KEPT",
-    "PAGE",
-    "admit",
-    "conclude",
-    "gate_results",
-    "outputs_of",
-    "print_result",
-    "read_gates",
-    "rehearse",
-    "show_all",
-    "with_command",
-    "write_results",
-]
-
 PAGE = ".html"
 """The ending of a report that browsers show."""
 

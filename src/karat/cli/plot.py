@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
+from karat.cli.command import Command, option, say
 from karat.cli.options import (
     existing,
     gold_option,
     metric_option,
-    option,
     scoring_of,
     scoring_options,
     writable,
@@ -20,8 +19,6 @@ from karat.leaderboards import evaluation_of
 from karat.metrics import split_metrics
 from karat.reports.figures import KINDS, plot
 from karat.results.leaderboard import Leaderboard
-
-__all__ = ["command"]
 
 
 @click.command("plot", cls=Command)

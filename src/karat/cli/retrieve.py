@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
+from karat.cli.command import Command, option, say
 from karat.cli.options import (
     STDOUT,
     format_name,
     header_option,
     mapping_option,
-    option,
     writable,
     write_dataset,
 )
@@ -27,8 +26,6 @@ from karat.reading.format import name_format
 from karat.reading.queries import read_queries
 from karat.reports.terminal import RunBar
 from karat.retrieving.retrieve import ATTEMPTS, CACHE, load_object, retrieve
-
-__all__ = ["command"]
 
 _SHOWN = 3
 

@@ -34,8 +34,6 @@ from karat.reading.readers import load, with_texts
 from karat.reading.streams import Role
 from karat.trust import REPORT_VERSION, compare_claims
 
-__all__ = ["questions_of", "split_claims"]
-
 
 def split_claims(
     loaded: Sequence[Dataset],

@@ -5,14 +5,11 @@ import sys
 
 import click
 
-from karat.cli.command import Command, say
-from karat.cli.options import option
+from karat.cli.command import Command, option, say
 from karat.cli.outputs import conclude, show_all
 from karat.reports.terminal import width_of
 from karat.suites.definition import FILE
 from karat.suites.run import run_suite
-
-__all__ = ["command"]
 
 _PACKED = (".gz", ".bz2", ".zst")
 _LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}

@@ -11,8 +11,6 @@ from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
 from karat.reading.columnar.trec import TrecRun, read_qrels
 
-__all__ = ["command"]
-
 _PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
 _NATURAL = click.IntRange(min=0)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from karat.cli.command import Command, say
-from karat.cli.options import existing, mapping_option, option
+from karat.cli.command import Command, option, say
+from karat.cli.options import existing, mapping_option
 from karat.data.gold import KINDS, Gold
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
@@ -19,8 +19,6 @@ from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.reading.check import Checked, validate
 from karat.reading.meaning.mapping import mapping_of, shared_names
-
-__all__ = ["command", "contents"]
 
 _WRONG = 2
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")

@@ -21,17 +21,6 @@ from karat.stats.multiple_tests import benjamini_hochberg
 from karat.stats.paired import difference_interval
 from karat.stats.sign_flip import sign_flip
 
-__all__ = [
-    "MOVERS",
-    "Change",
-    "Kind",
-    "Mover",
-    "change_between",
-    "movers_of",
-    "slices_of",
-    "tagged",
-]
-
 MOVERS = 20
 """How many queries that changed are kept."""
 

@@ -28,8 +28,6 @@ from karat.stats.multiple_tests import holm, max_t
 from karat.stats.sign_flip import sign_flip, sign_flip_pairs
 from karat.version import __version__
 
-__all__ = ["compare", "compare_evaluations"]
-
 _CUTOFF = 10
 _ALPHA = 0.05
 

@@ -17,8 +17,6 @@ from karat.results.leaderboard import Leaderboard
 from karat.results.plain_values import PlainResult
 from karat.results.saved_form import write_text
 
-__all__ = ["Comparison"]
-
 _SHOWN = 10
 _LONG = 60
 _MOVES = 4

@@ -20,16 +20,6 @@ from karat.stats.paired import (
 from karat.stats.power import minimum_detectable_effect, queries_needed
 from karat.stats.sign_flip import sign_flip, smallest_p
 
-__all__ = [
-    "FEWEST",
-    "Difference",
-    "Pairs",
-    "Verdict",
-    "measure",
-    "show_p",
-    "with_adjusted",
-]
-
 Verdict = Literal["better", "worse", "different", "equivalent", "not enough data"]
 
 FEWEST = 15

@@ -11,8 +11,6 @@ from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
 
-__all__ = ["Pairing", "average", "pair"]
-
 
 @dataclass(frozen=True, eq=False)
 class Pairing:

@@ -8,19 +8,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Bools",
-    "Floats",
-    "Ints",
-    "as_floats",
-    "count_by",
-    "defined",
-    "place_by",
-    "ratio",
-    "running_sum",
-    "sum_by",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 """An array of floats, such as one score per query."""
 Ints: TypeAlias = npt.NDArray[np.int64]

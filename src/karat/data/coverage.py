@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from karat.data.arrays import Bools, Floats, Ints
 
-__all__ = ["Coverage", "Evidence", "Range"]
-
 
 @dataclass(frozen=True, eq=False)
 class Coverage:

@@ -13,19 +13,6 @@ from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.hits import GoldGrades
 from karat.data.runs import Labels, Notice
 
-__all__ = [
-    "IMPORTANCE",
-    "JUDGES",
-    "KINDS",
-    "PEOPLE",
-    "ColumnLabels",
-    "Gold",
-    "Item",
-    "Span",
-    "label_fingerprints",
-    "labeller_notices",
-]
-
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
 

@@ -10,15 +10,6 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by, defined, place_by
 from karat.data.coverage import Coverage
 
-__all__ = [
-    "Credits",
-    "GoldGrades",
-    "Hits",
-    "Subtopics",
-    "concatenate_hits",
-    "is_relevant",
-]
-
 T = TypeVar("T")
 
 

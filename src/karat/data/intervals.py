@@ -2,8 +2,6 @@
 
 from typing import NamedTuple, Self
 
-__all__ = ["Interval"]
-
 
 class _Limits(NamedTuple):
     low: float

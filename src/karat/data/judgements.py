@@ -6,17 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = [
-    "Conversation",
-    "Failure",
-    "ParallelConversation",
-    "Prompt",
-    "Reply",
-    "Schema",
-    "Usage",
-    "Verdict",
-]
-
 T = TypeVar("T")
 
 

@@ -14,8 +14,6 @@ from karat.data.runs import Notice
 if TYPE_CHECKING:
     from karat.data.judgements import Usage, Verdict
 
-__all__ = ["Matches", "in_order", "merge_matches", "merge_notices"]
-
 T = TypeVar("T")
 _EXAMPLES = 3
 

@@ -23,8 +23,6 @@ from karat.data.runs import Document, Labels, Located, Notice, Run, as_id, run_n
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
-__all__ = ["DocumentRun", "RankedRun", "ScoredRun"]
-
 R = TypeVar("R", bound=Collection[Any])
 Scores = Mapping[str, float]
 

@@ -11,20 +11,6 @@ from karat.catalogue import Catalogue, plain
 from karat.data.spelling import plain_numbers
 from karat.errors import ParameterError, UnknownNameError, UsageError
 
-__all__ = [
-    "CHOICES",
-    "PROFILES",
-    "Duplicates",
-    "Extra",
-    "Identical",
-    "Missing",
-    "Policies",
-    "Precision",
-    "Ties",
-    "Undefined",
-    "policies_for",
-]
-
 Undefined: TypeAlias = Literal["skip", "zero", "error"]
 """What becomes of a score without a value."""
 Missing: TypeAlias = Literal["zero", "skip", "error"]

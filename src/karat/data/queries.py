@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
 
-__all__ = ["DEFAULT_K", "Corpus", "Dataset", "Query", "Strings"]
-
 DEFAULT_K = 5
 """What the letter in `recall@k` means when neither sample nor caller says."""
 

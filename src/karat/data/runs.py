@@ -14,19 +14,6 @@ from karat.data.policies import Policies
 from karat.data.tables import DASH, amount
 from karat.errors import DataError
 
-__all__ = [
-    "Document",
-    "Labels",
-    "Latency",
-    "Located",
-    "Notice",
-    "Retrieval",
-    "Run",
-    "as_id",
-    "note_examples",
-    "run_notices",
-]
-
 Labels = Mapping[str, Mapping[str, float]]
 """Judged documents: query id -> document id -> grade."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, as_floats
 from karat.data.policies import Policies
 
-__all__ = ["count_before", "rank_order"]
-
 Scores = Mapping[str, Any]
 
 # From so many scores on, laying them side by side in arrays pays.

@@ -13,18 +13,6 @@ from typing import Any, TypeAlias, TypeVar
 from karat.catalogue import plain
 from karat.errors import ParameterError, SpellingError, UnknownNameError
 
-__all__ = [
-    "LETTER",
-    "Cutoff",
-    "Spelling",
-    "Value",
-    "build",
-    "parse",
-    "plain_numbers",
-    "require_choices",
-    "write_value",
-]
-
 T = TypeVar("T")
 
 Value: TypeAlias = str | int | float | bool

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-__all__ = ["DASH", "Table", "amount", "clean", "counted", "number"]
-
 DASH = "\N{EN DASH}"
 """Stands for a value that does not exist: never 0, never left out."""
 

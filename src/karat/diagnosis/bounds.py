@@ -15,8 +15,6 @@ from karat.data.runs import Document, Labels
 from karat.metrics import read_metric
 from karat.metrics.gains import NDCG
 
-__all__ = ["Bound", "Bounds", "Unjudged", "bounds_of"]
-
 _METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
 # So many ways to grade the unjudged documents of a query are all tried.
 _MOST_WAYS = 256

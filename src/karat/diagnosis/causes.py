@@ -16,8 +16,6 @@ from karat.diagnosis.diagnosis import CAUSES, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Given, Missed
 from karat.matching.coverage.alphabet import Source
 
-__all__ = ["Examiner"]
-
 # A question that takes more documents than this is broad, and not one of several hops.
 _MOST_HOPS = 5
 _HOPS: Final = re.compile(r"(?i)(?:\d|multi|\b)[-_ ]?hops?(?![a-z])|multi[-_ ]?step")

@@ -19,8 +19,6 @@ from karat.matching.coverage.alphabet import (
 from karat.matching.coverage.cover import is_wide
 from karat.matching.normaliser import fold
 
-__all__ = ["ALIKE", "LexicalRanks", "closest", "group_alike", "similarity"]
-
 ALIKE = 0.87
 """The share of letters that near-duplicates have in common, in the same order."""
 

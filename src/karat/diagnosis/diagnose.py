@@ -23,8 +23,6 @@ from karat.reading.readers import read_corpus
 from karat.results.evaluation import Evaluation
 from karat.version import __version__
 
-__all__ = ["diagnose"]
-
 # So many documents of each ranking are looked at.
 _DEPTH = 1000
 _MOST_OF = 0.9

@@ -14,16 +14,6 @@ from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.plain_values import PlainResult
 from karat.results.saved_form import write_text
 
-__all__ = [
-    "CAUSES",
-    "Cause",
-    "Diagnosis",
-    "Miss",
-    "Related",
-    "ToDo",
-    "unexamined_notes",
-]
-
 _SHOWN = 10
 _LONG = 60
 

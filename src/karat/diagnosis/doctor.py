@@ -29,8 +29,6 @@ from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 from karat.reading.readers import load, read_corpus, take_gold, take_run
 
-__all__ = ["doctor"]
-
 _ALIKE = "near-duplicate items"
 _MOST_PROBLEMS = 1000
 

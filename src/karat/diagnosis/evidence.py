@@ -20,18 +20,6 @@ from karat.matching.near_misses import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
 
-__all__ = [
-    "ENOUGH",
-    "Given",
-    "Missed",
-    "Shares",
-    "check_corpus",
-    "compare_with",
-    "corpus_shares",
-    "gold_of",
-    "item_texts",
-]
-
 ENOUGH = 0.9
 """The share of a gold text that makes a document have it."""
 

@@ -9,8 +9,6 @@ from karat.data.tables import Table, counted
 from karat.diagnosis.diagnosis import unexamined_notes
 from karat.results.plain_values import PlainResult
 
-__all__ = ["KINDS", "Finding", "GoldFindings", "fix_gold"]
-
 KINDS = {
     "unreadable": "",
     "empty text": "",

@@ -8,8 +8,6 @@ from karat.data.arrays import Bools, Floats, Ints, place_by, ratio, sum_by
 from karat.data.hits import is_relevant
 from karat.data.matches import Matches
 
-__all__ = ["Gains", "Headroom", "gains_of", "headroom", "ideal", "ndcg_at"]
-
 
 class Gains(NamedTuple):
     """The relevant gold items of some queries, and where a run has them.

@@ -15,8 +15,6 @@ from karat.matching.coverage.contradictions import negates
 from karat.stats.distributions import t_below
 from karat.stats.multiple_tests import benjamini_hochberg
 
-__all__ = ["Slice", "failing_slices", "features_of"]
-
 _FALSE_FINDINGS = 0.1
 # Of fewer queries, or with fewer others, nothing is said.
 _LEAST = 20

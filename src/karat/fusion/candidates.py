@@ -19,8 +19,6 @@ from karat.errors import DataError, UsageError
 from karat.reading.decoding import gc_paused
 from karat.reading.readers import take_run
 
-__all__ = ["Candidates", "Ranking", "candidates", "named_runs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ranking:

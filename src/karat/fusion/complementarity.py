@@ -23,8 +23,6 @@ from karat.reading.readers import read_run, take_gold
 from karat.stats import mean_interval
 from karat.stats.paired import difference_interval
 
-__all__ = ["Complementarity", "Contribution", "complementarity", "rbo", "union_gains"]
-
 
 @dataclass(frozen=True)
 class Contribution:

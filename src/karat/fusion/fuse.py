@@ -18,8 +18,6 @@ from karat.data.runs import Run
 from karat.errors import DataError, ParameterError, UnknownNameError
 from karat.fusion.candidates import Candidates, Ranking, candidates, named_runs
 
-__all__ = ["METHODS", "NORMS", "Fusion", "fuse"]
-
 Method = Literal["rrf", "borda", "sum", "mnz", "anz", "min", "max", "med"]
 Norm = Literal["min-max", "z", "sum", "rank", "none"]
 

@@ -18,8 +18,6 @@ from karat.errors import DataError, ParameterError
 from karat.fusion.candidates import named_runs
 from karat.fusion.fuse import FusedScores, Fusion, contributions
 
-__all__ = ["WeightSearch", "search_weights"]
-
 _SEED = 20_240_229
 # With more runs, tenths would be too many combinations to try.
 _FEW_RUNS = 3

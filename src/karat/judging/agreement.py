@@ -20,8 +20,6 @@ from karat.stats.agreement import (
     krippendorff_alpha,
 )
 
-__all__ = ["Agreement", "Flips", "agreement", "flips", "middle", "rater_alphas"]
-
 _COLUMNS = ("agreement", "value", "95% interval", "n")
 _NAMES = (
     *("equal grades", "Cohen's kappa", "kappa, linear", "kappa, quadratic"),

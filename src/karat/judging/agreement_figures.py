@@ -15,16 +15,6 @@ from karat.stats import mean_interval
 from karat.stats.agreement import AgreementFigures
 from karat.stats.rank_correlation import order_correlation, spearman_rho
 
-__all__ = [
-    "Order",
-    "Rate",
-    "figure_facts",
-    "limits",
-    "order_agreement",
-    "plain",
-    "rate_of",
-]
-
 
 class Rate(NamedTuple):
     """A figure with its interval, such as how often the judge says the same as people.

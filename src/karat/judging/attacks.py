@@ -12,8 +12,6 @@ from itertools import cycle
 from statistics import median_low
 from typing import Literal
 
-__all__ = ["ATTACKS", "CONTROL", "Attack", "Goal", "controls"]
-
 CONTROL = "harmless addition"
 """The family of additions that ask for nothing."""
 

@@ -24,15 +24,6 @@ from karat.reading.decoding import decode_json, decode_text
 from karat.reading.streams import open_binary
 from karat.stats.agreement import AgreementFigures, agreement_figures
 
-__all__ = [
-    "ClaimAgreement",
-    "ClaimLabels",
-    "calibration_of",
-    "claim_agreement",
-    "read_claim_labels",
-    "save_calibration",
-]
-
 ClaimLabels = Mapping[str, Mapping[str, bool]]
 """What people say: query -> text of a claim -> whether the contexts support it."""
 

@@ -29,8 +29,6 @@ from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher
 from karat.matching.texts import wanted_items
 
-__all__ = ["Claims"]
-
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
 _Verdicts = tuple[Verdict, ...]

@@ -11,16 +11,6 @@ from karat.errors import DataError
 from karat.llm.limits import tokens_of
 from karat.reading.meaning.corpus import looks_like_id
 
-__all__ = [
-    "BUDGET",
-    "Context",
-    "contexts_of",
-    "excerpts",
-    "pack",
-    "pieces",
-    "require_texts",
-]
-
 Context: TypeAlias = tuple[int, str]
 """A document under judgement: its rank and its text."""
 

@@ -24,24 +24,6 @@ from karat.judging.session import JudgeSession
 from karat.llm import Stage
 from karat.reading.readers import with_texts
 
-__all__ = [
-    "LAST",
-    "RELEVANT",
-    "Grade",
-    "GradedPool",
-    "Pool",
-    "allow_failures",
-    "complete_gold",
-    "grade",
-    "grade_pool",
-    "is_binary",
-    "is_graded",
-    "pool",
-    "relevance",
-    "retest",
-    "unlabelled",
-]
-
 RELEVANT = 2
 """The smallest grade of a document that helps to answer, as the judge is told.
 

@@ -23,8 +23,6 @@ from karat.judging.support import majority, support
 from karat.llm import Stage
 from karat.llm.run_jobs import Job
 
-__all__ = ["PASSAGES", "probe_claims", "probe_grader"]
-
 _PROBING = Stage("trying", "attack")
 
 PASSAGES = 10

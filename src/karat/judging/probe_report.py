@@ -16,8 +16,6 @@ from karat.stats import mean_interval
 from karat.stats.exact_tests import ALPHA, Stratum, fisher_test, strata_needed
 from karat.stats.multiple_tests import holm
 
-__all__ = ["GRADE", "Attempt", "ProbeReport", "SuccessRate"]
-
 GRADE = "grade"
 """What a grader's attempts count: the grade rises or not, with nothing in between."""
 

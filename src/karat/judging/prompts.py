@@ -21,20 +21,6 @@ from karat.reading.decoding import decode_text
 from karat.reading.streams import open_binary
 from karat.reading.syntax.yaml_text import decode_yaml
 
-__all__ = [
-    "DATA",
-    "GRADES",
-    "JSON",
-    "SHOWN",
-    "Prompts",
-    "fenced",
-    "grade",
-    "object_schema",
-    "repair",
-    "split",
-    "support",
-]
-
 VERSION = "3"
 
 GRADES: Mapping[int, str] = {

@@ -15,18 +15,6 @@ from karat.errors import InvalidReply
 from karat.judging import prompts
 from karat.llm.server_errors import cut_off
 
-__all__ = [
-    "NOT_FILLED_IN",
-    "ask",
-    "explained",
-    "is_blank",
-    "read_flag",
-    "read_numbers",
-    "read_object",
-    "read_reason",
-    "side_by_side",
-]
-
 T = TypeVar("T")
 
 NOT_FILLED_IN = "it repeats the form it was shown instead of filling it in"

@@ -27,8 +27,6 @@ from karat.llm.limits import Budget
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.run_jobs import Job
 
-__all__ = ["DryRun", "JudgeSession", "as_client"]
-
 T = TypeVar("T")
 _ROWS = Stage()
 

@@ -13,8 +13,6 @@ from karat.judging.replies import NOT_FILLED_IN, ask, is_blank, read_object
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
 
-__all__ = ["Split", "split", "split_references"]
-
 _SPLITTING = Stage("splitting", "reference")
 
 

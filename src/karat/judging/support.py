@@ -30,8 +30,6 @@ from karat.judging.replies import (
     side_by_side,
 )
 
-__all__ = ["majority", "support"]
-
 # The number of problems shown to the model when it is asked again.
 _PROBLEMS = 25
 # The number of claims in one question; the reply to more might be cut off.

@@ -29,8 +29,6 @@ from karat.llm.limits import (
 from karat.llm.settings import Client, Settings
 from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies
 
-__all__ = ["Calls", "Stopped"]
-
 log = logging.getLogger("karat")
 _MAX_RETRY_AFTER = 600
 _LONG_WAIT = 60

@@ -15,8 +15,6 @@ from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient
 from karat.llm.credentials import check_parameters, redact
 
-__all__ = ["FunctionClient", "ThreadedFunction", "to_call_error"]
-
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
 # asyncio's own pool has a handful of threads; calls mostly wait.
 _THREADS = 64

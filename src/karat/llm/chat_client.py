@@ -26,15 +26,6 @@ from karat.llm.server_errors import (
     retry_after,
 )
 
-__all__ = [
-    "ChatClient",
-    "ChatModel",
-    "read_reply",
-    "read_stream",
-    "shortened",
-    "unusable_reply",
-]
-
 # Where servers put an answer if they take it for a thought.
 _THOUGHTS = ("reasoning_content", "reasoning")
 # More characters for each token than any model's tokenizer has on average.

@@ -15,17 +15,6 @@ from urllib.parse import unquote, urlsplit
 from karat.errors import UsageError
 from karat.version import __version__
 
-__all__ = [
-    "check_headers",
-    "check_parameters",
-    "check_secrets",
-    "mask",
-    "read_key",
-    "redact",
-    "replace_surrogates",
-    "request_headers",
-]
-
 _VISIBLE = re.compile(r"[!-~]*")
 _HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _HEADER_VALUE = re.compile(r"[ -~]*")

@@ -13,8 +13,6 @@ from karat.llm.run_jobs import Job
 from karat.llm.settings import Client, Settings, Stage
 from karat.llm.stored_replies import StoredReplies
 
-__all__ = ["Estimate", "estimate", "unanswered"]
-
 # Models write longer replies than those assumed, and JSON has shorter tokens.
 _LONGER = 1.5
 

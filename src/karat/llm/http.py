@@ -14,17 +14,6 @@ from urllib.request import getproxies
 
 from karat.errors import CallError, MissingExtraError, Refused, Transient, UsageError
 
-__all__ = [
-    "ALLOWED",
-    "Connection",
-    "Response",
-    "check_endpoint",
-    "connection_error",
-    "load_httpx",
-    "may_use_proxy",
-    "read_address",
-]
-
 ALLOWED = "KARAT_ALLOWED_ENDPOINTS"
 _HARMLESS_QUERY = {"api-version"}
 _HOST = re.compile(r"[\w.:%-]+")

@@ -17,8 +17,6 @@ from urllib.parse import quote
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import FormatError, KaratError, UsageError
 
-__all__ = ["Contents", "Entry", "Journal", "make_private", "storable"]
-
 _APPLICATION_ID = 0x6B617261
 _VERSION = 3
 # The version that added the column `cut`; the next added the table `parameter_sets`.

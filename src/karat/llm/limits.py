@@ -14,19 +14,6 @@ from karat.data.judgements import Prompt, Schema, Usage
 from karat.data.tables import counted
 from karat.errors import ParameterError
 
-__all__ = [
-    "REPLY_LIMITS",
-    "REPLY_TOKENS",
-    "Backoff",
-    "Budget",
-    "CircuitBreaker",
-    "Prices",
-    "RateLimiter",
-    "estimate_usage",
-    "schema_text",
-    "tokens_of",
-]
-
 Wait: TypeAlias = Callable[[float], Awaitable[None]]
 REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
 """The parameters that limit the length of a reply."""

@@ -31,8 +31,6 @@ from karat.llm.server_errors import (
     wrong_address,
 )
 
-__all__ = ["OpenAIClient"]
-
 log = logging.getLogger("karat")
 _OPENAI = "https://api.openai.com/v1"
 _SCHEMA = "response_format"

@@ -32,8 +32,6 @@ from karat.llm.journal import Journal
 from karat.llm.settings import Client, Progress, Settings, Stage
 from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies
 
-__all__ = ["Job", "Results", "run_jobs", "run_sync"]
-
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Conversation[T] | ParallelConversation[T]]
 # Rows from the journal take no time; others on the event loop must not wait for all.

@@ -11,18 +11,6 @@ from http import HTTPStatus
 
 from karat.errors import CallError, Refused, Transient
 
-__all__ = [
-    "ADDRESS",
-    "MAX_DETAIL",
-    "STREAM_ONLY",
-    "SYSTEM_ROLE",
-    "ServerError",
-    "cut_off",
-    "read_error",
-    "retry_after",
-    "wrong_address",
-]
-
 ADDRESS = "OPENAI_BASE_URL"
 """The variable that holds the address of a server."""
 SYSTEM_ROLE = "system role"

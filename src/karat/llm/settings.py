@@ -12,8 +12,6 @@ from karat.data.tables import amount, counted
 from karat.errors import ParameterError, UsageError
 from karat.llm.limits import Budget, Prices
 
-__all__ = ["JOURNAL", "Client", "Progress", "Settings", "Stage"]
-
 JOURNAL = Path(".karat") / "journal.sqlite"
 """The default file for replies."""
 

@@ -21,8 +21,6 @@ from karat.llm.journal import Entry, Journal
 from karat.llm.limits import REPLY_LIMITS, schema_text
 from karat.llm.settings import Client, Settings
 
-__all__ = ["JournalWriter", "ProcessLock", "PromptKeys", "StoredReplies"]
-
 if sys.platform == "linux":
     import fcntl
 

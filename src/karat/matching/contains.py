@@ -20,8 +20,6 @@ from karat.errors import ParameterError
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Chunk", "Contains", "Exact", "Normalized"]
-
 # Scripts written without spaces, or with endings attached to words as in Korean: any
 # place between two of their characters may be the edge of a word.
 _UNSPACED: Final = (

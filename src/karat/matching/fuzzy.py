@@ -27,8 +27,6 @@ from karat.data.arrays import Bools, Floats
 from karat.errors import ParameterError
 from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Fuzzy"]
-
 # RapidFuzz keeps cutoffs in single precision, which would lose scores that equal the
 # threshold: it has to cut a little below, and what reaches it is decided here.
 _SLACK: Final = 1e-5

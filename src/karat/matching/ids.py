@@ -14,15 +14,6 @@ from karat.errors import DataError, ParameterError
 from karat.matching.matcher import Matcher
 from karat.matching.to_hits import STRANGE_IDS, match_labels
 
-__all__ = [
-    "Id",
-    "labels_in_order",
-    "roll_up",
-    "roll_up_labels",
-    "session_of",
-    "source_of",
-]
-
 
 def session_of(turn: str, sep: str = "_") -> str:
     """The session a turn's id names: all that stands before its last separator.

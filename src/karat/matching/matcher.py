@@ -13,8 +13,6 @@ from karat.data.queries import Query
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, plain_numbers, require_choices
 
-__all__ = ["Matcher"]
-
 
 @dataclass(frozen=True)
 class Matcher(ABC):

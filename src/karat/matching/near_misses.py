@@ -13,8 +13,6 @@ from karat.data.gold import ColumnLabels
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Document, Labels, Notice, Run
 
-__all__ = ["OtherForm", "near_miss_hint", "near_miss_notices", "other_forms"]
-
 # To see whether there is anything to count, the first ids of some rankings do.
 _FIRST = 25
 _PROBE = 500

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Final
 
-__all__ = ["LINKS", "clusters", "fold"]
-
 _CACHED_CHARACTERS = 1 << 24
 
 _SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u00b4\uff07"

@@ -17,8 +17,6 @@ from karat.matching.matcher import Matcher
 from karat.matching.texts import Ranking, Rankings, Wanted, wanted_items
 from karat.matching.to_hits import lay_out
 
-__all__ = ["TextMatcher"]
-
 # Pairs compared at once: enough to keep all cores busy, few enough to stay in cache.
 _BLOCK = 1 << 16
 

@@ -11,8 +11,6 @@ from karat.data.spelling import Spelling
 from karat.errors import DataError, ParameterError
 from karat.matching.pairwise import TextMatcher
 
-__all__ = ["Embed", "Semantic"]
-
 Embed: TypeAlias = Callable[[list[str]], Any]
 """From texts to a vector of numbers for each, as a list of lists or an array."""
 

@@ -10,15 +10,6 @@ from karat.data.spelling import Spelling, build, parse
 from karat.errors import DataError, ParameterError, SpellingError, UsageError
 from karat.matching.matcher import Matcher
 
-__all__ = [
-    "AUTO",
-    "JUDGED",
-    "MATCHERS",
-    "SHIPPED",
-    "choose",
-    "read_matcher",
-]
-
 SHIPPED: dict[str, str] = {
     "id": "karat.matching.ids:Id",
     "exact": "karat.matching.contains:Exact",

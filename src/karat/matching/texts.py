@@ -10,8 +10,6 @@ from karat.data.runs import Document, Notice, Run, note_examples
 from karat.data.tables import counted
 from karat.errors import DataError
 
-__all__ = ["Ranking", "Rankings", "Wanted", "wanted_items"]
-
 
 class Wanted(NamedTuple):
     """One gold item: its name, its label, and the texts any of which will do."""

@@ -18,16 +18,6 @@ from karat.matching.near_misses import (
     other_forms,
 )
 
-__all__ = [
-    "STRANGE_IDS",
-    "Groups",
-    "examples",
-    "items_of",
-    "lay_out",
-    "match_labels",
-    "narrow",
-]
-
 
 def narrow(located: Located, policies: Policies) -> Located:
     """What is left when only the top `depth` or only judged documents are read.

@@ -9,8 +9,6 @@ import re
 
 from karat.catalogue import plain
 
-__all__ = ["MISSING", "NAMES", "canonical"]
-
 NAMES: dict[str, str] = {
     "success": "hit",
     "hit_rate": "hit",

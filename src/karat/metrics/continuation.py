@@ -18,17 +18,6 @@ from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric
 from karat.metrics.user_models import check_persistence, check_scale
 
-__all__ = [
-    "INSQ",
-    "INST",
-    "BejeweledPlayer",
-    "NearERR8",
-    "NearERR9",
-    "NearERR10",
-    "NearERR11",
-    "ScaledDCG",
-]
-
 _DEEPEST = 1000
 _SMALLEST_GOAL = 0.25
 # Queries laid out side by side at a time.

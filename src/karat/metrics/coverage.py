@@ -11,8 +11,6 @@ from karat.data.hits import Hits
 from karat.errors import ParameterError, UsageError
 from karat.metrics.metric import CutoffMetric, Metric
 
-__all__ = ["IOU", "CharPrecision", "Complete", "Coverage", "RecallAtBudget"]
-
 _SLACK = 1e-9
 
 

@@ -17,18 +17,6 @@ from karat.data.hits import Hits, is_relevant
 from karat.errors import DataError, ParameterError
 from karat.metrics.metric import BinaryMetric, CutoffMetric
 
-__all__ = [
-    "AlphaDCG",
-    "AlphaNDCG",
-    "IntentAP",
-    "IntentERR",
-    "IntentPrecision",
-    "NormalIntentERR",
-    "NormalNoveltyRBP",
-    "NoveltyRBP",
-    "SubtopicRecall",
-]
-
 # As deep as the best imaginable ranking is followed where no cutoff ends it.
 _DEEPEST = 1000
 # Sums of the same gains, added up in another order, are equal.

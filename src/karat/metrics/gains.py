@@ -14,8 +14,6 @@ from karat.data.spelling import LETTER, write_value
 from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric
 
-__all__ = ["DCG", "NCG", "NDCG", "GainMetric", "IdealDCG"]
-
 Gains: TypeAlias = Mapping[float, float]
 
 _SHOWN = 8

@@ -15,8 +15,6 @@ from karat.data.hits import Hits, is_relevant
 from karat.data.tables import counted
 from karat.metrics.metric import CutoffMetric, Metric, add_up
 
-__all__ = ["BPref", "InferredAP", "Judged", "Unjudged", "is_nonrelevant"]
-
 # The weight trec_eval gives to a judgement that was never made.
 _EPSILON = 0.00001
 

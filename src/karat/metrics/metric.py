@@ -9,8 +9,6 @@ from karat.data.hits import Hits
 from karat.data.spelling import LETTER, Cutoff, Spelling, plain_numbers, require_choices
 from karat.errors import ParameterError
 
-__all__ = ["BinaryMetric", "CutoffMetric", "Metric", "add_up"]
-
 # How many terms of a sum `workings` shows.
 _SHOWN = 8
 

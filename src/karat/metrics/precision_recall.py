@@ -9,19 +9,6 @@ from karat.data.arrays import Floats, Ints, count_by, defined, ratio, sum_by
 from karat.data.hits import Hits, is_relevant
 from karat.metrics.metric import BinaryMetric
 
-__all__ = [
-    "F1",
-    "Containment",
-    "ContextRecall",
-    "Contradiction",
-    "Hit",
-    "HitCount",
-    "Precision",
-    "Recall",
-    "RecallAll",
-    "RecallCapped",
-]
-
 
 def found(metric: BinaryMetric, hits: Hits) -> tuple[Ints, Ints]:
     """How many gold items of each query the top k holds, and how many there are."""

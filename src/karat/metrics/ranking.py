@@ -8,17 +8,6 @@ from karat.data.arrays import Floats, Ints, count_by, place_by, sum_by
 from karat.data.hits import Hits
 from karat.metrics.metric import BinaryMetric, CutoffMetric
 
-__all__ = [
-    "Accuracy",
-    "AveragePrecision",
-    "ContextPrecision",
-    "GeometricAP",
-    "GranularRR",
-    "LogOddsAP",
-    "NDCGAny",
-    "ReciprocalRank",
-]
-
 
 class ReciprocalRank(BinaryMetric):
     """How high the first relevant document stands: 1 / its rank, 0 when there is none.

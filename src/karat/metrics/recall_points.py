@@ -18,18 +18,6 @@ from karat.errors import ParameterError
 from karat.metrics.gains import NDCG
 from karat.metrics.metric import Metric
 
-__all__ = [
-    "RNDCG",
-    "BinaryG",
-    "G",
-    "InterpolatedAverage",
-    "InterpolatedPrecision",
-    "NDCGRel",
-    "QMeasure",
-    "RPrecision",
-    "items_needed",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class _Ideal:

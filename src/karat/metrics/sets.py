@@ -12,20 +12,6 @@ from karat.metrics.incomplete_judgements import is_nonrelevant
 from karat.metrics.metric import BinaryMetric, Metric
 from karat.metrics.precision_recall import Precision, Recall
 
-__all__ = [
-    "NumNonrelJudgedRet",
-    "NumQ",
-    "NumRel",
-    "NumRelRet",
-    "NumRet",
-    "SetAP",
-    "SetF",
-    "SetPrecision",
-    "SetRecall",
-    "SetRelativePrecision",
-    "Utility",
-]
-
 
 def _found(hits: Hits, threshold: float | None) -> tuple[Ints, Ints]:
     """How many relevant items of each query were found, and how many there are."""

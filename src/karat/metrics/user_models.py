@@ -10,15 +10,6 @@ from karat.data.hits import Hits
 from karat.errors import ParameterError
 from karat.metrics.metric import CutoffMetric, Metric, add_up
 
-__all__ = [
-    "Compatibility",
-    "ExpectedReciprocalRank",
-    "RankBiasedPrecision",
-    "RankBiasedResidual",
-    "check_persistence",
-    "check_scale",
-]
-
 _ALL_BUT_SURE = 1 - 2.0**-53
 _LONGEST_SCALE = 1_000_000
 

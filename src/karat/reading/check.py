@@ -15,8 +15,6 @@ from karat.reading.problems import Notes
 from karat.reading.readers import load
 from karat.reading.streams import Role, open_binary
 
-__all__ = ["Checked", "validate"]
-
 LIMIT = 20
 _HEAD = 1 << 16
 _LAYOUTS = {"trec_run": RUN, "trec_qrels": QRELS}

@@ -12,16 +12,6 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from karat.errors import FormatError
 
-__all__ = [
-    "QUICK_SCAN",
-    "SCAN",
-    "Scan",
-    "decode_json",
-    "decode_text",
-    "foreign_kind",
-    "gc_paused",
-]
-
 _FOREIGN: Final = (
     (b"%PDF-", "a PDF file"),
     (b"PK\x03\x04", "a zip archive (a spreadsheet, a .docx or an .npz is one)"),

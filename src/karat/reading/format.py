@@ -33,17 +33,6 @@ from karat.reading.streams import STDIN, Pieces, Role, Source, blocks, open_bina
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "FORMATS",
-    "LOOSE",
-    "SHIPPED",
-    "Format",
-    "choose_format",
-    "get_format",
-    "name_format",
-    "open_source",
-]
-
 LOOSE = (".txt", ".run", ".trec", ".qrels", ".qrel")
 """Endings that say what a text file holds, if anything, but not in which syntax."""
 

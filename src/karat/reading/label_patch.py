@@ -14,8 +14,6 @@ from karat.reading.problems import placed
 from karat.reading.readers import take_gold
 from karat.reading.streams import open_binary
 
-__all__ = ["Labelled", "apply_labels"]
-
 _VERSION = 1
 
 

@@ -30,16 +30,6 @@ from karat.reading.meaning.shapes import note_numbered
 from karat.reading.meaning.values import holds_rows
 from karat.reading.problems import Notes
 
-__all__ = [
-    "FRAMES",
-    "check_places",
-    "is_frame",
-    "is_of",
-    "plain_gold",
-    "plain_run",
-    "with_lists",
-]
-
 # Most callers have no frames, and what reads them takes long to load.
 FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     "frame reader",

@@ -5,8 +5,6 @@ import re
 from karat.data.runs import Notice
 from karat.errors import DataError, FormatError
 
-__all__ = ["Notes", "placed"]
-
 _EXAMPLES = 3
 _ONE_OR_MORE = re.compile(r"\{([^|]*)\|([^}]*)\}")
 

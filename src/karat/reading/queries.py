@@ -12,8 +12,6 @@ from karat.reading.objects import with_lists
 from karat.reading.readers import load
 from karat.reading.streams import Source
 
-__all__ = ["read_queries"]
-
 
 def read_queries(source: Any) -> Mapping[str, Query]:
     """What is known of queries: texts by id or in a list, records, or a file.

@@ -21,19 +21,6 @@ from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
 
-__all__ = [
-    "load",
-    "load_by",
-    "read_corpus",
-    "read_gold",
-    "read_run",
-    "read_samples",
-    "take_gold",
-    "take_run",
-    "texts_for",
-    "with_texts",
-]
-
 T = TypeVar("T")
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

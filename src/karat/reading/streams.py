@@ -14,21 +14,6 @@ from karat.data.tables import counted
 from karat.errors import DataError, FormatError, MissingExtraError, MissingFieldError
 from karat.reading.problems import Notes
 
-__all__ = [
-    "BLOCK",
-    "STDIN",
-    "Batched",
-    "Batches",
-    "Pieces",
-    "Records",
-    "Role",
-    "Source",
-    "blocks",
-    "in_batches",
-    "open_binary",
-    "path_of",
-]
-
 STDIN = "-"
 BLOCK = 1 << 20
 _PIECE = 1 << 18

@@ -16,8 +16,6 @@ from karat.errors import FormatError, KaratError
 from karat.reading.format import Format, get_format, name_format
 from karat.reading.streams import Role
 
-__all__ = ["write"]
-
 
 def write(
     loaded: Dataset,

@@ -25,19 +25,6 @@ from karat.reports.drawing import (
     ticks_between,
 )
 
-__all__ = [
-    "Line",
-    "Point",
-    "draw_bars",
-    "draw_histogram",
-    "draw_intervals",
-    "draw_lines",
-    "draw_matrix",
-    "draw_scatter",
-    "pareto_front",
-]
-
-
 _KEY = '<rect class="k-bar {}" opacity="{:.2f}" width="12" height="12" rx="2"/>'
 
 

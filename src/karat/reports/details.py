@@ -25,8 +25,6 @@ from karat.matching.shipped import read_matcher
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 
-__all__ = ["BUDGET", "Details", "Notes", "encoded", "lowest_queries"]
-
 Notes: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 """Sentences on gold items, by query and item."""
 

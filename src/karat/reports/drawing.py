@@ -17,25 +17,6 @@ from karat.data.tables import clean
 from karat.errors import FormatError, MissingExtraError
 from karat.results.saved_form import write_text
 
-__all__ = [
-    "COLOURS",
-    "LETTER",
-    "RIGHT",
-    "STYLE",
-    "WIDTH",
-    "Chart",
-    "Frame",
-    "chart_of",
-    "few_of",
-    "legend_of",
-    "limits_around",
-    "short_name",
-    "short_number",
-    "signed",
-    "text_at",
-    "ticks_between",
-]
-
 COLOURS = (
     ("#2f6fde", "#7aa7ff"),
     ("#c2571a", "#f0955c"),

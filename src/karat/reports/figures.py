@@ -24,8 +24,6 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.sweeps.result import Sweep
 
-__all__ = ["KINDS", "all_charts", "board_of", "moves", "plot"]
-
 _DEEPEST = 100
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
 _HEADROOM = 10

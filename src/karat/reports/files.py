@@ -18,17 +18,6 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.retrieving.retrievers import Question, fill
 
-__all__ = [
-    "as_csv",
-    "as_json",
-    "as_jsonl",
-    "as_markdown",
-    "as_text",
-    "flat_metrics",
-    "log_mlflow",
-    "rank_eval_requests",
-]
-
 _DEPTH = 10
 
 # What may be the matter with a score of a query, the worst first.

@@ -20,8 +20,6 @@ from karat.reports.details import encoded
 from karat.reports.drawing import STYLE, Chart
 from karat.version import __version__
 
-__all__ = ["Markup", "figure", "grid", "page", "page_of", "section", "tag"]
-
 
 class Markup(str):
     """HTML that is right as it stands."""

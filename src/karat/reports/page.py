@@ -17,8 +17,6 @@ from karat.results.leaderboard import Leaderboard
 from karat.results.slices import UNTAGGED, slice_table, tagged
 from karat.version import __version__
 
-__all__ = ["as_html"]
-
 _GOOD = {"better": "good", "worse": "bad"}
 
 

@@ -16,8 +16,6 @@ from karat.data.coverage import Range
 from karat.data.tables import Table, clean
 from karat.results.leaderboard import WIDTH
 
-__all__ = ["RunBar", "can_show_bar", "show", "show_text", "track", "width_of"]
-
 T = TypeVar("T")
 _SHOW_AFTER_SECONDS = 0.7
 _NARROW, _VERY_NARROW = 100, 80

@@ -30,8 +30,6 @@ from karat.results.slices import query_rows, tag_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SHOWN", "Evaluation", "Trace"]
-
 SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
     "way to show",
     {

@@ -15,8 +15,6 @@ from karat.results.saved_form import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WIDTH", "Leaderboard", "notice_lines"]
-
 WIDTH = 100
 """How wide a table may be where there is no terminal to ask."""
 

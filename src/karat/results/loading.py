@@ -27,8 +27,6 @@ from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERS
 from karat.results.saved_types import check_types
 from karat.results.scores import MetricScores
 
-__all__ = ["from_dict", "load"]
-
 _ROUNDING = 1e-12
 _KINDS = dict.fromkeys(("rank", "item", "item_rank"), np.int64) | {"sound": np.bool_}
 Rows = Sequence[Mapping[str, Any]]

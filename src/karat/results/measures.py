@@ -8,9 +8,6 @@ from karat.data.spelling import LETTER, Spelling, Value, parse
 from karat.matching.shipped import JUDGED, read_matcher
 from karat.metrics import Metric, read_metric, read_spelling
 
-__all__ = ["Measure", "read_measure"]
-
-
 _BY_PROFILE: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
     "trec_eval-9": {"iprec": {"rounding": "up"}, "iprec_avg": {"rounding": "up"}},
     "trec_eval-10": {"rbp": {"p": 0.9, "gain": "scaled"}, "rbp_resid": {"p": 0.9}},

@@ -16,8 +16,6 @@ from karat.results.scores import MetricScores
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = ["merge_evaluations"]
-
 
 def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
     """The evaluation of all queries, from those of disjoint parts, in their order."""

@@ -12,8 +12,6 @@ from karat.data.runs import Notice
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = ["derived_notices", "trec_eval_differences"]
-
 _FEW = 0.1
 _ENOUGH = 20
 _STARS = 4

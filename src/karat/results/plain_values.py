@@ -27,8 +27,6 @@ from karat.reading.problems import placed
 from karat.reading.streams import open_binary
 from karat.results.saved_form import write_text
 
-__all__ = ["PlainResult", "as_plain", "from_plain"]
-
 
 def as_plain(value: Any) -> Any:
     """A value as JSON can hold it: what is not finite becomes null."""

@@ -14,8 +14,6 @@ from karat.llm.journal import make_private
 from karat.reading.decoding import decode_json, decode_text
 from karat.version import __version__
 
-__all__ = ["digest_of", "keep", "kept"]
-
 _FOLDER = Path(".karat")
 _MOST = 500
 

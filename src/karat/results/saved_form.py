@@ -20,16 +20,6 @@ from karat.reading.decoding import gc_paused
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = [
-    "DOCUMENT_COLUMNS",
-    "ITEM_COLUMNS",
-    "LONE_SURROGATES",
-    "SCHEMA_VERSION",
-    "as_json",
-    "to_dict",
-    "write_text",
-]
-
 SCHEMA_VERSION = 2
 """Version of the saved form; readers accept this one and all before."""
 

@@ -12,8 +12,6 @@ from typing import Any, Final, TypeAlias
 from karat.errors import FormatError
 from karat.reading.meaning.values import show
 
-__all__ = ["check_types"]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 Problem: TypeAlias = tuple[int, str] | None

@@ -17,8 +17,6 @@ from karat.errors import DataError, UnknownNameError
 from karat.results.measures import Measure
 from karat.stats import mean_interval
 
-__all__ = ["MetricScores", "score_measures"]
-
 # The least a query contributes to a geometric mean, as in trec_eval.
 _FLOOR = 0.00001
 

@@ -13,8 +13,6 @@ from karat.results.scores import MetricScores
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-__all__ = ["UNTAGGED", "query_rows", "slice_table", "tag_table", "tagged"]
-
 UNTAGGED = "(untagged)"
 
 

@@ -18,8 +18,6 @@ from karat.reading.meaning.values import is_scores, show
 from karat.reading.objects import FRAMES, is_frame
 from karat.reading.problems import Notes
 
-__all__ = ["PATHS", "check_mapping", "documents_from", "read_answer", "to_plain"]
-
 PATHS: Final = (
     *("hits.hits", "root.children", "result.points", "result.hits"),
     *("points", "matches", "passages", "source_nodes", "nodes", "hits", "documents"),

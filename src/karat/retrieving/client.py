@@ -24,8 +24,6 @@ from karat.reading.decoding import decode_json, decode_text
 from karat.retrieving.answers import read_answer, to_plain
 from karat.retrieving.retrievers import Question, fill
 
-__all__ = ["RetrieverClient", "address_of", "http_function"]
-
 # Errors of client libraries are told apart by name: none of them is imported.
 _PASSING: Final = re.compile(
     "Timeout|TimedOut|Connect|Unavailable|RateLimit|TooMany|Throttl|Temporar|Transient"

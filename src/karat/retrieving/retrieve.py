@@ -29,8 +29,6 @@ from karat.retrieving.answers import check_mapping, documents_from
 from karat.retrieving.client import RetrieverClient, address_of, http_function
 from karat.retrieving.retrievers import Question, as_function
 
-__all__ = ["ATTEMPTS", "CACHE", "aretrieve", "load_object", "retrieve"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ import numpy as np
 from karat.errors import UsageError
 from karat.reading.meaning.mapping import value_at
 
-__all__ = ["DEPTHS", "Question", "as_function", "fill"]
-
 Ask: TypeAlias = Callable[[str], Any]
 
 DEPTHS: Final = (

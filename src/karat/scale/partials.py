@@ -29,8 +29,6 @@ from karat.reading.problems import placed
 from karat.reading.readers import take_gold, take_run
 from karat.results.evaluation import Evaluation
 
-__all__ = ["merge", "scan", "torn"]
-
 
 def scan(
     batches: Any,

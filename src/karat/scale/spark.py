@@ -19,8 +19,6 @@ from karat.reading.meaning.aliases import infer
 from karat.results.measures import Measure, read_measure
 from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
 
-__all__ = ["score"]
-
 _BUCKET, _SYSTEM = "karat_bucket", "karat_system"
 _SENTENCE = re.compile(r"karat\.errors\.\w+: (.+)")
 

@@ -14,8 +14,6 @@ from karat.data.tables import Table, counted, number
 from karat.errors import UsageError
 from karat.stats import moments_interval
 
-__all__ = ["MetricTotal", "Totals", "add_totals", "total_of"]
-
 _HALF = 40
 _UNIT = 1 << 2 * _HALF
 

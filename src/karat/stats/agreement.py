@@ -14,15 +14,6 @@ from karat.errors import DataError
 from karat.stats import mean_interval
 from karat.stats.distributions import t_quantile
 
-__all__ = [
-    "AgreementFigures",
-    "Figure",
-    "Weights",
-    "agreement_figures",
-    "cohen_kappa",
-    "krippendorff_alpha",
-]
-
 Weights = Literal["equal", "linear", "quadratic"]
 """How much a disagreement counts."""
 

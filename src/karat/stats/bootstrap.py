@@ -16,8 +16,6 @@ from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.clusters import sample_of
 
-__all__ = ["DRAWS", "bootstrap_means", "studentised_interval"]
-
 DRAWS = 10_000
 """How many times queries are drawn anew by default."""
 

@@ -14,8 +14,6 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, sum_by
 from karat.errors import ParameterError
 
-__all__ = ["Sample", "cluster_totals", "sample_of"]
-
 _ROUNDING = 1e-12
 
 

@@ -8,14 +8,6 @@ from functools import lru_cache
 
 from karat.errors import ParameterError
 
-__all__ = [
-    "even_binomial_tail",
-    "normal_below",
-    "normal_quantile",
-    "t_below",
-    "t_quantile",
-]
-
 _HALF = 0.5
 _ROUNDS = 300
 # Newton's error is squared by every step: one of this size leaves nothing to correct.

@@ -16,15 +16,6 @@ from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.distributions import even_binomial_tail, normal_quantile
 
-__all__ = [
-    "ALPHA",
-    "Stratum",
-    "fisher_test",
-    "mcnemar",
-    "score_interval",
-    "strata_needed",
-]
-
 ALPHA = 0.05
 """The p-value below which a difference counts as found."""
 # Halvings of an interval of length 2 that leave nothing to halve.

@@ -30,8 +30,6 @@ from karat.errors import ParameterError
 from karat.stats.clusters import Sample, sample_of
 from karat.stats.distributions import normal_quantile, t_quantile
 
-__all__ = ["gaffke_limits", "mean_interval", "moments_interval"]
-
 _CLOSE = 1e-9
 _ROUNDS = 100
 

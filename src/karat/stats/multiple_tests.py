@@ -24,14 +24,6 @@ from karat.stats.distributions import normal_below, normal_quantile
 from karat.stats.intervals import mean_interval
 from karat.stats.sign_flip import DRAWS, MOST_EXACT, SEED, signed_sums
 
-__all__ = [
-    "benjamini_hochberg",
-    "best_interval",
-    "holm",
-    "max_t",
-    "maybe_best",
-]
-
 _ROUNDING = 1e-12
 
 

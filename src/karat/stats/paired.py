@@ -32,17 +32,6 @@ from karat.stats.distributions import t_below, t_quantile
 from karat.stats.exact_tests import score_interval
 from karat.stats.intervals import mean_interval
 
-__all__ = [
-    "EffectSize",
-    "Outcomes",
-    "TTest",
-    "difference_interval",
-    "effect_size",
-    "outcomes",
-    "smallest_margin",
-    "t_test",
-]
-
 _ROUNDING = 1e-12
 _SOME, _MANY = 15, 30
 _COCHRAN = 25

@@ -13,8 +13,6 @@ import numpy as np
 from karat.data.arrays import Floats
 from karat.stats.distributions import normal_below, normal_quantile, t_quantile
 
-__all__ = ["minimum_detectable_effect", "power_of", "queries_needed"]
-
 _POWER = 0.8
 _LEVEL = 0.95
 _NODES = 128

@@ -16,14 +16,6 @@ from karat.data.intervals import Interval
 from karat.errors import ParameterError
 from karat.stats.bootstrap import bootstrap_means
 
-__all__ = [
-    "OrderCorrelation",
-    "kendall_taus",
-    "order_correlation",
-    "spearman_rho",
-    "tau_ap",
-]
-
 _DRAWS = 2_000
 _SEED = 20_240_229
 # Pairs of systems compared at a time, over as many draws as fit.

@@ -23,16 +23,6 @@ from karat.data.arrays import Floats, Ints
 from karat.errors import ParameterError
 from karat.stats.clusters import cluster_totals
 
-__all__ = [
-    "DRAWS",
-    "MOST_EXACT",
-    "SEED",
-    "sign_flip",
-    "sign_flip_pairs",
-    "signed_sums",
-    "smallest_p",
-]
-
 DRAWS = 9_999
 """How many random draws of signs a test takes by default."""
 MOST_EXACT = 16

@@ -19,8 +19,6 @@ from karat.reading.problems import placed
 from karat.reading.syntax.yaml_text import decode_yaml, key_lines
 from karat.retrieving.retrieve import load_object
 
-__all__ = ["FILE", "SCHEMA", "SUITE", "Suite", "read_suite", "read_suites"]
-
 FILE = "karat.yaml"
 """Where suites are looked for."""
 

@@ -41,8 +41,6 @@ from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite
 from karat.sweeps import Sweep, sweep
 
-__all__ = ["SuiteResult", "run_suite"]
-
 _FUNCTION = re.compile(r"[\w.]+:\w+")
 # Documents of each query that the page shows.
 _SHOWN = 20

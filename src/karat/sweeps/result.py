@@ -30,8 +30,6 @@ from karat.stats.multiple_tests import best_interval, maybe_best
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Sweep", "Trial"]
-
 SCHEMA_VERSION = 1
 
 

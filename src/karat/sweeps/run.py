@@ -35,8 +35,6 @@ from karat.results.result_cache import digest_of, keep, kept
 from karat.retrieving.retrieve import retrieve
 from karat.sweeps.result import Sweep, Trial
 
-__all__ = ["sweep"]
-
 _DEPTH = 10
 _SEED = 20_240_229
 # Fewer queries would choose at random.

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from karat.data.arrays import Bools, Ints
 from karat.matching.normaliser import LINKS, clusters
 
-__all__ = ["Source", "Texts", "hash_grams", "numbers_of", "places_inside", "seeds"]
-
 Codes = npt.NDArray[np.uint32]
 
 _TAGS: Final = re.compile(

@@ -10,8 +10,6 @@ from karat.matching.coverage.cover import Gap, Part, Run
 from karat.matching.fuzzy import scorer
 from karat.matching.normaliser import fold
 
-__all__ = ["Difference", "find_differences", "negates"]
-
 _NEGATIONS_TEXT = (
     "no not never none nothing nobody neither nor without cannot cant dont doesnt "
     "didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt havent hadnt "

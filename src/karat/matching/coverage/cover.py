@@ -17,19 +17,6 @@ from karat.matching.contains import splits_word
 from karat.matching.coverage.alphabet import Source, numbers_of
 from karat.matching.fuzzy import scorer
 
-__all__ = [
-    "HEADER_SLACK",
-    "NARROW",
-    "Gap",
-    "Part",
-    "Rule",
-    "Run",
-    "cover",
-    "cover_brief",
-    "first_covered",
-    "is_wide",
-]
-
 Seeds = Iterable[tuple[int, int, int]]
 """From where to where in a passage runs may be, and from where on in a document."""
 

@@ -29,8 +29,6 @@ from karat.matching.matcher import Matcher
 from karat.matching.texts import Rankings
 from karat.matching.to_hits import lay_out
 
-__all__ = ["Span"]
-
 _SLACK = 1e-9
 _UNIT = 1 << 40
 _BYTES_OF_A_TOKEN = 4

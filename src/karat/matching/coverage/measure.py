@@ -24,18 +24,6 @@ from karat.matching.coverage.cover import (
 from karat.matching.fuzzy import scorer
 from karat.matching.texts import wanted_items
 
-__all__ = [
-    "Measured",
-    "Passage",
-    "Place",
-    "QueryTexts",
-    "Target",
-    "compare",
-    "measure",
-    "place_of",
-    "read_targets",
-]
-
 _NOTHING: Final[Ints] = np.zeros(0, np.int64)
 # From this share on a passage is looked at for contradictions.
 _HALF = 0.5

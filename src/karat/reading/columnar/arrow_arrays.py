@@ -20,15 +20,6 @@ from karat.reading.columnar.byte_column import (
     starts,
 )
 
-__all__ = [
-    "Place",
-    "column_of",
-    "groups_of",
-    "load_pyarrow",
-    "numbers_of",
-    "ranks_of",
-]
-
 _NUMBERS: dict[str, type[np.number[Any]]] = {
     "int8": np.int8,
     "int16": np.int16,

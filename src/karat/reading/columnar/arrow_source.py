@@ -26,18 +26,6 @@ from karat.reading.columnar.arrow_arrays import (
 from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource
 from karat.reading.columnar.join import negated
 
-__all__ = [
-    "ArrowSource",
-    "ParquetSource",
-    "RecordBatch",
-    "RunColumns",
-    "Stream",
-    "TableSource",
-    "Tabular",
-    "read_rows",
-    "reading",
-]
-
 _ROWS = 1 << 16
 """Rows read at once: few enough to stay in the processor's cache."""
 

@@ -21,19 +21,6 @@ from karat.reading.columnar.byte_column import (
     starts,
 )
 
-__all__ = [
-    "Batch",
-    "Block",
-    "Field",
-    "Piece",
-    "RunSource",
-    "Values",
-    "join_blocks",
-    "number",
-    "ranges",
-    "retrieved_twice",
-]
-
 Field: TypeAlias = Literal["query", "document", "value", "text"]
 Values: TypeAlias = npt.NDArray[Any]
 

@@ -13,21 +13,6 @@ import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
 
-__all__ = [
-    "FIRST",
-    "MIX",
-    "ByteColumn",
-    "Column",
-    "ColumnNames",
-    "Keys",
-    "NumberColumn",
-    "Rows",
-    "distinct",
-    "first_rows",
-    "join_columns",
-    "starts",
-]
-
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Keys: TypeAlias = npt.NDArray[np.uint64]
 Rows: TypeAlias = Ints | Bools | slice

@@ -9,8 +9,6 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints
 from karat.reading.columnar.byte_column import FIRST, ByteColumn, Keys, Rows
 
-__all__ = ["PADDING", "number", "numbers"]
-
 PADDING = b"\n" * 32
 """What must stand before the first number and behind the last one."""
 

@@ -41,15 +41,6 @@ from karat.reading.meaning.shapes import interpret
 from karat.reading.objects import is_of
 from karat.reading.streams import Records, Role, Source
 
-__all__ = [
-    "MOST_LABELS",
-    "is_distributed",
-    "load_frame",
-    "split_frame",
-    "table_of",
-    "table_records",
-]
-
 MOST_LABELS = 5_000_000
 """Gold of more labels is not sent to the workers of a cluster."""
 

@@ -28,18 +28,6 @@ from karat.reading.columnar.byte_column import (
     Keys,
 )
 
-__all__ = [
-    "LabelIndex",
-    "Matches",
-    "RepeatedDocument",
-    "find_matches",
-    "find_repeated",
-    "join_matches",
-    "negated",
-    "rank_rows",
-    "row_keys",
-]
-
 _QUERY = np.uint64(0x9E3779B97F4A7C15)
 _SLOTS_PER_LABEL = 64
 _FEWEST_BITS, _MOST_BITS = 10, 20

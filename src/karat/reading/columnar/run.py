@@ -37,8 +37,6 @@ from karat.reading.columnar.scanning import (
 )
 from karat.reading.problems import placed
 
-__all__ = ["ColumnarRun", "DistantRun"]
-
 _EXAMPLES = 3
 _SILENCE = 2.0
 """Seconds until it is told again how far reading has come."""

@@ -33,15 +33,6 @@ from karat.reading.columnar.join import (
     join_matches,
 )
 
-__all__ = [
-    "Partial",
-    "finish",
-    "in_order",
-    "scan_part",
-    "scan_piece",
-    "torn",
-]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

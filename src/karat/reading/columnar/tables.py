@@ -37,8 +37,6 @@ from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
 from karat.reading.streams import Source
 
-__all__ = ["load_samples", "load_table", "read_records", "split_table"]
-
 _LOOK = 5000
 _MANY = 1 << 16
 """From so many labels on they stay columns."""

@@ -35,8 +35,6 @@ from karat.reading.columnar.trec_lines import (
 from karat.reading.problems import Notes
 from karat.reading.streams import BLOCK, STDIN, open_binary, path_of
 
-__all__ = ["TrecRun", "read_qrels", "read_sources", "read_subtopics"]
-
 Input: TypeAlias = str | os.PathLike[str] | bytes | Callable[[], BinaryIO]
 
 _SIGNED = (JUDGES.encode(), PEOPLE.encode())

@@ -18,19 +18,6 @@ from karat.reading.columnar.byte_column import ByteColumn
 from karat.reading.columnar.decimals import PADDING, number
 from karat.reading.streams import BLOCK
 
-__all__ = [
-    "BOM",
-    "QRELS",
-    "RUN",
-    "Chunk",
-    "Layout",
-    "Malformed",
-    "checked_lines",
-    "chunks",
-    "columns",
-    "nothing_in",
-]
-
 Span: TypeAlias = tuple[Ints, Ints]
 
 BOM = b"\xef\xbb\xbf"

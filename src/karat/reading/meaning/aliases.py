@@ -12,37 +12,6 @@ from typing import Any, Final
 
 from karat.errors import UnknownNameError
 
-__all__ = [
-    "ALIASES",
-    "DISTANCES",
-    "ENDS",
-    "FIELDS",
-    "GOLD",
-    "GRADES",
-    "IDS",
-    "LABELLED",
-    "METADATA",
-    "QUESTIONS",
-    "RANKS",
-    "RETRIEVED",
-    "SCORES",
-    "SOURCES",
-    "SPAN_SOURCES",
-    "STARTS",
-    "TEXTS",
-    "WRAPPED",
-    "WRAPPERS",
-    "ask",
-    "closest",
-    "generated",
-    "infer",
-    "is_misspelt",
-    "is_row",
-    "known_as",
-    "names_fields",
-    "respell",
-]
-
 FIELDS: Final[Mapping[str, str]] = {
     "id": "names the query",
     "query": "what was asked",

@@ -16,8 +16,6 @@ from karat.reading.meaning.values import as_records, is_list, read_id, show
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Batched, Source
 
-__all__ = ["bare_id", "gather_texts", "looks_like_id", "unknown_documents"]
-
 _ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NAMES: Final = (*IDS, "corpus_id", "doc", "document")
 _PLAIN: Final = (str, int, float, list, tuple, type(None))

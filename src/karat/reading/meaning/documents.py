@@ -42,15 +42,6 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.problems import Notes
 
-__all__ = [
-    "is_pair",
-    "read_columns",
-    "read_document",
-    "read_offsets",
-    "read_question",
-    "read_scored",
-]
-
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2
 _SAID: Final = (*IDS, *TEXTS, *METADATA, *STARTS)

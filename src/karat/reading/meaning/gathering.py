@@ -26,8 +26,6 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.problems import Notes
 
-__all__ = ["Gathered"]
-
 # What runs beside a ranking, and whether more or less of it is better.
 _NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}
 _CALLED = {"documents": "relevant", "references": "reference"}

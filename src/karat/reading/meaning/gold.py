@@ -31,9 +31,6 @@ from karat.reading.meaning.values import (
 )
 from karat.reading.problems import Notes
 
-__all__ = ["note_numbers", "note_repeated", "read_gold", "with_grades"]
-
-
 # What a gold item says of itself in numbers that are no grades.
 _OTHERS = {"group", "labelled_by", "subtopics"}
 _ITEMS = ("answers", "claims", "passages")

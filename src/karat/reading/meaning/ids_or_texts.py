@@ -23,8 +23,6 @@ from karat.data.queries import Dataset, Strings
 from karat.data.runs import Document, Run
 from karat.reading.meaning.values import looks_like_text
 
-__all__ = ["are_prose", "decided", "settle"]
-
 _ENOUGH = 1000
 
 

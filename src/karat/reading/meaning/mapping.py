@@ -13,17 +13,6 @@ from karat.reading.meaning.aliases import GOLD, RETRIEVED
 from karat.reading.meaning.documents import is_pair
 from karat.reading.meaning.values import is_list, unpack
 
-__all__ = [
-    "INSIDE",
-    "list_with",
-    "mapping_of",
-    "names_inside",
-    "rename_inside",
-    "renamed",
-    "shared_names",
-    "value_at",
-]
-
 INSIDE: Final = {
     "document": "id",
     "score": "score",

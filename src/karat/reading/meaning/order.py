@@ -13,8 +13,6 @@ from karat.data.runs import Document, Run
 from karat.errors import ParameterError, UsageError
 from karat.reading.problems import Notes
 
-__all__ = ["ORDERS", "note_ascending", "note_contradictions", "reorder"]
-
 ORDERS = ("descending", "ascending")
 """Which scores come first, where the caller says: large ones, or small ones."""
 

@@ -16,14 +16,6 @@ from karat.data.runs import Document, Retrieval, Run
 from karat.reading.meaning.aliases import WRAPPERS, known_as
 from karat.reading.meaning.values import looks_like_text
 
-__all__ = [
-    "Layout",
-    "lay_out_gold",
-    "lay_out_run",
-    "lay_out_samples",
-    "scores_say_the_order",
-]
-
 Layout: TypeAlias = Literal["nested", "records", "rows"]
 """One value; one record for each query; a header and rows."""
 

@@ -30,14 +30,6 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = [
-    "Table",
-    "read_as_one",
-    "reading",
-    "system_column",
-    "unread",
-]
-
 _COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
 _SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
 _SPLIT = "several systems in one table are split with --by COLUMN"

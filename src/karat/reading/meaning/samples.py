@@ -39,8 +39,6 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import placed
 from karat.reading.streams import Source
 
-__all__ = ["Samples"]
-
 _NESTED = ("k", "tags")
 _SETTINGS = ("eval_config", "evalConfig")
 _SHOWN = 12

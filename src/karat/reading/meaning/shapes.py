@@ -34,13 +34,6 @@ from karat.reading.meaning.values import (
 from karat.reading.problems import Notes
 from karat.reading.streams import Batched, Records, Source, in_batches
 
-__all__ = [
-    "interpret",
-    "interpret_by",
-    "note_numbered",
-    "records_of",
-]
-
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}
 

@@ -15,30 +15,6 @@ from karat.reading.decoding import decode_json
 from karat.reading.meaning.aliases import infer, is_misspelt, is_row
 from karat.reading.problems import Notes
 
-__all__ = [
-    "COERCED",
-    "COERCED_ONE",
-    "are_ids",
-    "as_records",
-    "holds_rows",
-    "is_list",
-    "is_scores",
-    "looks_like_text",
-    "named_rows",
-    "note_joined",
-    "note_unread",
-    "plain_floats",
-    "read_cutoff",
-    "read_grade",
-    "read_id",
-    "read_ids",
-    "read_number",
-    "read_tags",
-    "read_text",
-    "show",
-    "unpack",
-]
-
 COERCED = "ids given as numbers are read as text: 1 and '1' are one id"
 COERCED_ONE = "id given as a number is read as text: 1 and '1' are one id"
 

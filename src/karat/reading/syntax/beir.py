@@ -12,8 +12,6 @@ from karat.reading.streams import Records, Source
 from karat.reading.syntax.delimited import TSV
 from karat.reading.syntax.json_text import JSON_LINES
 
-__all__ = ["BEIR"]
-
 _PACKED = ("", ".gz", ".zst", ".bz2")
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 

@@ -14,8 +14,6 @@ from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.streams import Batched, Batches, Source
 
-__all__ = ["CSV", "LONG_CELLS", "TSV", "write_rows"]
-
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = 1 << 30
 _BATCH = 256

@@ -14,8 +14,6 @@ from karat.reading.meaning.shapes import interpret
 from karat.reading.problems import placed
 from karat.reading.streams import Batched, Batches, Source
 
-__all__ = ["JSON", "JSON_LINES"]
-
 _BOM = b"\xef\xbb\xbf"
 _LINES_OF_JSON = "extra data"
 # Small enough to stay in the cache of a processor.

@@ -19,8 +19,6 @@ from karat.reading.columnar.tables import load_table, read_records, split_table
 from karat.reading.format import Format
 from karat.reading.streams import Records, Source
 
-__all__ = ["PARQUET"]
-
 _PARQUET = b"PAR1"
 _ARROW = b"ARROW1"
 _STREAM = b"\xff\xff\xff\xff"

@@ -22,8 +22,6 @@ from karat.reading.meaning.values import is_list
 from karat.reading.streams import Records, Source
 from karat.reading.syntax.json_text import JSON
 
-__all__ = ["BY", "TRACES"]
-
 BY: Final = "retriever"
 """The field that tells the retrievers of one trace apart, for `--by`."""
 

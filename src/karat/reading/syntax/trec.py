@@ -20,8 +20,6 @@ from karat.reading.meaning.order import note_contradictions
 from karat.reading.meaning.output_records import scores_say_the_order
 from karat.reading.streams import Source, open_binary
 
-__all__ = ["QRELS", "RUNS", "write_qrels", "write_run"]
-
 _LOOK = 5
 _HEAD = 1 << 16
 _RUN_WORDS = 6

@@ -14,8 +14,6 @@ from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.streams import Source
 
-__all__ = ["YAML", "decode_yaml", "key_lines"]
-
 _DEPTH = 100
 _BYTES = 64 << 20
 _REPEATED = 100_000
