@@ -75,6 +75,59 @@ def test_a_claim_without_a_verdict_counts_neither_way_and_is_told() -> None:
     assert [v.failure is None for v in result.traces[0].verdicts] == [True, False, True]
 
 
+def test_means_have_a_range_where_claims_lack_verdicts() -> None:
+    def answer(prompt: Prompt) -> str:
+        if "Lost" in prompt.user:
+            return "I cannot say."
+        return verdicts({n: {"alone": [2]} for n in claims_in(prompt) if n != 2})
+
+    samples = [
+        {**SAMPLE, "claims": ["One", "Two", "Three"]},
+        {**SAMPLE, "id": "q2", "claims": ["Four"]},
+    ]
+    metrics = ["recall", "rr", "precision@2", "contradiction", "context_precision"]
+    result = judged(Model(answer), samples, metrics=metrics)
+    # Of q1 two claims are found at rank 2 of 2, and one has no verdict; all of q2 is
+    # found there.
+    assert result.ranges == {
+        "recall": (pytest.approx((2 / 3 + 1) / 2), 1.0),
+        "rr": (0.5, 0.75),
+        "precision@2": (0.5, 0.75),
+        "contradiction": (0.0, pytest.approx(1 / 6)),
+        "context_precision": (0.5, 0.75),
+    }
+    assert "recall 0.8333 .. 1.0000, rr 0.5000 .. 0.7500" in str(result.warnings)
+    assert "0.8333 .. 1.0000" in str(result).splitlines()[3]
+    assert from_dict(result.to_dict()).warnings == result.warnings
+    failed = {**SAMPLE, "id": "q3", "claims": ["Lost"]}
+    parts = [
+        judged(Model(answer), [one], metrics=metrics) for one in (*samples, failed)
+    ]
+    whole = karat.Evaluation.merge(parts)
+    assert whole.ranges["recall"] == pytest.approx((5 / 9, 1.0))
+    assert judged(Model(answer), samples[1:], metrics=metrics).ranges == {}
+
+
+@pytest.mark.parametrize("nothing", ["", "none", None, "n/a", "null", ["none"]])
+def test_a_claim_that_nothing_supports_counts_however_that_is_written(
+    nothing: object,
+) -> None:
+    lists = {"alone": nothing, "parts": nothing, "against": nothing}
+    said: dict[int, Any] = {1: {"alone": [1]}, 2: {**lists, "complete": "n/a"}}
+    sample = {**SAMPLE, "claims": ["One", "Two"]}
+    result = judged(Model(lambda _: verdicts(said)), [sample], metrics=["recall"])
+    assert result.means == {"recall": 0.5}
+    assert result.ranges == {}
+
+
+def test_a_verdict_in_another_form_is_none() -> None:
+    reply = '{"verdicts": [{"claim": 1, "supported": true, "contexts": [1]}]}'
+    sample = {**SAMPLE, "claims": ["One"]}
+    result = judged(Model(lambda _: reply), [sample], metrics=["recall"])
+    assert "of another form" in result["recall"].failures[0]
+    assert result.ranges == {"recall": (0.0, 1.0)}
+
+
 def test_a_claim_without_a_verdict_is_asked_about_again_when_errors_are_retried(
     tmp_path: Path,
 ) -> None:

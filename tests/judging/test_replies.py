@@ -79,8 +79,6 @@ def test_a_number_with_too_many_digits_is_none() -> None:
     ("text", "value"),
     [
         ('<think>{"grade": 3}? No.</think>\n{"grade": 1}', {"grade": 1}),
-        ('<think>So it is {"grade": 1}</think>', {"grade": 1}),
-        ('<think>So it is {"grade": 1}', {"grade": 1}),
         ('{"grade": 1, "reason": "x",}', {"grade": 1, "reason": "x"}),
         ('{"claims": ["a", "b,]",],}', {"claims": ["a", "b,]"]}),
         ("{'grade': 1, 'reason': \"it's so\"}", {"grade": 1, "reason": "it's so"}),
@@ -94,6 +92,59 @@ def test_a_number_with_too_many_digits_is_none() -> None:
 )
 def test_json_as_models_write_it_is_read(text: str, value: object) -> None:
     assert read_object(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<think>{"grade": 3}? No.</think>\n{"grade": 1}',
+        'It may be {"grade": 3}. No.</think>{"grade": 1}',
+        '<thinking>{"grade": 3}</thinking>{"grade": 1}',
+        '<THINK>{"grade": 3}</THINK>\n<think>{"grade": 2}</think>{"grade": 1}',
+        '[THINK]{"grade": 3}[/THINK]{"grade": 1}',
+        '◁think▷{"grade": 3}◁/think▷{"grade": 1}',
+        '<seed:think>{"grade": 3}</seed:think>{"grade": 1}',
+        '<|channel|>analysis<|message|>{"grade": 3}<|channel|>final{"grade": 1}',
+        'analysisSay {"grade": 3}. Hm.assistantfinal{"grade": 1}',
+        '<unused94>thought\n{"grade": 3}<unused95>{"grade": 1}',
+    ],
+)
+def test_what_follows_the_last_thought_is_the_answer(text: str) -> None:
+    assert read_object(text) == {"grade": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<think>So it is {"grade": 1}</think>',
+        '<think>So it is {"grade": 1} But wait',
+        'Hm.</think><think>So it is {"grade": 1}',
+        '\n<thinking>So it is {"grade": 1}',
+        '[THINK]So it is {"grade": 1}',
+        'Well. <reasoning>So it is {"grade": 1}',
+        '<|channel|>analysis<|message|>So it is {"grade": 1}',
+        'analysisWe have {"grade": 1}',
+    ],
+)
+def test_a_thought_that_does_not_end_is_no_answer(text: str) -> None:
+    assert isinstance(read_object(text), str)
+
+
+@pytest.mark.parametrize("tag", ["<think>", "</think>", "[/THINK]", "assistantfinal"])
+def test_a_tag_within_an_answer_is_a_quote(tag: str) -> None:
+    answer = {"reason": f"it says {tag} and stops", "grade": 1}
+    assert read_object(json.dumps(answer)) == answer
+    assert read_object(f"```json\n{json.dumps(answer)}\n```") == answer
+
+
+@pytest.mark.parametrize("said", ["", "none", "None.", "null", "n/a", None, False])
+def test_nothing_in_words_is_an_empty_list(said: object) -> None:
+    assert read_numbers(said) == read_numbers([said]) == []
+
+
+@pytest.mark.parametrize("said", ["1, 2", "[1, 2]", "1 and 2", "context 1; context 2"])
+def test_a_list_in_words_is_one(said: object) -> None:
+    assert read_numbers(said) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +174,8 @@ def test_a_copied_object_is_no_verdict_however_it_is_written(
         "{'a': " + "'" * 500_001,
         '{"a": ' + "," * 1_000_000,
         "<think>" * 200_000,
+        "<" + "think" * 200_000,
+        "</" * 500_000,
     ],
 )
 def test_no_reply_takes_long_to_read(text: str) -> None:

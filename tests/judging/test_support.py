@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from karat.data.gold import Item
 from karat.data.judgements import Failure, Prompt, Reply, Verdict
 from karat.judging import JudgeSession
-from karat.judging.contexts import pack, pieces
+from karat.judging.contexts import excerpts, pack, pieces
 from karat.judging.support import majority, support
 from karat.llm import Settings, tokens_of
 from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
@@ -276,3 +276,18 @@ def test_verdicts_by_the_name_of_their_claim_are_read(name: str) -> None:
     first, second = run_jobs(model, TEXTS, budget=10_000)
     assert (first.rank, second.rank) == (2, 2)
     assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("where", [0, 1, 2, 50, 99, 100])
+@pytest.mark.parametrize("words", [4, 12, 30])
+def test_an_excerpt_holds_every_letter_that_is_found_only_there(
+    where: int, words: int
+) -> None:
+    names = [f"{chr(97 + n % 26) * 3}{n}" for n in range(words)]
+    claim = f"Bridge {' '.join(names)} was opened in 1932"
+    filler = "It was in the river that the boats were. " * 100
+    at = len(filler) * where // 100
+    text = f"{filler[:at]}{claim}{filler[at:]}"
+    for budget in (len(claim) // 4 + 1, len(claim) // 3, 300):
+        ((_, excerpt),) = excerpts([(1, text)], claim, budget)
+        assert claim in excerpt

@@ -10,6 +10,7 @@ import pytest
 from karat.data.judgements import Failure, Prompt, Reply, Usage
 from karat.errors import UsageError
 from karat.judging import JudgeSession
+from karat.judging.grading import grade_pool
 from karat.judging.splitting import split
 from karat.llm import Progress, Refused, Settings
 from karat.llm.openai_client import OpenAIClient
@@ -184,18 +185,39 @@ def test_a_reply_cut_off_twice_fails_with_what_to_do_then_and_ever_after(
     assert "could not be used: it was cut off before its end." in asked[1]
 
 
-def test_a_cut_off_reply_is_repaired_and_a_whole_one_is_taken(tmp_path: Path) -> None:
+def test_a_cut_off_reply_is_repaired_even_where_it_holds_an_answer(
+    tmp_path: Path,
+) -> None:
     settings = Settings(journal=tmp_path / "journal.sqlite")
     whole = json.dumps({"claims": ["Bread rises"]})
-    answers = replies_of(cut('{"claims": ["Brea'), completion(whole), cut(whole))
+    draft = json.dumps({"claims": ["It rises", "It is bread"]})
+    answers = replies_of(
+        *(cut('{"claims": ["Brea'), completion(whole)),
+        *(cut(f"<think>{draft} But wait"), completion(whole)),
+    )
     with FaultServer(answer=lambda _: next(answers)) as server:
         client = OpenAIClient("tiny", base_url=server.url)
         repaired = run_jobs_sync(
             [lambda: split(None, "Bread rises.")], client, settings
         )
-        endless = run_jobs_sync([lambda: split(None, "It rises.")], client, settings)
-        assert len(server.requests) == 3
-    assert repaired == endless == [{"Bread rises": 1.0}]
+        drafted = run_jobs_sync([lambda: split(None, "It rises.")], client, settings)
+        assert len(server.requests) == 4
+    assert repaired == drafted == [{"Bread rises": 1.0}]
+
+
+@pytest.mark.parametrize("end", ["length", "MAX_TOKENS", "max_tokens", "model_length"])
+def test_a_draft_that_was_cut_off_is_graded_neither_way(end: str) -> None:
+    reply = completion('{"reason": "a draft", "grade": 3}')
+    reply["choices"][0]["finish_reason"] = end
+    with FaultServer(answer=lambda _: (200, reply)) as server:
+        client = OpenAIClient("tiny", base_url=server.url)
+        graded = grade_pool(
+            {"q": {"d": "Rye."}},
+            {"q": "Bread?"},
+            JudgeSession(client, Settings(journal=None)),
+        )
+    assert graded.grades == {"q": {}}
+    assert "cut off" in graded.failures["q", "d"]
 
 
 def test_a_reply_of_unknown_length_was_cut_off_all_the_same() -> None:

@@ -226,6 +226,12 @@ def test_an_answer_among_the_thoughts_is_found(field: str) -> None:
     body = {"choices": [{"message": message, "finish_reason": "stop"}]}
     with FaultServer(answer=lambda _: (200, body)) as server:
         assert ask(OpenAIClient("m", server.url)).text == '{"grade": 1}'
+    message[field] = 'So it is {"grade": 3}. But wait'
+    with (
+        FaultServer(answer=lambda _: (200, body)) as server,
+        pytest.raises(Transient, match="is empty"),
+    ):
+        ask(OpenAIClient("m", server.url))
     body["choices"][0]["finish_reason"] = "length"
     with (
         FaultServer(answer=lambda _: (200, body)) as server,

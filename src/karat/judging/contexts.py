@@ -21,8 +21,10 @@ _OVERLAP = 0.1
 _OMISSION = "\n[...]\n"
 # Letters in a row that an excerpt shares with a claim.
 _GRAM = 3
-# Excerpts that share nearly as much as the best one are as good.
-_NEARLY = 0.98
+# Excerpts that share nearly as much as the best one are as good, if they lack only
+# what stands in the text three times or more.
+_NEARLY = 0.02
+_COMMON = 0.4
 
 
 def require_texts(
@@ -147,10 +149,12 @@ def _excerpt(text: str, claim: str, budget: int) -> str:
     for found in places.values():
         weight[np.array(found) + 1] = 1 / len(found)
     sums = weight.cumsum()
-    shared = sums[size:] - sums[:-size]
+    # A run counts where all its letters lie within the excerpt.
+    starts, whole = len(text) - size + 1, max(1, size - _GRAM + 1)
+    shared = sums[whole : whole + starts] - sums[:starts]
     best = int(shared.argmax())
     # The middle of the best stretch, so that what is shared has text on both sides.
-    worse = shared < shared[best] * _NEARLY
+    worse = shared < shared[best] - min(_NEARLY * shared[best], _COMMON)
     low = best - int(np.append(worse[:best][::-1], True).argmax())
     high = best + int(np.append(worse[best:], True).argmax()) - 1
     start = (low + high) // 2

@@ -36,14 +36,31 @@ _CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 _NUMBERED = re.compile(
     r"(?:claim|context|document|passage|grade)?\s*#?\s*(\d+)\s*\.?", re.IGNORECASE
 )
+# How models end what they think aloud, and how they begin it.
+_THOUGHT = r"[\w:]{0,9}(?:think|thought|reason|reflect|analys|scratchpad)\w{0,9}"
+_THOUGHT_END = re.compile(
+    rf"</{_THOUGHT}>|\[/think\]|◁/think▷|<\|end_of_thought\|>|<unused95>"
+    r"|<\|channel\|>final|assistantfinal",
+    re.IGNORECASE,
+)
+_THOUGHT_START = re.compile(
+    rf"<{_THOUGHT}>|\[think\]|◁think▷|<\|begin_of_thought\|>|<unused94>"
+    r"|<\|channel\|>|^analysis(?-i:[A-Z])",
+    re.IGNORECASE,
+)
+# A reply that begins with its answer has no thoughts: such a tag in it is a quote.
+_ANSWER_FIRST = re.compile(r"\s*(?:```\w*\s*)?" + _START.pattern)
+_LISTED = re.compile(r"[,;&]|\band\b", re.IGNORECASE)
 # How many times longer than its shortest form a copied object may be.
 _SPACED = 20
 # Numbers shown to a model have fewer digits, and answers are less nested.
 _DIGITS = 10
 _DEPTH = 100
+# How models say that nothing fits, where a list is to stay empty.
+_NOTHING = ("", "none", "null", "nil", "n/a", "na", "nothing", "no", "-")
 _FLAGS: dict[object, bool] = {
     **dict.fromkeys(("true", "yes", "1", 1), True),
-    **dict.fromkeys(("false", "no", "0", "", 0, None), False),
+    **dict.fromkeys(("false", "0", 0, None, *_NOTHING), False),
 }
 
 
@@ -60,10 +77,10 @@ def ask(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
     problem = ""
     for last in (False, True):
         reply = yield prompt
-        value = read(reply.text)
+        value = cut_problem(reply, last=last) or read(reply.text)
         if not isinstance(value, str):
             return value
-        problem = explained(value, reply, last=last)
+        problem = value
         prompt = prompts.repair(prompt, problem)
     raise InvalidReply(problem)
 
@@ -86,16 +103,17 @@ def side_by_side(
     return [results[index] for index in range(len(every))]
 
 
-def explained(problem: str, reply: Reply, *, last: bool) -> str:
-    """What is wrong with a reply: if it was cut off, that is.
+def cut_problem(reply: Reply, *, last: bool) -> str:
+    """What is wrong with a reply that was cut off, if it was.
+
+    It is no answer, even where it holds one: the model had not come to its end.
 
     Args:
-        problem: what could not be read.
         reply: what the model answered.
         last: whether it will not be asked for again, so that the user needs a cure.
     """
     if not reply.cut:
-        return problem
+        return ""
     tokens = reply.usage.completion_tokens
     return cut_off(tokens) if last else "it was cut off before its end"
 
@@ -103,9 +121,11 @@ def explained(problem: str, reply: Reply, *, last: bool) -> str:
 def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str:
     """The one JSON object in a reply, or what is wrong.
 
-    Models wrap JSON in fences and add words around it. Where several objects differ,
-    none is believed: one of them may be quoted from a text under judgement. An object
-    that is known to be, reason and all, is no verdict of the model either.
+    Models wrap JSON in fences and add words around it. What they think aloud before
+    their answer is not read, and a thought that does not end has no answer. Where
+    several objects differ, none is believed: one of them may be quoted from a text
+    under judgement. An object that is known to be, reason and all, is no verdict of the
+    model either.
 
     Args:
         text: the reply.
@@ -119,10 +139,12 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
         >>> read_object('{"grade": 3}', ['Rye. Say {"grade": 3}, please.'])
         'it repeats an object that stands in a text under judgement'
     """
-    if text.lstrip().startswith("<think>"):
-        # What a model thinks aloud counts only if it says nothing after.
-        thoughts, _, rest = text.rpartition("</think>")
-        text = rest if _START.search(rest) or not thoughts else thoughts
+    if not _ANSWER_FIRST.match(text):
+        ends = [match.end() for match in _THOUGHT_END.finditer(text)]
+        text = text[ends[-1] :] if ends else text
+        first = _START.search(text)
+        if _THOUGHT_START.search(text, 0, first.start() if first else len(text)):
+            return "its thought does not end, so that it holds no answer"
     value: Any = None
     repaired = False
     may_be_deep = text.count("{") + text.count("[") > _DEPTH
@@ -133,7 +155,8 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
         except (ValueError, RecursionError):
             # A whole object inside a broken one is not the answer.
             if repaired:
-                return "it holds no whole JSON object"
+                value = None
+                break
             text, repaired = _repair(text[start.start() :]), True
             start = _START.search(text)
             continue
@@ -216,14 +239,24 @@ def read_numbers(value: object) -> list[int] | None:
     Example:
         >>> read_numbers([1, "2", 3.0]), read_numbers(4), read_numbers(["a"])
         ([1, 2, 3], [4], None)
+        >>> read_numbers("1, 2"), read_numbers("none"), read_numbers(None)
+        ([1, 2], [], [])
     """
-    if value is None or value == []:
-        return []
+    if isinstance(value, str):
+        value = _LISTED.split(value.strip().removeprefix("[").removesuffix("]"))
     values: list[Any] = value if isinstance(value, list) else [value]
+    values = [entry for entry in values if not _is_nothing(entry)]
     if all(type(entry) is int for entry in values):
         return values
     numbers = [_number(entry) for entry in values]
     return None if None in numbers else [n for n in numbers if n is not None]
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether a model says in words that a list is empty."""
+    if isinstance(value, str):
+        return value.strip().strip(".").lower() in _NOTHING
+    return value is None or value is False or value in ([], {})
 
 
 def _number(value: object) -> int | None:

@@ -136,7 +136,8 @@ def _read_claims(text: str) -> dict[str, float] | str:
     for claim in claims:
         # Models that follow no schema often leave out what is usual.
         entry = claim if isinstance(claim, dict) else {"text": claim}
-        said, importance = entry.get("text"), entry.get("importance", "vital")
+        said = entry.get("text")
+        importance = str(entry.get("importance") or "vital").strip().lower()
         if not isinstance(said, str) or importance not in IMPORTANCE:
             return "a claim must have a text, and be vital or okay"
         if is_blank(said):

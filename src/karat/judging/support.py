@@ -21,7 +21,7 @@ from karat.judging import prompts
 from karat.judging.contexts import BUDGET, Context, excerpts, pack
 from karat.judging.prompts import Prompts
 from karat.judging.replies import (
-    explained,
+    cut_problem,
     is_blank,
     read_flag,
     read_numbers,
@@ -34,6 +34,9 @@ from karat.judging.replies import (
 _PROBLEMS = 25
 # The number of claims in one question; the reply to more might be cut off.
 _CLAIMS = 20
+# What a verdict lists contexts under; a model may leave out those that are empty.
+_LISTS = ("alone", "parts", "against")
+_ANOTHER_FORM = "has a verdict of another form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +145,11 @@ def _ask(
         prompt = prompts.support(numbered, contexts, assessor, question, wording)
         sent.append(prompts.repair(prompt, problem) if problem else prompt)
         reply = yield sent[-1]
-        found, wrong = _read_findings(reply.text, numbers, contexts)
-        findings |= found
-        problem = explained(wrong, reply, last=last) if wrong else problem
+        wrong = cut_problem(reply, last=last)
+        if not wrong:
+            found, wrong = _read_findings(reply.text, numbers, contexts)
+            findings |= found
+        problem = wrong or problem
         if len(findings) == len(claims):
             return _Answered(claims, contexts, findings)
     return _Answered(claims, contexts, findings, problem, sent)
@@ -220,12 +225,12 @@ def _read_findings(
 
 
 def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
-    alone, parts, against = (
-        read_numbers(entry.get(name)) for name in ("alone", "parts", "against")
-    )
+    alone, parts, against = (read_numbers(entry.get(name)) for name in _LISTS)
     complete = read_flag(entry.get("complete"))
+    if entry.keys().isdisjoint((*_LISTS, "complete")):
+        return _ANOTHER_FORM
     if alone is None or parts is None or against is None or complete is None:
-        return "has a verdict of another form"
+        return _ANOTHER_FORM
     if made_up := sorted({*alone, *parts, *against} - shown):
         return f"names context {made_up[0]}, which was not shown"
     # Complete without parts is how some models say that one is enough.

@@ -7,6 +7,7 @@ in many ways; the rules for what counts as a reply are the same.
 import asyncio
 import inspect
 import json
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,8 +27,11 @@ from karat.llm.server_errors import (
     retry_after,
 )
 
-# Where servers put an answer if they take it for a thought.
+# Where servers put an answer if they take it for a thought: then it is all there is.
 _THOUGHTS = ("reasoning_content", "reasoning")
+_WHOLE_ANSWER = re.compile(r"\s*(?:```\w*\s*)?\{.*\}\s*(?:```\s*)?", re.DOTALL)
+# How servers say that a reply reached the longest length allowed.
+_CUT = {"length", "max_tokens", "max_length", "max_output_tokens", "model_length"}
 # More characters for each token than any model's tokenizer has on average.
 _CHARACTERS_PER_TOKEN = 7
 # A server that reports fewer tokens does not count the prompt.
@@ -248,7 +252,7 @@ def read_reply(
     """
     choice = _first(_field(completion, "choices"))
     message, end = _field(choice, "message"), _field(choice, "finish_reason")
-    cut = end == "length"
+    cut = str(end).lower() in _CUT
     usage = _field(completion, "usage")
     counts = (_field(usage, "prompt_tokens"), _field(usage, "completion_tokens"))
     sent, received = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
@@ -260,9 +264,10 @@ def read_reply(
         reason = f"model {model!r} declined to answer this prompt"
         words = " ".join(mask(refusal, secrets).split())[:MAX_DETAIL]
         return Refused(reason, detail=words or None, tokens=tokens)
-    fields = ("content",) if cut else ("content", *_THOUGHTS)
-    texts = (_text(_field(message, field)) for field in fields)
-    text = next((text for text in texts if text.strip()), "")
+    text = _text(_field(message, "content"))
+    if not text.strip():
+        thoughts = () if cut else (_text(_field(message, name)) for name in _THOUGHTS)
+        text = next(filter(_WHOLE_ANSWER.fullmatch, thoughts), "")
     if not text and cut:
         reason = cut_off(received, " before it said anything")
         return Refused(reason, cut=True, tokens=tokens)

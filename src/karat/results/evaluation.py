@@ -23,6 +23,7 @@ from karat.reading.decoding import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
+from karat.results.ranges import mean_ranges
 from karat.results.saved_form import as_json, to_dict, write_text
 from karat.results.scores import MetricScores, score_measures
 from karat.results.slices import query_rows, tag_table
@@ -187,6 +188,11 @@ class Evaluation(Mapping[str, MetricScores]):
         return {name: column.mean for name, column in self.columns.items()}
 
     @cached_property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What each mean may be, where a judge gave no verdict on some claims."""
+        return mean_ranges(self)
+
+    @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """Ties, duplicates, missing queries, coercions: with counts and examples."""
         return (*self.notices, *derived_notices(self))
@@ -268,13 +274,14 @@ class Evaluation(Mapping[str, MetricScores]):
         for name, column in self.columns.items():
             interval = " .. ".join(map(number, column.interval or (None,)))
             counts = [f"{column.n}/{total}", str(column.undefined), missing]
-            rows.append(
-                [name, number(column.mean), interval, *counts, str(column.failed)]
-            )
+            counts.append(str(column.failed))
+            between = " .. ".join(map(number, self.ranges.get(name, (None,))))
+            rows.append([name, number(column.mean), interval, *counts, between])
         rows += [] if self.latency is None else self.latency.rows(total)
         names = ["metric", "mean", "95% interval", "n", "undefined", "missing"]
-        if any(column.failed for column in self.columns.values()):
+        if self.ranges or any(column.failed for column in self.columns.values()):
             names.append("failed")
+        names += ["range"] if self.ranges else []
         matchers = ", ".join(dict.fromkeys(self.matchers.values()))
         return Table(
             columns=names,

@@ -32,6 +32,20 @@ def derived_notices(result: "Evaluation") -> Iterator[Notice]:
     failed = {r: why for c in result.columns.values() for r, why in c.failures.items()}
     if failed:
         yield _failed(failed, result.queries)
+    if result.ranges:
+        yield _ranges(result)
+
+
+def _ranges(result: "Evaluation") -> Notice:
+    pairs = result.ranges.items()
+    means = ", ".join(f"{name} {low:.4f} .. {high:.4f}" for name, (low, high) in pairs)
+    rows = [v for m in result.matches.values() for v in m.verdicts.values()]
+    claims = sum(verdict.failure is not None for row in rows for verdict in row)
+    every = result.matches.values()
+    unsplit = {place for m in every for place in m.failures.keys() - m.verdicts}
+    why = f"no verdict, and whatever it would be, means lie within {means}"
+    count = claims + len(unsplit)
+    return Notice("range", count, f"claims have {why}", one=f"claim has {why}")
 
 
 def _little_found(matcher: str, matches: Matches) -> Iterator[Notice]:
