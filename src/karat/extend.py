@@ -76,8 +76,6 @@ if TYPE_CHECKING:
         JudgeSession,
         Prices,
         grade_pool,
-        probe_claims,
-        probe_grader,
     )
     from karat.judging.prompts import (
         DATA as TEXTS_ARE_DATA,
@@ -180,8 +178,6 @@ __all__ = [
     "open_binary",
     "place_by",
     "policies_for",
-    "probe_claims",
-    "probe_grader",
     "ratio",
     "read_matcher",
     "read_metric",
@@ -206,7 +202,7 @@ _HOMES = {
     "MismatchError MissingExtraError OfflineMissError ParameterError UnknownNameError "
     "UsageError",
     "karat.judging": "ChatClient Claims DryRun FunctionClient JudgeSession Prices "
-    "grade_pool probe_claims probe_grader",
+    "grade_pool",
     "karat.judging.prompts": "TEXTS_ARE_DATA=DATA ANSWER_IN_JSON=JSON fenced "
     "object_schema repair",
     "karat.judging.replies": "NOT_FILLED_IN is_blank read_object",

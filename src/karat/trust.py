@@ -34,7 +34,6 @@ from karat.judging.grading import (
     is_graded,
     relevance,
 )
-from karat.judging.probe_report import ProbeReport
 from karat.judging.prompts import GRADES
 from karat.results.evaluation import Evaluation
 
@@ -214,7 +213,6 @@ class JudgeReport:
         graded: the grades.
         agreement: the judge against people.
         flips: the judge against itself, asked again.
-        probe: the judge against attacks.
         kept: number of documents of the pool whose labels were there already.
         known: the labels that were there already, which the grades are mixed with.
         written: all that the files hold.
@@ -223,7 +221,6 @@ class JudgeReport:
     graded: GradedPool
     agreement: Agreement | None = None
     flips: Flips | None = None
-    probe: ProbeReport | None = None
     kept: int = 0
     known: Labels | None = None
     written: Gold | None = None
@@ -235,8 +232,6 @@ class JudgeReport:
             tables.append(self.agreement.table(self.flips))
         elif self.flips is not None:
             tables.append(self.flips.table())
-        if self.probe is not None:
-            tables += self.probe.tables()
         return tables
 
     def _summary(self) -> Table:
@@ -318,5 +313,4 @@ class JudgeReport:
             ],
             "agreement": None if self.agreement is None else self.agreement.to_dict(),
             "flips": None if self.flips is None else self.flips.to_dict(),
-            "probe": None if self.probe is None else self.probe.to_dict(),
         }

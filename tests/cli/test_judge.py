@@ -280,12 +280,11 @@ def test_agreement_with_people_is_measured(karat: Karat, teach: Teach) -> None:
     assert {grade["reason"] for grade in facts["grades"]} == {"by script"}
 
 
-def test_a_judge_may_be_attacked_and_asked_again(karat: Karat, teach: Teach) -> None:
+def test_a_judge_may_be_asked_again(karat: Karat, teach: Teach) -> None:
     teach(grades)
     asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "2")
-    done = karat(*asked, "--probe", "--retest")
+    done = karat(*asked, "--retest")
     assert done.code == 0, done.err
-    assert "success rate" in done.out
     assert "changed when asked again" in done.out
 
 
@@ -294,7 +293,7 @@ def test_what_fails_when_asked_again_is_shown_and_told_by_the_exit_code(
 ) -> None:
     def answer(prompt: Prompt) -> str:
         fresh = "You are assessor" in prompt.user
-        return "hm" if fresh or "Ignore all" in prompt.user else grades(prompt)
+        return "hm" if fresh else grades(prompt)
 
     teach(answer)
     asked = ("judge", "keyword.run", *RUN_OPTIONS, "-k", "1", "--retest")
@@ -304,11 +303,7 @@ def test_what_fails_when_asked_again_is_shown_and_told_by_the_exit_code(
     assert "40 judgements could not be had when asked again, first for q01" in done.err
     done = karat(*asked, "--json", "--max-failures", "39")
     assert (done.code, json.loads(done.out)["flips"]["failed"]) == (3, 40)
-    # Attacks that break a judge are findings too: the tables are shown all the same.
-    most = (*asked, "--max-failures", "40", "--probe", "--probe-passages", "2")
-    done = karat(*most)
-    assert done.code == 0, done.err
-    assert "failed: 2 attempts without a valid answer" in done.out
+    assert karat(*asked, "--max-failures", "40").code == 0
 
 
 def test_votes_that_fail_are_counted(karat: Karat, teach: Teach) -> None:

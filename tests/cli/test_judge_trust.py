@@ -130,8 +130,7 @@ def test_the_judge_of_holes_can_be_compared_on_the_labels_there_are(
         (("--gold", "gold.qrels", "-o", "gold.qrels"), "is an input"),
         (("-o", "queries.jsonl"), "is an input"),
         (("--gold", "samples.jsonl", "-o", "x.qrels"), "relevant ids only"),
-        (("--probe-passages", "3", "-o", "x.qrels"), "add --probe"),
-        (("--probe", "--probe-passages", "0"), "must be an integer >= 1"),
+        (("-k", "0", "-o", "x.qrels"), "must be an integer >= 1"),
     ],
 )
 def test_mistakes_are_found_before_a_call_is_paid_for(
@@ -158,44 +157,18 @@ def test_claims_have_no_grades_to_compare(
     assert server.requests == []
 
 
-def test_a_grader_is_tried_with_as_many_passages_as_told(
-    karat: Karat, server: FaultServer
-) -> None:
-    asked = (*TWO, "--probe", "--probe-passages", "4")
-    dry = karat(*asked, "--dry-run").out
-    numbers = json.loads(karat(*asked, "--dry-run", "--json").out)
-    assert server.requests == []
-    done = karat(*asked)
-    assert done.code == 0, done.err
-    assert f" {len(server.requests)} calls" in dry
-    assert numbers["calls"] == len(server.requests)
-    assert ["chat", "templates:", "im_end", "4/4"] in [
-        line.split()[:4] for line in done.out.splitlines()
-    ]
-    probed = json.loads(karat(*asked, "--json").out)["probe"]
-    assert probed["passages"] == 4
-    assert len(probed["attacks"]) == 30
-    assert {family["passages"] for family in probed["families"]} == {4}
-    assert probed["control"]["excess"] is None
-
-
-def test_the_judge_of_claims_is_tried_and_may_write_them_too(
+def test_claims_are_written_and_told_without_their_texts(
     karat: Karat, folder: Path, server: FaultServer
 ) -> None:
-    asked = (*CLAIMS, "--probe", "--probe-passages", "2")
-    dry = karat(*asked, "--dry-run").out
+    dry = karat(*CLAIMS, "-o", "claims.jsonl", "--dry-run").out
     assert server.requests == []
-    done = karat(*asked, "-o", "claims.jsonl")
+    done = karat(*CLAIMS, "-o", "claims.jsonl")
     assert done.code == 0, done.err
-    assert f" {len(server.requests)} calls" in dry
-    assert "harmless addition" in done.out
-    assert re.search(r"chat templates: im_end +2/2", done.out)
-    assert (folder / "claims.jsonl").exists()
     calls = len(server.requests)
-    facts = json.loads(karat(*asked, "--json", "--no-text").out)
+    assert f"{calls} calls" in dry
+    assert (folder / "claims.jsonl").exists()
+    facts = json.loads(karat(*CLAIMS, "--json", "--no-text").out)
     assert len(server.requests) == calls
-    assert facts["probe"]["figure"] == "claims"
-    assert {case["reason"] for case in facts["probe"]["worst"]} == {""}
     assert {claim["text"] for claim in facts["claims"]} == {""}
 
 
@@ -242,8 +215,7 @@ def test_no_number_is_cut_off_on_a_narrow_page(
 ) -> None:
     del server
     monkeypatch.setenv("COLUMNS", str(width))
-    asked = ("--probe", "--probe-passages", "2", "--agreement", "gold.qrels")
-    done = karat(*TWO, *asked, "--retest")
+    done = karat(*TWO, "--agreement", "gold.qrels", "--retest")
     numbers = [line for line in done.out.splitlines() if re.search(r"\d\.\d{4}", line)]
     assert numbers
     assert all(len(line) <= width for line in numbers)
@@ -274,21 +246,6 @@ def test_grades_are_compared_on_the_scale_of_people(
     binary = ("--gold", "binary.qrels", "-k", "5", "-o", "full.qrels")
     assert karat(*TWO, *binary).code == 0
     assert {grade for *_, grade in labels(folder / "full.qrels")} == {"0", "1"}
-
-
-def test_gold_is_written_though_there_is_nothing_to_attack(
-    karat: Karat, folder: Path, server: FaultServer
-) -> None:
-    del server
-    text = "What rises is dough."
-    retrieved = [{"id": "d", "text": text}]
-    record = {"id": "q1", "query": "What rises?", "retrieved": retrieved}
-    (folder / "one.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
-    asked = ("judge", "one.jsonl", "--model", "tiny", "-o", "one.qrels")
-    done = karat(*asked, "--probe")
-    assert done.code == 2
-    assert "no passage of grade 0 or 1" in done.err
-    assert labels(folder / "one.qrels") == [["q1", "judge:tiny", "d", "2"]]
 
 
 def test_the_judge_of_claims_is_compared_with_people(

@@ -86,8 +86,6 @@ from karat.extend import (
     open_binary,
     place_by,
     policies_for,
-    probe_claims,
-    probe_grader,
     ratio,
     read_matcher,
     read_metric,
@@ -212,15 +210,13 @@ async def clients() -> list[str]:
 
 
 def grades() -> int:
-    """What a model says of passages, and of some with a trick worked in."""
+    """What a model says of passages."""
     questions = {"q": "How long is the warranty?"}
     passages = {"q": {"d": "Gloves come in three sizes."}}
     session = JudgeSession.of(never, Settings(journal=None, concurrency=1))
     graded = grade_pool(passages, questions, session)
-    probed = probe_grader(passages, questions, graded.gold.documents, session)
     items = {"q": (Item("c", "The warranty is long."),)}
-    assert callable(probe_claims)
-    return len(items) + len(list(probed.tables()))
+    return len(items) + len(graded.grades)
 
 
 def scores() -> dict[str, float]:

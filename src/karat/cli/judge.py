@@ -39,13 +39,11 @@ from karat.judging import (
     complete_gold,
     grade_pool,
     pool,
-    probe_grader,
     retest,
     unlabelled,
 )
 from karat.judging.agreement import middle
 from karat.judging.grading import Pool
-from karat.judging.probe import PASSAGES
 from karat.leaderboards import leaderboard
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
@@ -86,12 +84,6 @@ _FILES = ("gold", "queries", "corpus")
     default=_METRIC,
 )
 @option("--retest", "Ask all again in other words, and count what changes.")
-@option("--probe", "Insert attack prompts, and count successes.")
-@option(
-    "--probe-passages N",
-    f"Passages that --probe inserts attacks into; default: {PASSAGES}.",
-    type=int,
-)
 @json_option
 @mapping_option
 @judge_options
@@ -101,12 +93,12 @@ def command(**options: Any) -> None:
     Every metric works on such gold. Grade 1 does not help to answer, so score with
     --threshold 2. With --votes, the median of the grades counts. Labels name the model,
     and reports show where they are mixed with people's. With --gold, labels that exist
-    stay as they are, and only documents without one are judged. --agreement, --retest
-    and --probe measure how far the model can be trusted; failures of the last two are
+    stay as they are, and only documents without one are judged. --agreement and
+    --retest measure how far the model can be trusted; failures of the latter are
     counted and stop nothing. With --claims, the reference answers of samples are split
-    into claims instead, to be corrected and scored with context_recall; --probe then
-    attacks the judge of claims, and --agreement compares it with people: lines with an
-    id and claims, each with a text and supported, true or false.
+    into claims instead, to be corrected and scored with context_recall; --agreement
+    then compares the judge of claims with people: lines with an id and claims, each
+    with a text and supported, true or false.
 
     \b
     karat judge a.run b.run --queries queries.jsonl --corpus corpus.jsonl \\
@@ -116,7 +108,6 @@ def command(**options: Any) -> None:
     karat judge new.run --queries queries.jsonl --corpus corpus.jsonl \\
         --model NAME --gold people.qrels -o completed.qrels
     karat judge samples.jsonl --claims --model NAME -o samples_with_claims.jsonl
-    karat judge samples.jsonl --claims --model NAME --probe
     karat judge samples.jsonl --claims --model NAME --agreement people.jsonl
     """  # noqa: D301
     paths = existing(options["runs"])
@@ -147,16 +138,12 @@ def command(**options: Any) -> None:
 
 def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
     """Where gold is to be written; asking for nothing at all is an error."""
-    passages = options["probe_passages"]
-    for flag, value in (("-k", options["k"]), ("--probe-passages", passages)):
-        if value is not None and value < 1:
-            raise ParameterError(flag, flag.strip("-"), "an integer >= 1", value)
-    if passages is not None and not options["probe"]:
-        raise UsageError("--probe-passages says how large --probe is: add --probe")
+    if options["k"] < 1:
+        raise ParameterError("-k", "k", "an integer >= 1", options["k"])
     for name in ("retest", "gold") if options["claims"] else ():
         if options[name]:
             raise UsageError(f"--{name} is about grades, and --claims gives none")
-    wanted = ("output", "agreement", "retest", "probe", "json", "dry_run")
+    wanted = ("output", "agreement", "retest", "json", "dry_run")
     if not any(options[name] for name in wanted):
         raise UsageError("say where to write with -o FILE, such as -o gold.qrels")
     inputs = [*paths, *options["agreement"], *(options[name] for name in _FILES)]
@@ -236,15 +223,9 @@ def _grade(
     for target in () if isinstance(session, DryRun) else targets:
         write_dataset(Dataset(gold=whole), target, role="gold")
     judged, metric = graded.gold.documents, options["metric"]
-    again, probe, agreement = None, None, None
+    again, agreement = None, None
     if options["retest"]:
         again = retest(todo, questions, session, votes=votes)
-    if options["probe"]:
-        passages = options["probe_passages"] or PASSAGES
-        probe = probe_grader(
-            todo, questions, judged, session, passages=passages, votes=votes
-        )
-        probe = probe.without_texts() if options["no_text"] else probe
     if isinstance(session, DryRun):
         return []
     if people:
@@ -253,7 +234,6 @@ def _grade(
         graded,
         agreement,
         None if again is None else changes(graded, again, together, labels),
-        probe,
         kept=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
         known=labels,
         written=whole if targets else None,

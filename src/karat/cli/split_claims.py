@@ -12,7 +12,6 @@ from karat.cli.judge_session import read_votes
 from karat.cli.options import write_dataset
 from karat.cli.outputs import print_result
 from karat.data.gold import Gold, Item
-from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Run
 from karat.errors import DataError, UsageError
@@ -21,15 +20,11 @@ from karat.judging import (
     Claims,
     DryRun,
     JudgeSession,
-    probe_claims,
     read_claim_labels,
     split_references,
 )
 from karat.judging.agreement import middle
 from karat.judging.claim_agreement import ClaimAgreement, save_calibration
-from karat.judging.contexts import contexts_of
-from karat.judging.probe import PASSAGES
-from karat.judging.probe_report import ProbeReport
 from karat.reading.readers import load, with_texts
 from karat.reading.streams import Role
 from karat.trust import REPORT_VERSION, compare_claims
@@ -52,7 +47,7 @@ def split_claims(
     if options["corpus"] is not None and samples.run is not None:
         samples = replace(samples, run=with_texts(samples.run, options["corpus"]))
     agreement = _agreement(samples.run, session, options)
-    if agreement is not None and not targets and not options["probe"]:
+    if agreement is not None and not targets:
         # Whoever only compares has claims by people, and nothing to split.
         if options["json"] or not isinstance(session, DryRun):
             text = json.dumps(agreement.to_dict(), indent=2) + "\n"
@@ -68,7 +63,6 @@ def split_claims(
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
         write_dataset(replace(samples, gold=split.gold), target, role=role)
-    probe = _probe_claims(samples.run, split.gold, session, options)
     if isinstance(session, DryRun):
         return {}
     facts = {
@@ -76,10 +70,8 @@ def split_claims(
         "source": session.source,
         **split.to_dict(texts=not options["no_text"]),
         "agreement": None if agreement is None else agreement.to_dict(),
-        "probe": None if probe is None else probe.to_dict(),
     }
     tables = [] if agreement is None else [agreement.table()]
-    tables += [] if probe is None else probe.tables()
     if not options["json"]:
         click.echo(split.summary(samples.queries))
     print_result(lambda: json.dumps(facts, indent=2) + "\n", tables, options)
@@ -115,24 +107,6 @@ def _agreement(
     if not isinstance(session, DryRun) and session.settings.journal is not None:
         save_calibration(found, judge.facts, session.settings.journal)
     return found
-
-
-def _probe_claims(
-    run: Run | None, gold: Gold, session: JudgeSession, options: Mapping[str, Any]
-) -> ProbeReport | None:
-    if not options["probe"]:
-        return None
-    if run is None:
-        raise DataError("there are no contexts to insert attacks into")
-    policies = Policies(depth=options["k"])
-    contexts = {
-        query: contexts_of(documents, query, policies)
-        for query, documents in run.rankings(policies)
-    }
-    passages = options["probe_passages"] or PASSAGES
-    votes = read_votes(options)
-    probe = probe_claims(gold.claims, contexts, session, passages=passages, votes=votes)
-    return probe.without_texts() if options["no_text"] else probe
 
 
 def questions_of(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:

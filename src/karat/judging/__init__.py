@@ -13,7 +13,6 @@ from karat.judging.grading import (
     retest,
     unlabelled,
 )
-from karat.judging.probe import probe_claims, probe_grader
 from karat.judging.session import DryRun, JudgeSession
 from karat.judging.splitting import split_references
 from karat.llm import Prices, Settings
@@ -33,8 +32,6 @@ __all__ = [
     "complete_gold",
     "grade_pool",
     "pool",
-    "probe_claims",
-    "probe_grader",
     "read_claim_labels",
     "retest",
     "split_references",

@@ -227,7 +227,7 @@ class Claims(Matcher):
             kind = "uncalibrated"
             how = (
                 f"judged by {source} alone; read its reasons (--explain QUERY), and "
-                "try it with karat judge --claims --probe"
+                "compare it with people: karat judge --claims --agreement FILE"
             )
         if valid:
             notices.append(_notice(kind, len(valid), "claim", "were", how))

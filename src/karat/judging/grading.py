@@ -260,13 +260,10 @@ def retest(
     They are asked in other words, so that no kept reply is taken for a new one. What
     fails here is a finding, and stops nothing.
     """
-    session = allow_failures(JudgeSession.of(judge))
+    session = JudgeSession.of(judge)
+    without_limit = replace(session.settings, max_failures=None)
+    session = replace(session, settings=without_limit)
     return grade_pool(pooled, questions, session, votes=votes, first=votes + 1)
-
-
-def allow_failures(session: JudgeSession) -> JudgeSession:
-    """The same session without a limit of failures, where they are to be counted."""
-    return replace(session, settings=replace(session.settings, max_failures=None))
 
 
 def is_binary(labels: Labels) -> bool:
