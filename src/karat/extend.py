@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from karat.reading.syntax.yaml_text import decode_yaml
     from karat.reports import Report
     from karat.results.scores import MetricScores
+    from karat.writing import write_file
 
 __all__ = [
     "ANSWER_IN_JSON",
@@ -186,6 +187,7 @@ __all__ = [
     "run_sync",
     "running_sum",
     "sum_by",
+    "write_file",
 ]
 
 _HOMES = {
@@ -224,6 +226,7 @@ _HOMES = {
     "karat.reading.syntax.yaml_text": "decode_yaml",
     "karat.reports": "Report",
     "karat.results.scores": "MetricScores",
+    "karat.writing": "write_file",
 }
 """Where names come from; `public=name` where they are called otherwise there."""
 

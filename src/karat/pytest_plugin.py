@@ -137,11 +137,11 @@ def _karat_session(request: pytest.FixtureRequest) -> Iterator[Retrieval]:
     if target and session.evaluations:
         from karat.reports import REPORTS  # noqa: PLC0415
         from karat.results.leaderboard import Leaderboard  # noqa: PLC0415
-        from karat.results.saved_form import write_text  # noqa: PLC0415
+        from karat.writing import write_file  # noqa: PLC0415
 
         board = Leaderboard(session.evaluations)
         report = REPORTS[Path(target).suffix.removeprefix(".")]
-        write_text(target, report(board, [board.summary()]))
+        write_file(target, report(board, [board.summary()]))
 
 
 @pytest.fixture

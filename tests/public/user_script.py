@@ -3,6 +3,7 @@
 A test runs this script and has mypy look at it with `--strict`.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -94,6 +95,7 @@ from karat.extend import (
     run_sync,
     running_sum,
     sum_by,
+    write_file,
 )
 
 RUN = {"q1": ["a", "b"], "q2": {"c": 0.5, "d": 0.9}}
@@ -318,6 +320,7 @@ def main() -> None:
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
     print(table, comparison, fused, added, alike, weights, found.todos, wrong)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
+    write_file(os.devnull, "text")
     with open_binary(__file__) as stream:
         print(
             decode_text(stream.read(3)), karat.aevaluate, karat.load, suite, best_rank()

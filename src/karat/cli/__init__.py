@@ -10,7 +10,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
+from typing import Any
 
 import click
 
@@ -23,6 +24,7 @@ __all__ = ["ALIASES", "COMMANDS", "karat", "main"]
 _USAGE = 2
 _INCOMPLETE = 3
 _INTERRUPTED = 130
+_STDOUT, _STDERR = 1, 2
 
 # Reading makes many objects and no cycles: to look for those after every few hundred
 # takes a twentieth of the time of a large run.
@@ -54,8 +56,24 @@ ALIASES = {"eval": "evaluate"}
 _MATRICES = ("compare", "suite")
 
 
-class _ReaderGoneError(Exception):
-    """Whoever reads what is printed has seen enough, as `head` does."""
+class _Stream(FileIO):
+    """Standard output or error: a reader that leaves, as `head` does, changes nothing.
+
+    Whoever has seen enough gets no more. Errors are said as long as anybody listens;
+    output that a full disk cannot take is an error.
+    """
+
+    def write(self, data: Any) -> int:
+        """Write, or drop what nobody reads."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            # What is printed from now on must not complain again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if not isinstance(error, BrokenPipeError) and self.fileno() == _STDOUT:
+                error.filename = "standard output"
+                raise
+            return len(data)
 
 
 class Commands(click.Group):
@@ -84,14 +102,6 @@ class Commands(click.Group):
             ctx.fail(f"No such command {cmd_name!r}; did you mean {close[0]!r}?")
         return None
 
-    def invoke(self, ctx: click.Context) -> object:
-        """Carry a command out; nobody has to read its output to the end."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            # Click would exit with 1, which says that a gate failed.
-            raise _ReaderGoneError from None
-
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
@@ -116,12 +126,13 @@ def karat(*, verbose: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake is a sentence, never a traceback."""
     gc.set_threshold(_OBJECTS)
-    _open_closed()
-    _forgive_encodings()
+    _prepare_streams()
     log.setLevel(logging.WARNING)
     try:
-        karat(arguments, prog_name="karat", standalone_mode=False)
-        sys.stdout.flush()
+        try:
+            karat(arguments, prog_name="karat", standalone_mode=False)
+        finally:
+            sys.stdout.flush()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as mistake:
@@ -133,10 +144,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_INTERRUPTED)
-    except (_ReaderGoneError, BrokenPipeError):
-        # Writing more must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as error:
         _complain(
             ": ".join(filter(None, [error.filename, error.strerror])) or str(error)
@@ -152,20 +159,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
 
 
-def _open_closed() -> None:
-    """What goes to a stream that was closed goes nowhere."""
-    nowhere = None
-    if sys.stdout is None or sys.stderr is None:
-        nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    sys.stdout = sys.stdout or nowhere
-    sys.stderr = sys.stderr or nowhere
-
-
-def _forgive_encodings() -> None:
-    """A terminal that cannot show a character shows a question mark instead."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
+def _prepare_streams() -> None:
+    """A stream may be closed, lose its reader, or lack a character, which is a `?`."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
+            raw = getattr(stream.buffer, "raw", stream.buffer)
+            if type(raw) is FileIO and raw.fileno() in (_STDOUT, _STDERR):
+                own = _Stream(raw.fileno(), "w", closefd=False)
+                stream = TextIOWrapper(
+                    own if raw is stream.buffer else BufferedWriter(own),
+                    stream.encoding,
+                    "replace",
+                    line_buffering=stream.line_buffering,
+                    write_through=stream.write_through,
+                )
+        setattr(sys, name, stream)
 
 
 def _complain(sentence: str, code: int = _USAGE) -> None:

@@ -1,6 +1,5 @@
 """`karat baseline`: pin the evaluation that drops are measured from."""
 
-import shutil
 from pathlib import Path
 
 import click
@@ -8,10 +7,10 @@ import click
 from karat.cli.command import Command, option
 from karat.cli.options import PINNED
 from karat.errors import UsageError
+from karat.llm.journal import make_private_folder
 from karat.reports.terminal import show
 from karat.results.loading import load
-
-_KILO = 1024
+from karat.writing import write_file
 
 
 @click.command("baseline", cls=Command)
@@ -38,8 +37,6 @@ def command(action: str, file: str | None, commit: bool) -> None:  # noqa: FBT00
     result = load(file)
     target = PINNED[0 if commit else 1]
     if not commit:
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        # The folder ignores itself in git.
-        (target.parent / ".gitignore").write_text("*\n", "utf-8")
-    shutil.copyfile(file, target)
+        make_private_folder(target.parent)
+    write_file(target, Path(file).read_bytes())
     click.echo(f"pinned {result.run} ({len(result.queries)} queries) as {target}")

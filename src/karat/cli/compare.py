@@ -22,12 +22,11 @@ from karat.cli.outputs import (
     KEPT,
     PAGE,
     conclude,
+    deliver,
     gate_results,
     outputs_of,
-    print_result,
     read_gates,
     with_command,
-    write_results,
 )
 from karat.comparison.compare import compare_evaluations
 from karat.comparison.pairing import average
@@ -115,10 +114,9 @@ def command(**options: Any) -> None:
         board = with_command(Leaderboard({one.run: one for one in shown}))
         return comparison.to_html(*board.values())
 
-    print_result(lambda: text("json"), comparison.tables(), options)
-    write_results(outputs, text)
     first, *candidates = evaluations
     results = gate_results(gates, candidates, options, first)
+    deliver(text, comparison.tables(), options, outputs, results)
     conclude(candidates, results, options)
 
 

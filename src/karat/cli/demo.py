@@ -1,6 +1,5 @@
 """`karat demo`: the main job, on a small help centre that comes with karat."""
 
-import shutil
 import sys
 from filecmp import cmp
 from importlib.resources import as_file, files
@@ -13,6 +12,7 @@ from karat.errors import FormatError, ParameterError
 from karat.leaderboards import leaderboard
 from karat.reports.terminal import show, width_of
 from karat.results.slices import slice_table, tagged
+from karat.writing import write_file
 
 _EXAMPLE = files("karat") / "examples" / "help_centre"
 _METRICS = ("recall@5", "rr", "ndcg@10", "judged@10")
@@ -55,9 +55,11 @@ def _copy(folder: Path, target: Path) -> None:
     if taken:
         raise FormatError(f"already holds another {min(taken)}", path=target)
     try:
-        shutil.copytree(folder, target, dirs_exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FormatError(f"cannot be written: {error.strerror}", path=target) from None
+    for file in folder.iterdir():
+        write_file(target / file.name, file.read_bytes())
     for file in sorted(folder.iterdir()):
         click.echo(target / file.name)
 

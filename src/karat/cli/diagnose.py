@@ -18,10 +18,9 @@ from karat.cli.options import (
 from karat.cli.outputs import (
     KEPT,
     PAGE,
+    deliver,
     outputs_of,
-    print_result,
     with_command,
-    write_results,
 )
 from karat.data.queries import DEFAULT_K
 from karat.diagnosis.diagnose import diagnose
@@ -75,6 +74,4 @@ def command(**options: Any) -> None:
         signed = with_command(Leaderboard({one.run: one}))[one.run]
         return found.to_html(signed.without_texts() if options["no_text"] else signed)
 
-    print_result(lambda: text("json"), found.tables(), options)
-    # The page takes longest.
-    write_results(sorted(outputs, key=lambda one: one.suffix == PAGE), text)
+    deliver(text, found.tables(), options, outputs)

@@ -7,7 +7,7 @@ import click
 
 from karat.cli.command import COUNT, Command, option, say
 from karat.cli.options import existing, mapping_option, write_dataset
-from karat.cli.outputs import outputs_of, print_result, write_results
+from karat.cli.outputs import deliver, outputs_of
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted
 from karat.diagnosis.doctor import doctor
@@ -51,8 +51,6 @@ def command(**options: Any) -> None:
         mapping=options["map"],
         **{name: options[name] for name in ("corpus", "queries", "k")},
     )
-    print_result(lambda: found.write("json"), found.tables(), options)
-    write_results(outputs, found.write)
     if options["fix"]:
         data = take_gold(path, options["map"])
         if data.gold is None:
@@ -61,3 +59,4 @@ def command(**options: Any) -> None:
         write_dataset(better, options["fix"], inputs=inputs)
         count = sum(bool(one.fix) for one in found.findings)
         say(f"karat: corrected {counted(count, 'finding')}", err=True)
+    deliver(found.write, found.tables(), options, outputs)

@@ -27,14 +27,13 @@ from karat.cli.outputs import (
     PAGE,
     admit,
     conclude,
+    deliver,
     gate_results,
     outputs_of,
-    print_result,
     read_gates,
     rehearse,
     show_all,
     with_command,
-    write_results,
 )
 from karat.data.policies import policies_for
 from karat.data.queries import Dataset
@@ -251,12 +250,15 @@ def command(**options: Any) -> None:
     def tables(width: int = WIDTH) -> list[Table]:
         return [shown.summary(width), *(shown.by_tag() if options["slice"] else ())]
 
-    print_result(
-        lambda: REPORTS["json"](shown, ()), tables(width_of(sys.stdout)), options
-    )
-    signed = with_command(shown) if pages else shown
-    write_results(outputs, lambda form: REPORTS[form](signed, tables()))
     results = gate_results(gates, board.values(), options)
+    signed = with_command(shown) if pages else shown
+    deliver(
+        lambda form: REPORTS[form](signed, tables()),
+        tables(width_of(sys.stdout)),
+        options,
+        outputs,
+        results,
+    )
     conclude(board.values(), results, options, allowed, kinds)
 
 

@@ -21,8 +21,8 @@ from karat.reading.format import FORMATS
 from karat.reading.queries import read_queries
 from karat.reading.readers import read_corpus
 from karat.reading.syntax.yaml_text import decode_yaml
-from karat.results.saved_form import write_text
 from karat.suites.definition import FILE, read_suites
+from karat.writing import write_file
 
 _PACKED = (".gz", ".bz2", ".zst")
 _LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}
@@ -44,32 +44,38 @@ def command(output: str) -> None:
     if re.search(r"^suites:", before, re.MULTILINE):
         names = ", ".join(read_suites(target))
         raise UsageError(f"{output} has suites already ({names}): karat suite runs one")
-    data, runs, tagged = _look()
+    seen: list[str] = []
+    data, runs, tagged = _look(seen)
     root = target.parent
     moved = {role: os.path.relpath(path, root) for role, path in data.items()}
     text = _written(moved, [os.path.relpath(p, root) for p in runs], tagged=tagged)
     gap = "\n" if before else ""
-    write_text(target, f"{before}{gap}{text}")
+    write_file(target, f"{before}{gap}{text}")
     read_suites(target)
+    for line in seen:
+        say(line)
     where = "" if output == FILE else f" -f {output}"
     say(f"karat: wrote {output}; next: karat suite{where}", err=True)
 
 
-def _look() -> tuple[dict[str, str], list[str], bool]:
-    """What the files of the folder are, said of each of them.
+def _look(seen: list[str]) -> tuple[dict[str, str], list[str], bool]:
+    """What the files of the folder are.
+
+    Args:
+        seen: gets a line about each of them.
 
     Returns:
         The files of gold and texts by role, the runs, and whether queries have tags.
     """
     held: dict[str, Dataset] = {}
     others = []
-    for path in _candidates():
+    for path in _candidates(seen):
         loaded = validate(path).loaded
         if loaded is None:
             others.append(path)
             continue
         held[path] = loaded
-        say(f"{path}: {', '.join(contents(loaded))}")
+        seen.append(f"{path}: {', '.join(contents(loaded))}")
     golds = [p for p, h in held.items() if h.gold is not None and h.run is None]
     runs = [p for p, h in held.items() if h.run is not None and h.gold is None]
     gold = max(
@@ -79,6 +85,7 @@ def _look() -> tuple[dict[str, str], list[str], bool]:
     samples = [p for p, h in held.items() if h.run is not None and h.gold is not None]
     if own or (gold and not runs and not samples):
         texts = _texts(held[gold], others)
+        seen += [f"{path}: {role}" for role, path in texts.items()]
         facts = read_queries(texts["queries"]) if "queries" in texts else {}
         facts = {**held[gold].queries, **facts}
         return {"gold": gold, **texts}, own, any(f.tags for f in facts.values())
@@ -91,7 +98,7 @@ def _look() -> tuple[dict[str, str], list[str], bool]:
     )
 
 
-def _candidates() -> Iterator[str]:
+def _candidates(seen: list[str]) -> Iterator[str]:
     """Files that may be read, by their endings."""
     endings = tuple(e for name in FORMATS for e in FORMATS[name].extensions)
     for folder, folders, files in os.walk("."):
@@ -107,7 +114,7 @@ def _candidates() -> Iterator[str]:
             if path.stat().st_size <= _MOST_BYTES:
                 yield path.as_posix()
             else:
-                say(f"{path}: not looked at, larger than {_MOST_BYTES >> 20} MiB")
+                seen.append(f"{path}: not looked at, over {_MOST_BYTES >> 20} MiB")
 
 
 def _common(gold: Dataset, runs: Iterable[Dataset]) -> int:
@@ -128,7 +135,6 @@ def _texts(held: Dataset, others: Sequence[str]) -> dict[str, str]:
             with suppress(DataError):
                 if role not in found and ids & {*read(path)}:
                     found[role] = path
-                    say(f"{path}: {role}")
                     break
     return found
 

@@ -22,10 +22,9 @@ from karat.cli.options import (
 from karat.cli.outputs import (
     INCOMPLETE,
     PAGE,
-    print_result,
+    deliver,
     rehearse,
     with_command,
-    write_results,
 )
 from karat.cli.split_claims import questions_of, split_claims
 from karat.data.gold import Gold
@@ -239,9 +238,10 @@ def _grade(
         written=whole if targets else None,
     )
     facts = report.to_dict(texts=not options["no_text"])
-    print_result(lambda: json.dumps(facts, indent=2) + "\n", report.tables(), options)
     scored = {"gold": whole, "queries": questions or None, "corpus": corpus}
-    write_results(pages, lambda _: _page(runs, report, scored, options))
+    texts = {"json": lambda: json.dumps(facts, indent=2) + "\n"}
+    texts[PAGE[1:]] = lambda: _page(runs, report, scored, options)
+    deliver(lambda form: texts[form](), report.tables(), options, pages)
     return [
         {f"{q} {d}": reason for (q, d), reason in part.failures.items()}
         for part in (graded, again)

@@ -336,12 +336,7 @@ def write_dataset(
     if target == STDOUT:
         notices = write(dataset, sys.stdout.buffer, to, role)
     else:
-        path = writable(str(target), inputs)
-        try:
-            notices = write(dataset, path, to, role)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise FormatError(f"cannot be written: {reason}", path=target) from None
+        notices = write(dataset, writable(str(target), inputs), to, role)
         say(f"karat: wrote {target}", err=True)
     for notice in notices:
         say(f"karat: {notice.kind}: {notice.text} ({notice.count})", err=True)

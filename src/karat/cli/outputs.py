@@ -30,7 +30,7 @@ from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
-from karat.results.saved_form import LONE_SURROGATES, write_text
+from karat.writing import encode_text, write_file
 
 PAGE = ".html"
 """The ending of a report that browsers show."""
@@ -44,6 +44,7 @@ INCOMPLETE = 3
 _GATE_FAILED = 1
 _LONGER = "--max-tokens"
 _PASSING = "transient"
+_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def outputs_of(
@@ -75,15 +76,35 @@ def outputs_of(
     return paths
 
 
-def print_result(
-    text: Callable[[], str], tables: Iterable[Table], options: Mapping[str, Any]
+def deliver(
+    text: Callable[[str], str],
+    tables: Iterable[Table],
+    options: Mapping[str, Any],
+    outputs: Iterable[Path] = (),
+    gates: Sequence[GateResult] = (),
 ) -> None:
-    """Show the tables of a result, or its JSON if asked to."""
-    if options["json"]:
-        # Bytes, because JSON is UTF-8 whatever the terminal is.
-        click.echo(text().encode("utf-8", LONE_SURROGATES), nl=False)
-    else:
-        show_all(tables)
+    """Write a result to files, then show its tables, or its JSON if asked to.
+
+    Whoever reads what is printed may leave early, and a file that cannot be written
+    must not cost the reader the result: so all files come first, and all is printed.
+
+    Args:
+        text: the result in a format, by its extension.
+        tables: what a person is shown.
+        options: whether JSON is printed, and where gates are written.
+        outputs: the files, apart from those that hold gates.
+        gates: what came of each gate.
+    """
+    try:
+        for path in outputs:
+            _write(path, text(path.suffix.removeprefix(".").lower()))
+        _write_gates(gates, options)
+    finally:
+        if options["json"]:
+            # Bytes, because JSON is UTF-8 whatever the terminal is.
+            click.echo(encode_text(text("json")), nl=False)
+        else:
+            show_all(tables)
 
 
 def show_all(tables: Iterable[Table]) -> None:
@@ -94,11 +115,9 @@ def show_all(tables: Iterable[Table]) -> None:
         show(table)
 
 
-def write_results(outputs: Iterable[Path], text: Callable[[str], str]) -> None:
-    """Write a result to files, in the format that each extension names."""
-    for path in outputs:
-        write_text(path, text(path.suffix.removeprefix(".").lower()))
-        say(f"karat: wrote {path}", err=True)
+def _write(path: str | Path, text: str) -> None:
+    write_file(path, text)
+    say(f"karat: wrote {path}", err=True)
 
 
 def with_command(board: Leaderboard) -> Leaderboard:
@@ -130,7 +149,10 @@ def rehearse(taken: Any, options: Mapping[str, Any]) -> None:
 
 def read_gates(options: Mapping[str, Any]) -> list[Gate]:
     """The gates that the options name."""
-    return [read_gate(text, kind) for kind, o in KINDS.items() for text in options[o]]
+    gates = [read_gate(text, kind) for kind, o in KINDS.items() for text in options[o]]
+    if not gates and any(map(_is_junit, options["output"])):
+        raise UsageError("-o NAME.junit.xml holds gates, and none was given")
+    return gates
 
 
 def gate_results(
@@ -177,11 +199,11 @@ def conclude(
             sentence = f"gate {word}{advice}: {result.run}: {result.sentence}"
             say(f"karat: {sentence}", err=True, alarm=result.status == "fail")
     outcome = outcome_of(results)
-    if not results and any(map(_is_junit, options["output"])):
-        raise UsageError("-o NAME.junit.xml holds gates, and none was given")
     if results:
         passed = sum(result.status == "pass" for result in results)
-        _write_summaries(results, options)
+        for line in annotations(results) if _STEP_SUMMARY in os.environ else ():
+            # What is printed as JSON stays JSON.
+            click.echo(line, err=bool(options["json"]))
         say(f"RESULT: {outcome} ({passed} of {len(results)} gates passed)", err=True)
     if outcome == "fail":
         sys.exit(_GATE_FAILED)
@@ -201,20 +223,16 @@ def conclude(
         sys.exit(INCOMPLETE)
 
 
-def _write_summaries(results: Sequence[GateResult], options: Mapping[str, Any]) -> None:
+def _write_gates(results: Sequence[GateResult], options: Mapping[str, Any]) -> None:
     """Write what came of the gates where CI looks for it: JUnit, and GitHub's page."""
-    write_results(
-        map(Path, filter(_is_junit, options["output"])), lambda _: as_junit(results)
-    )
-    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+    for target in filter(_is_junit, options.get("output", ())) if results else ():
+        _write(target, as_junit(results))
+    if results and (path := os.environ.get(_STEP_SUMMARY)):
         try:
             with Path(path).open("a", encoding="utf-8") as stream:
                 stream.write(as_step_summary(results))
         except OSError as error:
             say(f"karat: cannot write {path}: {error.strerror}", err=True)
-        for line in annotations(results):
-            # What is printed as JSON stays JSON.
-            click.echo(line, err=bool(options["json"]))
 
 
 def _is_junit(target: str | Path) -> bool:

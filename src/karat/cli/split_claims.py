@@ -10,7 +10,7 @@ import click
 
 from karat.cli.judge_session import read_votes
 from karat.cli.options import write_dataset
-from karat.cli.outputs import print_result
+from karat.cli.outputs import deliver
 from karat.data.gold import Gold, Item
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Run
@@ -51,7 +51,7 @@ def split_claims(
         # Whoever only compares has claims by people, and nothing to split.
         if options["json"] or not isinstance(session, DryRun):
             text = json.dumps(agreement.to_dict(), indent=2) + "\n"
-            print_result(lambda: text, [agreement.table()], options)
+            deliver(lambda _: text, [agreement.table()], options)
         return {}
     if samples.gold is None or not (samples.gold.references or samples.gold.claims):
         raise DataError(
@@ -74,7 +74,7 @@ def split_claims(
     tables = [] if agreement is None else [agreement.table()]
     if not options["json"]:
         click.echo(split.summary(samples.queries))
-    print_result(lambda: json.dumps(facts, indent=2) + "\n", tables, options)
+    deliver(lambda _: json.dumps(facts, indent=2) + "\n", tables, options)
     return split.failures
 
 

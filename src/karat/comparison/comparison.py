@@ -15,7 +15,7 @@ from karat.reading.syntax.delimited import write_rows
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.plain_values import PlainResult
-from karat.results.saved_form import write_text
+from karat.writing import write_file
 
 _SHOWN = 10
 _LONG = 60
@@ -223,7 +223,7 @@ class Comparison(PlainResult):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
-        write_text(path, self.to_html() if page else self.to_json() + "\n")
+        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
 
 def _row(one: Difference, *, several: bool) -> list[str]:

@@ -12,7 +12,7 @@ from karat.diagnosis.bounds import Bound, Unjudged
 from karat.diagnosis.slices import Slice
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.plain_values import PlainResult
-from karat.results.saved_form import write_text
+from karat.writing import write_file
 
 _SHOWN = 10
 _LONG = 60
@@ -361,7 +361,7 @@ class Diagnosis(PlainResult):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""
         page = str(path).endswith(".html")
-        write_text(path, self.to_html() if page else self.to_json() + "\n")
+        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
 
 def unexamined_notes(needs: Mapping[str, str]) -> list[str]:

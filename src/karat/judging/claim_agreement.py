@@ -23,6 +23,7 @@ from karat.judging.agreement_figures import Rate, figure_facts, plain, rate_of
 from karat.reading.decoding import decode_json, decode_text
 from karat.reading.streams import open_binary
 from karat.stats.agreement import AgreementFigures, agreement_figures
+from karat.writing import write_file
 
 ClaimLabels = Mapping[str, Mapping[str, bool]]
 """What people say: query -> text of a claim -> whether the contexts support it."""
@@ -218,7 +219,7 @@ def save_calibration(
     kept = [entry for entry in _read_calibrations(path) if entry["judge"] != judge]
     kept.append({"judge": judge, "agreement": found.to_dict()})
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
+    write_file(path, json.dumps(kept, indent=2) + "\n")
 
 
 def calibration_of(judge: Mapping[str, Any], journal: Path | None) -> str | None:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import FormatError, KaratError, UsageError
+from karat.writing import write_file
 
 _APPLICATION_ID = 0x6B617261
 _VERSION = 3
@@ -259,7 +260,14 @@ def storable(text: str) -> str:
 
 def make_private(path: Path) -> None:
     """Make a folder and a file that only the user may read, and that git ignores."""
-    folder = path.parent
+    make_private_folder(path.parent)
+    path.touch(0o600)
+    with suppress(PermissionError):
+        path.chmod(0o600)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that only the user may read, and that git ignores."""
     made = not folder.is_dir()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if made or (folder.name == ".karat" and not folder.is_symlink()):
@@ -267,10 +275,7 @@ def make_private(path: Path) -> None:
         with suppress(PermissionError):
             folder.chmod(0o700)
         if not (folder / ".gitignore").exists():
-            (folder / ".gitignore").write_text("*\n", "utf-8")
-    path.touch(0o600)
-    with suppress(PermissionError):
-        path.chmod(0o600)
+            write_file(folder / ".gitignore", "*\n")
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -5,7 +5,6 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from karat.data.gold import Gold
@@ -15,6 +14,7 @@ from karat.data.runs import Notice, Run
 from karat.errors import FormatError, KaratError
 from karat.reading.format import Format, get_format, name_format
 from karat.reading.streams import Role
+from karat.writing import write_file
 
 
 def write(
@@ -56,7 +56,7 @@ def write(
     if isinstance(target, str | os.PathLike):
         packed = str(path).endswith(".gz")
         content = gzip.compress(data.getvalue(), mtime=0) if packed else data.getvalue()
-        Path(target).write_bytes(content)
+        write_file(target, content)
     else:
         target.write(data.getvalue())
     return notices

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from karat.data.tables import clean
 from karat.errors import FormatError, MissingExtraError
-from karat.results.saved_form import write_text
+from karat.writing import write_file
 
 COLOURS = (
     ("#2f6fde", "#7aa7ff"),
@@ -104,13 +104,9 @@ class Chart:
         """
         form = Path(path).suffix.lower()
         if form == ".svg":
-            write_text(path, self.svg() + "\n")
+            write_file(path, self.svg() + "\n")
         elif form == ".png":
-            try:
-                Path(path).write_bytes(self._png())
-            except OSError as error:
-                why = f"cannot be written: {error.strerror}"
-                raise FormatError(why, path=path) from None
+            write_file(path, self._png())
         else:
             raise FormatError("a chart is written as .svg or .png", path=path)
 

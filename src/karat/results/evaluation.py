@@ -24,9 +24,10 @@ from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
 from karat.results.ranges import mean_ranges
-from karat.results.saved_form import as_json, to_dict, write_text
+from karat.results.saved_form import as_json, to_dict
 from karat.results.scores import MetricScores, score_measures
 from karat.results.slices import query_rows, tag_table
+from karat.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -383,7 +384,7 @@ class Evaluation(Mapping[str, MetricScores]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to JSON, which `karat.load` reads back, or to a page (`.html`)."""
         page = str(path).endswith(".html")
-        write_text(path, self.to_html() if page else self.to_json() + "\n")
+        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
     def to_frame(self) -> "pd.DataFrame":
         """What each query asks and scores as a pandas DataFrame, one row per query."""

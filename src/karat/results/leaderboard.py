@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from karat.data.tables import DASH, Table, number
 from karat.errors import MissingExtraError, UnknownNameError
 from karat.results.evaluation import SHOWN, Evaluation
-from karat.results.saved_form import write_text
+from karat.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ class Leaderboard(Mapping[str, Evaluation]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all to JSON, which `karat.load` reads back, or to a page (`.html`)."""
         page = str(path).endswith(".html")
-        write_text(path, self.to_html() if page else self.to_json() + "\n")
+        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
     def to_frame(self) -> "pd.DataFrame":
         """The means as a pandas DataFrame: a row per run, a column per metric."""

@@ -25,7 +25,7 @@ from karat.reading.decoding import decode_json, decode_text
 from karat.reading.meaning.values import show
 from karat.reading.problems import placed
 from karat.reading.streams import open_binary
-from karat.results.saved_form import write_text
+from karat.writing import write_file
 
 
 def as_plain(value: Any) -> Any:
@@ -136,7 +136,7 @@ class PlainResult(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a JSON file."""
-        write_text(path, self.to_json() + "\n")
+        write_file(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import DataError
-from karat.llm.journal import make_private
+from karat.llm.journal import make_private_folder
 from karat.reading.decoding import decode_json, decode_text
 from karat.version import __version__
+from karat.writing import write_file
 
 _FOLDER = Path(".karat")
 _MOST = 500
@@ -44,10 +45,8 @@ def kept(key: str) -> Any:
 def keep(key: str, value: Any) -> None:
     """Keep a plain value; of many, those that were not used for longest go."""
     path = _path(key)
-    part = path.with_suffix(f".{os.getpid()}")
-    make_private(part)
-    part.write_text(json.dumps(value), "utf-8")
-    part.replace(path)
+    make_private_folder(path.parent)
+    write_file(path, json.dumps(value), mode=0o600)
     others = sorted(_FOLDER.glob("result-*.json"), key=lambda p: -p.stat().st_mtime)
     for old in others[_MOST:]:
         old.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
 """Writing evaluations: JSON with a line per query, built column by column."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import chain, islice, pairwise
@@ -14,7 +13,6 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.hits import Hits
 from karat.data.matches import Matches
-from karat.errors import FormatError
 from karat.reading.decoding import gc_paused
 
 if TYPE_CHECKING:
@@ -31,9 +29,6 @@ ITEM_COLUMNS = ("item", "item_rank", "share", "sound")
 
 # What readers of the first version do not know of a verdict.
 _LATER = ("partial", "against")
-
-# Half a character, as broken JSON may hold, is written the way JSON writes it.
-LONE_SURROGATES = "backslashreplace"
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
@@ -56,15 +51,6 @@ def as_json(result: "Evaluation", *, indent: int | None = 2) -> str:
     end = f"{newline}{pad}]{newline}}}" if rows else f"]{newline}}}"
     before = text.removesuffix("}").rstrip()
     return f'{before},{newline}{pad}"queries": [{start if rows else ""}{rows}{end}'
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, in UTF-8 and with Unix line ends wherever it is written."""
-    try:
-        with open(path, "w", -1, "utf-8", LONE_SURROGATES, "\n") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        raise FormatError(f"cannot be written: {error.strerror}", path=path) from None
 
 
 def _head(result: "Evaluation") -> dict[str, Any]:

@@ -36,10 +36,10 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.loading import from_dict, load
 from karat.results.result_cache import digest_of, keep, kept
-from karat.results.saved_form import write_text
 from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite
 from karat.sweeps import Sweep, sweep
+from karat.writing import write_file
 
 _FUNCTION = re.compile(r"[\w.]+:\w+")
 # Documents of each query that the page shows.
@@ -129,15 +129,15 @@ def run_suite(
     )
     if board:
         for target, form in _FILES.items():
-            write_text(result.folder / target, REPORTS[form](board, result.tables()))
+            write_file(result.folder / target, REPORTS[form](board, result.tables()))
         compared = result.comparisons[0] if len(result.comparisons) == 1 else None
         page = as_html(board, comparison=compared)
-        write_text(result.folder / "report.html", page)
+        write_file(result.folder / "report.html", page)
     if swept is not None:
         swept.save(result.folder / "sweep.json")
         swept.save(result.folder / "sweep.html")
     if result.gates:
-        write_text(result.folder / "gates.junit.xml", as_junit(result.gates))
+        write_file(result.folder / "gates.junit.xml", as_junit(result.gates))
     return result
 
 

@@ -24,8 +24,8 @@ from karat.errors import DataError, FormatError, MissingExtraError
 from karat.metrics import read_metric
 from karat.reading.decoding import decode_json, decode_text
 from karat.results.evaluation import SHOWN
-from karat.results.saved_form import write_text
 from karat.stats.multiple_tests import best_interval, maybe_best
+from karat.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,7 +252,7 @@ class Sweep:
         """Write it to JSON, which `Sweep.load` reads back, or to a page (`.html`)."""
         page = str(path).endswith(".html")
         text = json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
-        write_text(path, self.to_html() if page else text)
+        write_file(path, self.to_html() if page else text)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Sweep":

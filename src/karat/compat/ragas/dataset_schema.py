@@ -8,7 +8,13 @@ from math import isnan
 from pathlib import Path
 from typing import Any, overload
 
-from karat.extend import DataError, FormatError, MissingExtraError, decode_text
+from karat.extend import (
+    DataError,
+    FormatError,
+    MissingExtraError,
+    decode_text,
+    write_file,
+)
 
 __all__ = ["EvaluationDataset", "SingleTurnSample"]
 
@@ -138,7 +144,7 @@ class EvaluationDataset:
     def to_jsonl(self, path: str | os.PathLike[str]) -> None:
         """Write the samples as JSON, one on each line."""
         rows = (json.dumps(row, ensure_ascii=False) for row in self.to_list())
-        Path(path).write_text("".join(f"{row}\n" for row in rows), "utf-8")
+        write_file(path, "".join(f"{row}\n" for row in rows))
 
     def to_list(self) -> list[dict[str, Any]]:
         """The samples as dictionaries, which `karat.evaluate` reads too."""
