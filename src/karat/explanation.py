@@ -12,7 +12,7 @@ from karat.data.judgements import Usage, Verdict
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
 from karat.data.queries import Query
-from karat.data.runs import Document, Run
+from karat.data.runs import Document, Run, ranks_of
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import UnknownNameError
 from karat.metrics import Metric
@@ -138,7 +138,7 @@ def _texts(
             where = "not found" if rank is None else f"found at rank {rank}"
             yield MarkedText(f"gold, {where}", said[item])
     credited = {*first.values(), *(found.rank for found in evidence)}
-    for rank, document in enumerate(documents, 1):
+    for rank, document in zip(ranks_of(documents), documents, strict=True):
         if not document.text or (rank > _READ and rank not in credited):
             continue
         marks = [place for e in evidence if e.rank == rank for place in e.text]
@@ -289,7 +289,9 @@ def _ranked(
             DASH if document.score is None else f"{document.score:g}",
             f"{grades[rank]:g}" if rank in grades else DASH,
         ]
-        for rank, (document, name) in enumerate(zip(documents, names, strict=True), 1)
+        for rank, document, name in zip(
+            ranks_of(documents), documents, names, strict=True
+        )
         if rank <= _ROWS or rank in grades
     ]
     notes = []

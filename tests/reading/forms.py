@@ -101,6 +101,32 @@ def forms(run: Rankings, gold: Rankings, folder: Path) -> Iterator[tuple[str, In
             yield f"{name} of samples", (write(samples, folder), None)
 
 
+def ranked_rows(random: Random) -> tuple[list[dict[str, Any]], dict[str, list[int]]]:
+    """Rows in any order with a rank column, and the ranks of each query's documents."""
+    first = random.randint(0, 1)
+    rows, ranks = [], {}
+    for number in range(random.randint(1, 4)):
+        query = f"q{number}"
+        given = sorted(random.sample(range(12), random.randint(1, 6)))
+        if number == 0:
+            # A table that counts from 0 says so somewhere.
+            given[0] = 0
+        ranks[query] = [rank + 1 for rank in given]
+        rows += [
+            {"query_id": query, "doc_id": f"d{n}", "rank": rank + first}
+            for n, rank in enumerate(given)
+        ]
+    random.shuffle(rows)
+    return rows, ranks
+
+
+def row_forms(rows: list[dict[str, Any]], folder: Path) -> Iterator[tuple[str, Any]]:
+    """The name of each form, with the rows of a table in it."""
+    yield "records", rows
+    for name, write in _BY_RECORD.items():
+        yield name, write(rows, folder)
+
+
 def outcome(inputs: Inputs, **options: Any) -> Any:
     """What karat makes of it: every score, the matchers and the notices."""
     run, gold = inputs

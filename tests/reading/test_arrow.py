@@ -312,7 +312,7 @@ def test_without_a_score_the_rank_column_decides_and_without_both_the_row() -> N
 def test_ranks_of_an_unsigned_column_ascend_too() -> None:
     rank = pa.array([2, 0, 255], pa.uint8())
     run = run_of(RunColumns("q", "d", rank="r"), q=["q"] * 3, d=["a", "b", "c"], r=rank)
-    assert ranks(run, {"q": {"a": 1.0, "c": 1.0}}) == [2, 3]
+    assert ranks(run, {"q": {"a": 1.0, "c": 1.0}}) == [3, 256]
 
 
 def test_scores_that_differ_only_in_double_precision_are_ties_in_single() -> None:

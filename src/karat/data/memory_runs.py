@@ -19,7 +19,16 @@ import numpy as np
 from karat.data.arrays import Bools, Floats, Ints, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Notice, Run, as_id, run_notices
+from karat.data.runs import (
+    Document,
+    Labels,
+    Located,
+    Notice,
+    Run,
+    as_id,
+    ranks_of,
+    run_notices,
+)
 from karat.data.score_ranks import count_before, rank_order
 from karat.errors import DataError
 
@@ -225,7 +234,8 @@ class RankedRun(_MemoryRun[Sequence[str]]):
     """A run given as `{query: [document, ...]}`; the order of the list is the rank.
 
     What is not a list or a tuple, such as an array or a generator, is read into one.
-    Scores that documents were listed with are kept, and decide nothing.
+    Scores that documents were listed with are kept, and decide nothing. Queries whose
+    ranks have gaps have them in `ranks`, one for each document, ascending.
     """
 
     def __init__(
@@ -233,11 +243,13 @@ class RankedRun(_MemoryRun[Sequence[str]]):
         rankings: Mapping[str, Iterable[str]],
         name: str = "run",
         scores: Mapping[str, Sequence[float]] | None = None,
+        ranks: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         if not {*map(type, rankings.values())} <= {list, tuple}:
             rankings = {query: _as_list(r) for query, r in rankings.items()}
         super().__init__(cast("Mapping[str, Sequence[str]]", rankings), name)
         self._scores = scores or {}
+        self.ranks = ranks or {}
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find labelled documents, each at its first position unless all are kept."""
@@ -266,15 +278,35 @@ class RankedRun(_MemoryRun[Sequence[str]]):
                 for document in ranking:
                     as_id(document, query=name)
             raise
-        return self._located(rows, sizes, labels, policies, duplicates=again)
+        found = self._located(rows, sizes, labels, policies, duplicates=again)
+        return self._with_gaps(found, labels, policies) if self.ranks else found
+
+    def _with_gaps(
+        self, located: Located, labels: ColumnLabels, policies: Policies
+    ) -> Located:
+        """The same with the ranks that were given, where these have gaps."""
+        rank, retrieved = located.rank.copy(), located.retrieved.copy()
+        gaps = [query for query in labels if query in self.ranks]
+        for query in gaps:
+            ranks, number = np.array(self.ranks[query]), labels.numbers[query]
+            if policies.duplicates == "collapse":
+                # What stands behind a repeated document moves up by one.
+                first = [*map(self._rankings[query].index, self._rankings[query])]
+                new = np.array(first) == np.arange(len(first))
+                ranks = ranks[new] - np.flatnonzero(new) + np.arange(new.sum())
+            own = located.query == number
+            rank[own], retrieved[number] = ranks[located.rank[own] - 1], ranks[-1]
+        notices = (*located.notices, *run_notices(policies, gaps=gaps))
+        return located._replace(rank=rank, retrieved=retrieved, notices=notices)
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents in list order."""
         del policies  # a list has no ties
         for query, ranking in self._rankings.items():
             scores = self._scores.get(query) or repeat(None)
-            rows = zip(ranking, scores, strict=False)
-            yield query, [Document(name, score=score) for name, score in rows]
+            ranks = self.ranks.get(query) or repeat(None)
+            rows = zip(ranking, scores, ranks, strict=False)
+            yield query, [Document(d, score=s, rank=rank) for d, s, rank in rows]
 
     def _refuse_repeated(self) -> None:
         for query, ranking in self._rankings.items():
@@ -358,12 +390,11 @@ class DocumentRun(_MemoryRun[Sequence[Document]]):
         return frozenset(compress(("ids", "texts"), (ids, texts)))
 
     def _by(self, key: Callable[[Document], str | None]) -> RankedRun:
+        rankings = self._rankings.items()
         return RankedRun(
-            {
-                query: [key(d) or "" for d in docs]
-                for query, docs in self._rankings.items()
-            },
+            {query: [key(d) or "" for d in docs] for query, docs in rankings},
             self.name,
+            ranks={q: ranks_of(docs) for q, docs in rankings if docs and docs[-1].rank},
         )
 
     def sample_ids(self) -> list[str]:

@@ -1,7 +1,14 @@
 """Runs: what was retrieved. Each kind of input finds ids in its own layout."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -18,9 +25,20 @@ Labels = Mapping[str, Mapping[str, float]]
 """Judged documents: query id -> document id -> grade."""
 
 
+LAST_RANK = 10**9
+"""No ranking is so long."""
+
+A_RANK = "must be a whole number >= 0 and no more than 10^9"
+"""What is said of a rank that is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One retrieved document, as far as it is known."""
+    """One retrieved document, as far as it is known.
+
+    `rank` is set where it is not the document's place: where the ranks in a table have
+    gaps.
+    """
 
     id: str | None = None
     text: str | None = None
@@ -29,6 +47,12 @@ class Document:
     start: int | None = None
     end: int | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+    rank: int | None = None
+
+
+def ranks_of(documents: Iterable[Document]) -> list[int]:
+    """The rank of each document: its own, else its place, counted from 1."""
+    return [d.rank or place for place, d in enumerate(documents, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +92,8 @@ class Located(NamedTuple):
         query: index of the query of each row.
         rank: rank of the document, from 1.
         grade: its label.
-        retrieved: documents retrieved for each labelled query; -1 when it is missing.
+        retrieved: documents retrieved for each labelled query, or the last rank where
+            ranks have gaps; -1 when it is missing.
         extra: number of queries of the run without labels.
         item: number of the label of each row, counted over all labels in order.
         distinct: whether no two rows share a label.
@@ -304,6 +329,7 @@ def run_notices(
     duplicates: Mapping[str, int] | None = None,
     empty: Sequence[str] = (),
     extra: Sequence[str] = (),
+    gaps: Sequence[str] = (),
 ) -> tuple[Notice, ...]:
     """What is to be said of a run.
 
@@ -313,12 +339,14 @@ def run_notices(
         duplicates: query -> relevant documents found more than once.
         empty: queries with an empty ranking.
         extra: queries without gold.
+        gaps: queries whose ranks have gaps.
     """
     met: dict[str, Mapping[str, int]] = {
         "ties": ties or {},
         "duplicates": duplicates or {},
         "empty": dict.fromkeys(empty, 1),
         "extra": dict.fromkeys(extra, 1),
+        "gaps": dict.fromkeys(gaps, 1),
     }
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
     return tuple(
@@ -351,6 +379,10 @@ _MET = {
     "extra": (
         "queries of the run have no gold and were ignored",
         "query of the run has no gold and was ignored",
+    ),
+    "gaps": (
+        "queries have ranks with gaps, which are kept",
+        "query has ranks with gaps, which are kept",
     ),
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.hits import Hits, is_relevant
-from karat.data.runs import Document, Labels
+from karat.data.runs import Document, Labels, ranks_of
 from karat.metrics import read_metric
 from karat.metrics.gains import NDCG
 
@@ -169,7 +169,7 @@ def _read(
 ) -> _Query:
     ranks, grades, unjudged, below = [], [], [], max(0, depth - max(k, len(ranking)))
     seen = set()
-    for rank, document in enumerate(ranking, 1):
+    for rank, document in zip(ranks_of(ranking), ranking, strict=True):
         name = document.id or ""
         if name in seen:
             continue

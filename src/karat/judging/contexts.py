@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from karat.data.policies import Policies
-from karat.data.runs import Document
+from karat.data.runs import Document, ranks_of
 from karat.errors import DataError
 from karat.llm.limits import tokens_of
 from karat.reading.meaning.corpus import looks_like_id
@@ -56,8 +56,8 @@ def contexts_of(
     """
     contexts: list[Context] = []
     seen: set[str] = set()
-    rank = 0
-    for position, document in enumerate(documents, 1):
+    removed = 0
+    for position, document in zip(ranks_of(documents), documents, strict=True):
         if document.text is None:
             raise DataError(
                 f"document {document.id!r} has no text, and a judge must read it",
@@ -70,8 +70,9 @@ def contexts_of(
                 f"rank {position} repeats a text retrieved before", query=query
             )
         if repeated and policies.duplicates == "collapse":
+            removed += 1
             continue
-        rank += 1
+        rank = position - removed
         if policies.depth is not None and rank > policies.depth:
             break
         seen.add(document.text)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from karat.data.gold import Gold
 from karat.data.matches import Matches
-from karat.data.memory_runs import RankedRun
+from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Run
 from karat.errors import DataError, ParameterError
@@ -57,10 +57,10 @@ def roll_up(
         ['s1', 's1', 's2']
     """
     rankings = {
-        query: [session(document) for document in documents]
+        query: [replace(document, id=session(document)) for document in documents]
         for query, documents in run.rankings(policies)
     }
-    return RankedRun(rankings, run.name)
+    return DocumentRun(rankings, run.name).ids
 
 
 def roll_up_labels(labels: Labels, session: Callable[[str], str]) -> Labels:

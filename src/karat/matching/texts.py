@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
-from karat.data.runs import Document, Notice, Run, note_examples
+from karat.data.runs import Document, Notice, Run, note_examples, ranks_of
 from karat.data.tables import counted
 from karat.errors import DataError
 
@@ -117,11 +117,7 @@ class Rankings:
 
         And the number retrieved. Where ids are texts, they are given as texts.
         """
-        kept = self._distinct(query, documents)
-        retrieved = len(documents)
-        if self.policies.duplicates == "collapse":
-            kept = list(enumerate((document for _, document in kept), 1))
-            retrieved = len(kept)
+        kept, retrieved = self._distinct(query, documents)
         if self._ids_are_texts and all(
             d.text is None and d.start is None for _, d in kept
         ):
@@ -134,20 +130,26 @@ class Rankings:
 
     def _distinct(
         self, query: str, documents: list[Document]
-    ) -> list[tuple[int, Document]]:
-        """Documents with their ranks, those that are there a second time left out."""
-        ranked = list(enumerate(documents, 1))
+    ) -> tuple[list[tuple[int, Document]], int]:
+        """Documents with their ranks, those that are there a second time left out.
+
+        And the last rank. Where repeated ones collapse, those behind them move up.
+        """
+        ranks = ranks_of(documents)
+        ranked, last = [*zip(ranks, documents, strict=True)], (ranks or [0])[-1]
         distinct = len({*map(_identity, documents)}) == len(documents)
         if distinct or self.policies.duplicates == "keep":
-            return ranked
+            return ranked, last
         first: dict[object, Document] = {}
         kept = []
+        removed = 0
         for rank, document in ranked:
             key = _identity(document)
             if key not in first:
                 first[key] = document
-                kept.append((rank, document))
+                kept.append((rank - removed, document))
                 continue
+            removed += self.policies.duplicates == "collapse"
             if self.policies.duplicates == "error":
                 raise DataError(
                     f"document {str(key)[:60]!r} was retrieved more than once",
@@ -156,7 +158,7 @@ class Rankings:
                 )
             if document.text != first[key].text:
                 self.retold[query] = self.retold.get(query, 0) + 1
-        return kept
+        return kept, last - removed
 
     def refuse_without_text(self, run: Run, *, found: bool) -> None:
         """Texts cannot be compared where there are none; silent zeros would mislead.

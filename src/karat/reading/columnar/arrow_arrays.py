@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
+from karat.data.runs import A_RANK, LAST_RANK
 from karat.errors import FormatError, MissingExtraError
 from karat.reading.columnar.byte_column import (
     ByteColumn,
@@ -129,10 +130,11 @@ def numbers_of(array: Any, place: Place) -> npt.NDArray[Any]:
 def ranks_of(array: Any, place: Place) -> npt.NDArray[Any]:
     """The ranks in an array, from 0 or from 1."""
     values = numbers_of(array, place)
-    if (wrong := (values < 0) | (values != np.floor(values))).any():
+    wrong = (values < 0) | (values > LAST_RANK) | (values != np.floor(values))
+    if wrong.any():
         at = int(np.argmax(wrong))
-        raise place.error(f"must be a whole number >= 0, got {values[at]}", at)
-    return values
+        raise place.error(f"{A_RANK}, got {values[at]}", at)
+    return values.astype(np.int64)
 
 
 def groups_of(array: Any, place: Place) -> tuple[Ints, Column, Ints]:

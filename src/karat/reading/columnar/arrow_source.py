@@ -24,7 +24,6 @@ from karat.reading.columnar.arrow_arrays import (
     ranks_of,
 )
 from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource
-from karat.reading.columnar.join import negated
 
 _ROWS = 1 << 16
 """Rows read at once: few enough to stay in the processor's cache."""
@@ -359,7 +358,7 @@ def read_rows(
             elif field_ == "text":
                 found["texts"] = column_of(*cells, blank=True)
             elif ranked:
-                found["values"] = negated(ranks_of(*cells))
+                found |= {"values": ~ranks_of(*cells), "ranked": True}
             else:
                 found["values"] = numbers_of(*cells)
         yield Batch(**found)

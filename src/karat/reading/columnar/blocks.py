@@ -42,6 +42,7 @@ class Batch:
         values: what each row is ranked by, larger first; None when rows are in order.
         texts: the text of each row's document, if there are texts.
         ignored: how many rows hold something that was ignored.
+        ranked: whether the values are ranks, complemented.
     """
 
     start: Ints = field(default_factory=lambda: _NOTHING)
@@ -51,10 +52,12 @@ class Batch:
     values: Values | None = None
     texts: Column | None = None
     ignored: int = 0
+    ranked: bool = False
 
     def block(self, numbers: Ints) -> "Block":
         """The rows, given the number of each query."""
-        return Block(numbers[self.which], self.start, self.documents, self.values)
+        numbers = numbers[self.which]
+        return Block(numbers, self.start, self.documents, self.values, self.ranked)
 
 
 Piece: TypeAlias = Callable[[], Iterator[Batch]]
@@ -110,12 +113,14 @@ class Block:
         start: its first row.
         documents: the document of each row.
         values: what each row is ranked by, larger first; None when rows are in order.
+        ranked: whether the values are ranks, complemented.
     """
 
     query: Ints
     start: Ints
     documents: Column
     values: Values | None = None
+    ranked: bool = False
 
     @cached_property
     def size(self) -> Ints:
@@ -126,6 +131,11 @@ class Block:
     def row_group(self) -> Ints:
         """The group of each row."""
         return np.repeat(np.arange(len(self.query)), self.size)
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether the values are ranks that begin at 0."""
+        return self.ranked and 0 in ~np.asarray(self.values)
 
     def group(self, rows: Ints) -> Ints:
         """The group that each of these rows lies in."""
@@ -141,6 +151,7 @@ class Block:
             start - begin,
             self.documents.view(rows),
             None if self.values is None else self.values[rows],
+            self.ranked,
         )
 
     def only(self, rows: Bools) -> "Block":
@@ -152,6 +163,7 @@ class Block:
             (np.cumsum(size) - size)[left],
             self.documents.view(rows),
             None if self.values is None else self.values[rows],
+            self.ranked,
         )
 
     def copy(self, groups: Bools) -> "Block":
@@ -211,6 +223,7 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         (np.cumsum(size) - size)[first],
         join_columns([block.documents for block in blocks]).view(rows),
         np.concatenate(values)[rows] if values else None,
+        any(block.ranked for block in blocks),
     )
 
 

@@ -318,6 +318,7 @@ def _packed(found: Partial) -> bytes:
         extra=extra.data,
         extra_lengths=extra.length,
         counts=np.array([found.ignored, found.rows, found.scattered], np.int64),
+        ranks=np.array([rest.ranked, found.from_zero]),
     )
     return stream.getvalue()
 
@@ -327,7 +328,8 @@ def _unpacked(data: bytes) -> Partial:
         arrays: dict[str, Any] = dict(file)
     matches = Matches(*(arrays[field.name] for field in fields(Matches)))
     documents = _column(arrays["texts"], arrays["lengths"])
-    rest = Block(arrays["group"], arrays["start"], documents, arrays["values"])
+    ranked, from_zero = arrays["ranks"].tolist()
+    rest = Block(arrays["group"], arrays["start"], documents, arrays["values"], ranked)
     extra = _column(arrays["extra"], arrays["extra_lengths"]).names()
     ignored, rows, scattered = arrays["counts"].tolist()
     return Partial(
@@ -337,6 +339,7 @@ def _unpacked(data: bytes) -> Partial:
         ignored,
         rows,
         bool(scattered),
+        from_zero=from_zero,
     )
 
 

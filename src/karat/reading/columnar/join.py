@@ -128,7 +128,8 @@ class Matches:
 
     Attributes:
         query: number of each ranking's query.
-        retrieved: its documents.
+        retrieved: its documents, or its last rank where ranks are given.
+        size: its documents.
         ties: relevant ones whose score another document has, too.
         repeats: relevant ones that occur more than once.
         label: number of the label of each row found.
@@ -137,6 +138,7 @@ class Matches:
 
     query: Ints
     retrieved: Ints
+    size: Ints
     ties: Ints
     repeats: Ints
     label: Ints
@@ -147,6 +149,7 @@ class Matches:
         return Matches(
             self.query[rankings],
             self.retrieved[rankings],
+            self.size[rankings],
             self.ties[rankings],
             self.repeats[rankings],
             self.label[rows],
@@ -243,7 +246,11 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
     count = len(block.query)
     relevant = rows[tied & (index.grade[label] > 0)]
     ties = count_by(block.group(relevant), count)
-    matches = Matches(block.query, block.size, ties, np.zeros_like(ties), label, rank)
+    retrieved, repeats = block.size, np.zeros_like(ties)
+    if block.ranked and count:
+        every, _ = rank_rows(block, np.arange(len(keys)), policies)
+        retrieved = np.maximum.reduceat(every, block.start)
+    matches = Matches(block.query, retrieved, block.size, ties, repeats, label, rank)
     again = _repeated_rows(block, keys, policies)
     if not len(again):
         return matches
@@ -265,6 +272,14 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
     once[again] = False
     collapsed = find_matches(block.only(once), index, policies)
     if policies.duplicates == "collapse":
+        if block.ranked:
+            # What stands behind a repeated document moves up by one.
+            order = np.lexsort((every, block.row_group))
+            gone = np.cumsum(~once[order])
+            every[order] -= gone - gone[block.start][block.row_group]
+            rest = replace(block.only(once), values=~every[once])
+            ties, collapsed = collapsed.ties, find_matches(rest, index, policies)
+            collapsed = replace(collapsed, ties=ties)
         return replace(collapsed, repeats=repeats)
     # A document does not share its score with itself.
     matches = replace(matches, ties=collapsed.ties, repeats=repeats)
@@ -274,7 +289,11 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
 
 
 def rank_rows(block: Block, rows: Ints, policies: Policies) -> tuple[Ints, Bools]:
-    """The ranks of some rows, and whether another row of the ranking has its value."""
+    """The ranks of some rows, and whether another row of the ranking has its value.
+
+    Where ranks are given they are kept, counted from 0 if they are so; of two equal
+    ones one moves down.
+    """
     place = rows
     shared = np.zeros(len(rows), np.bool_)
     values = block.values
@@ -295,7 +314,18 @@ def rank_rows(block: Block, rows: Ints, policies: Policies) -> tuple[Ints, Bools
             shared = beside[place] | beside[place + 1]
             if policies.ties == "trec":
                 place = _break_ties(block, order, tied, place)
+        if block.ranked:
+            return _spread(block, ~values)[place], shared
     return place - block.start[block.group(rows)] + 1, shared
+
+
+def _spread(block: Block, given: Ints) -> Ints:
+    """Ranks in ascending order, each its own or the next that is free."""
+    place = np.arange(len(given)) - block.start[block.row_group]
+    # Groups so far apart that what was highest in one is below all of the next.
+    apart = block.row_group << 32
+    ranks: Ints = np.maximum.accumulate(given - place + apart) - apart + place
+    return ranks
 
 
 def _break_ties(block: Block, order: Ints | None, tied: Bools, place: Ints) -> Ints:

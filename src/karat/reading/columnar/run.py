@@ -119,6 +119,9 @@ class ColumnarRun(Run):
         query = index.query[matches.label]
         order = np.lexsort((matches.rank, query))
         label = matches.label[order]
+        if scan.from_zero:
+            rank, retrieved = matches.rank + 1, matches.retrieved + 1
+            matches = replace(matches, rank=rank, retrieved=retrieved)
         retrieved = np.full(len(labels), -1)
         retrieved[matches.query] = matches.retrieved
         notices = _notices(matches, scan, list(labels), policies)
@@ -145,12 +148,15 @@ class ColumnarRun(Run):
                 texts.append(replace(blocks[-1], documents=batch.texts))
         whole = join_blocks(blocks)
         all_texts = join_blocks(texts).documents if texts else None
+        from_zero = whole.from_zero
         for name, first, size in zip(numbers, whole.start, whole.size, strict=True):
             block = whole.part(numbers[name], numbers[name] + 1)
             rank, _ = rank_rows(block, np.arange(size), policies)
             order = np.argsort(rank)
+            rank = rank[order] + from_zero
             if policies.duplicates == "collapse":
-                order = order[block.documents.view(order).distinct()[0]]
+                new = np.sort(block.documents.view(order).distinct()[0])
+                order, rank = order[new], rank[new] - new + np.arange(len(new))
             ids = block.documents.view(order).names()
             contents: Iterable[str | None] = repeat(None)
             if all_texts is not None:
@@ -158,7 +164,11 @@ class ColumnarRun(Run):
             scores: Iterable[float | None] = repeat(None)
             if block.values is not None and not self.source.ranked:
                 scores = block.values[order].astype(np.float64).tolist()
-            yield name, [*map(Document, ids, contents, scores)]
+            documents = [*map(Document, ids, contents, scores)]
+            if len(rank) and rank[-1] > len(rank):
+                ranks = zip(documents, rank.tolist(), strict=True)
+                documents = [replace(d, rank=n) for d, n in ranks]
+            yield name, documents
 
     @property
     def _path(self) -> str:
@@ -256,4 +266,5 @@ def _notices(
         ties=by_query(matches.ties),
         duplicates=by_query(matches.repeats),
         extra=sorted(scan.extra),
+        gaps=[*by_query(matches.retrieved - matches.size)],
     )

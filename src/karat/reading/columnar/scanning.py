@@ -58,6 +58,7 @@ class Partial:
         gold: a digest of the labels.
         switches: the policies it was made under.
         ranked: whether rows are ordered by given ranks, not by scores.
+        from_zero: whether these ranks begin at 0.
         again: whether it holds nothing but all rows of torn queries.
         documents: a few ids, to show what they look like.
         notices: what was seen while reading.
@@ -75,6 +76,7 @@ class Partial:
     gold: int = 0
     switches: Mapping[str, Any] = field(default_factory=dict)
     ranked: bool = False
+    from_zero: bool = False
     again: bool = False
     documents: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -88,6 +90,7 @@ class Partial:
         self.extra.update(other.extra)
         self.ignored += other.ignored
         self.rows += other.rows
+        self.from_zero |= other.from_zero
 
     def join_ended(
         self, index: LabelIndex, policies: Policies, *, now: bool = False
@@ -133,6 +136,7 @@ def scan_piece(
         scan.extra.update(dict.fromkeys(batch.queries.view(number < 0).names()))
         scan.ignored += batch.ignored
         scan.rows += len(block.documents)
+        scan.from_zero |= block.from_zero
         scan.documents = scan.documents or tuple(block.documents.view(_FEW).names())
         scan.join_ended(index, policies)
     scan.matches = [join_matches(scan.matches)]

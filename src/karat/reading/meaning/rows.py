@@ -12,7 +12,15 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
-from karat.data.runs import Document, Labels, Located, Run, run_notices
+from karat.data.runs import (
+    A_RANK,
+    LAST_RANK,
+    Document,
+    Labels,
+    Located,
+    Run,
+    run_notices,
+)
 from karat.data.score_ranks import rank_order
 from karat.errors import DataError, FormatError
 from karat.reading.meaning.aliases import closest
@@ -237,10 +245,10 @@ class Table:
         if self._role == "gold":
             return read_grade(value, column)
         number = read_number(value, column)
-        if self._number == "rank" and (number < 0 or number != int(number)):
-            raise FormatError(
-                f"{column} must be a whole number >= 0, got {show(value)}"
-            )
+        if self._number == "rank" and not (
+            0 <= number <= LAST_RANK and number == int(number)
+        ):
+            raise FormatError(f"{column} {A_RANK}, got {show(value)}")
         return -number if self._number == "distance" else number
 
     def finish(self, format: str) -> Dataset:
@@ -281,7 +289,8 @@ class Table:
         if not (self._scored or self._text or tied):
             by_rank = {q: sorted(r, key=itemgetter(1)) for q, r in self._rows.items()}
             ids = {q: [row.document for row in r] for q, r in by_rank.items()}
-            return RankedRun(ids, self._source.name)
+            ranks = {} if self._number is None else _gaps(by_rank)
+            return RankedRun(ids, self._source.name, ranks=ranks)
         return _ListedRun(self._rows, self._source, scored=self._scored)
 
     @cached_property
@@ -307,6 +316,23 @@ class Table:
         for query, row in zip(self._query, listed, strict=True):
             rows.setdefault(query, []).append(row)
         return rows
+
+
+def _gaps(rows: Mapping[str, Sequence[_Row]]) -> dict[str, list[int]]:
+    """The ranks of queries whose ranks have gaps; of two equal ones one moves down.
+
+    Args:
+        rows: those of each query, by rank, which is their number, from 0 or from 1.
+    """
+    shift = 1 - min((int(row[0].number) for row in rows.values() if row), default=1)
+    gaps = {}
+    for query, row in rows.items():
+        ranks = [0]
+        for listed in row:
+            ranks.append(max(int(listed.number) + max(shift, 0), ranks[-1] + 1))
+        if ranks[-1] > len(row):
+            gaps[query] = ranks[1:]
+    return gaps
 
 
 class _ListedRun(DocumentRun):
@@ -336,14 +362,20 @@ class _ListedRun(DocumentRun):
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
+        ordered = {}
         for query, rows in self._rows.items():
             scores = [row.number if self._scored else -row.number for row in rows]
             names = [row.document for row in rows]
             order = rank_order(scores, names, self._rules(policies))
-            yield query, [self._document(rows[place]) for place in order]
+            ordered[query] = [rows[place] for place in order]
+        gaps = {} if self._scored else _gaps(ordered)
+        for query, rows in ordered.items():
+            ranks = gaps.get(query) or repeat(None)
+            yield query, [*map(self._document, rows, ranks)]
 
-    def _document(self, row: _Row) -> Document:
-        return Document(row.document, row.text, row.number if self._scored else None)
+    def _document(self, row: _Row, rank: int | None) -> Document:
+        score = row.number if self._scored else None
+        return Document(row.document, row.text, score, rank=rank)
 
     def _rules(self, policies: Policies) -> Policies:
         return policies if self._scored else replace(policies, ties="input")
