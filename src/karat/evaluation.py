@@ -251,7 +251,8 @@ aevaluate = _in_thread(evaluate)
 def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Evaluation:
     plan, run, gold, facts, own_k, read, fields, retrieval = prepared
     queries = gold.queries
-    found = plan.match(run, gold, own_k)
+    names = fields.get("gold_fields", fields.get("fields", {}))
+    found = plan.match(run, gold, own_k, names)
     if retrieval.failures:
         found = _with_failures(found, queries, retrieval.failures)
     _refuse(plan.policies, queries, found, run)

@@ -12,6 +12,7 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.matches import Matches
+from karat.data.memory_runs import DocumentRun, ScoredRun
 from karat.data.policies import Policies, policies_for
 from karat.data.queries import DEFAULT_K, Dataset, Query
 from karat.data.runs import Notice, Retrieval, Run
@@ -20,7 +21,7 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.meaning.corpus import unknown_documents
+from karat.reading.meaning.corpus import unknown_documents, with_gold_texts
 from karat.reading.meaning.ids_or_texts import settle
 from karat.reading.meaning.mapping import renamed
 from karat.reading.meaning.order import reorder
@@ -68,13 +69,20 @@ class Plan:
         """Whether any measure is spelled with the letter k."""
         return any(measure.own_k for measure in self.measures)
 
-    def match(self, run: Run, gold: Gold, own_k: Ints | None) -> dict[str, Matches]:
+    def match(
+        self,
+        run: Run,
+        gold: Gold,
+        own_k: Ints | None,
+        names: Mapping[str, str] | None = None,
+    ) -> dict[str, Matches]:
         """What each matcher found, by its spelling.
 
         Args:
             run: what was retrieved.
             gold: what should have been.
             own_k: each query's cutoff for metrics spelled with the letter k.
+            names: our name -> theirs of the gold's fields, as far as they differ.
         """
         found = {}
         for name, matcher in self.matchers.items():
@@ -82,7 +90,8 @@ class Plan:
             judged = self.judged[name]
             matches = matcher.match(run, gold, judged=judged, policies=policies)
             # A judge says itself what it could not judge.
-            if not matcher.costly and (lacking := _without_gold(matcher, matches)):
+            lacking = _without_gold(matcher, matches, gold, names or {})
+            if not matcher.costly and lacking:
                 matches = replace(matches, notices=(*matches.notices, lacking))
             found[name] = matches
         return found
@@ -102,13 +111,20 @@ class Plan:
         )
 
 
-def _without_gold(matcher: Matcher, matches: Matches) -> Notice | None:
+def _without_gold(
+    matcher: Matcher, matches: Matches, gold: Gold, names: Mapping[str, str]
+) -> Notice | None:
     """A notice where a matcher has nothing to match: why its metrics say nothing."""
     count = matches.hits.size - int(np.count_nonzero(matches.hits.gold_count))
     if not count:
         return None
     kinds = " or ".join(matcher.reads)
     have = f"no {kinds} in gold; {matcher.name} needs {kinds}"
+    if "passages" in matcher.reads and gold.kinds() == ("documents",):
+        have += ": corpus=... (--corpus FILE) gives the texts of the gold's documents"
+    if "answers" in matcher.reads and gold.references:
+        theirs = names.get("reference", "reference")
+        have += f": --map answers={theirs} (mapping=) takes {theirs!r} for the answer"
     text, one = f"queries have {have}", f"query has {have}"
     return Notice(f"no {kinds}", count, text, one=one)
 
@@ -203,17 +219,19 @@ def prepare(  # noqa: PLR0913
         )
     if gold is not None:
         check_places(retrieved, truth)
-    retrieval = retrieved.run.retrieval
+    wanted, retrieval = truth.gold, retrieved.run.retrieval
     ranked, notices = _ordered(retrieved.run, notices, order)
     if corpus is not None:
-        texts = texts_for(ranked, truth.gold, corpus)
+        texts = texts_for(ranked, wanted, corpus)
         ranked = with_texts(ranked, texts)
-        notices = (*notices, *unknown_documents(truth.gold, texts))
+        notices = (*notices, *unknown_documents(wanted, texts))
+        by_text = "ids" not in ranked.kinds() or _reads_texts(match)
+        wanted = with_gold_texts(wanted, texts, documents=by_text)
     if judged:
-        spellings += _judged(truth.gold, spellings)
+        spellings += _judged(wanted, spellings)
     facts = truth.queries or retrieved.queries
     facts = {**facts, **asked} if asked else facts
-    if asked and asked.keys().isdisjoint(truth.gold.queries):
+    if asked and asked.keys().isdisjoint(wanted.queries):
         text = "queries with texts or tags, and none of them is a query of the gold"
         one = "query with a text or tags, which is no query of the gold"
         notices = (*notices, Notice("queries", len(asked), text, (*asked,)[:3], one))
@@ -222,14 +240,14 @@ def prepare(  # noqa: PLR0913
     if isinstance(match, Matcher):
         match = match.informed(facts)
         judge = match if judge is None and match.name == JUDGED else judge
-    matcher = _choose(truth.gold, ranked, spellings) if match == AUTO else match
+    matcher = _choose(wanted, ranked, spellings) if match == AUTO else match
     # A plan with a judge holds a client, which must not outlive the evaluation.
     make = _plan if judge is None else _plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
-    own_k = _own_k(plan, truth.gold, facts, k)
+    own_k = _own_k(plan, wanted, facts, k)
     _check_depth(plan, own_k, retrieval)
     names = renamed(retrieved, truth)
-    return Prepared(plan, ranked, truth.gold, facts, own_k, notices, names, retrieval)
+    return Prepared(plan, ranked, wanted, facts, own_k, notices, names, retrieval)
 
 
 def _named_by_text(
@@ -244,7 +262,9 @@ def _named_by_text(
     if not any(q in known for q in rankings) or not {*rankings}.isdisjoint(wanted):
         return retrieved
     run: Any = retrieved.run
-    again = type(run)({known.get(q, q): r for q, r in rankings.items()}, run.name)
+    kind = ScoredRun if isinstance(run, ScoredRun) else DocumentRun
+    rows = rankings if kind is ScoredRun else dict(run.rankings(Policies()))
+    again = kind({known.get(q, q): row for q, row in rows.items()}, run.name)
     again.retrieval = run.retrieval.under(known)
     facts = {known.get(q, q): fact for q, fact in retrieved.queries.items()}
     return replace(retrieved, run=again, queries=facts)
@@ -272,6 +292,13 @@ def _kind(match: str | Matcher, *inputs: Dataset) -> str | None:
         return None
     kinds = read_matcher(match).reads
     return next((kind for kind in ("passages", "documents") if kind in kinds), None)
+
+
+def _reads_texts(match: str | Matcher) -> bool:
+    """Whether the caller's matcher compares texts of documents."""
+    if match == AUTO or str(match).startswith(JUDGED):
+        return False
+    return "passages" in read_matcher(match).reads
 
 
 def _ordered(

@@ -9,6 +9,10 @@ from karat.data.policies import Policies
 from karat.data.runs import Document, Notice, Run, note_examples, ranks_of
 from karat.data.tables import counted
 from karat.errors import DataError
+from karat.reading.meaning.corpus import looks_like_id
+
+CORPUS = "corpus=... (--corpus FILE) gives"
+_ENOUGH = 1000
 
 
 class Wanted(NamedTuple):
@@ -68,6 +72,7 @@ class Rankings:
         policies: how duplicates are treated, and how deep is read.
         without_text: query -> documents that have no text.
         retold: query -> documents with the id of another and a text of their own.
+        some: the first strings that were taken for texts.
         bare: whether ids were taken for texts.
     """
 
@@ -76,6 +81,7 @@ class Rankings:
     policies: Policies
     without_text: dict[str, int] = field(default_factory=dict)
     retold: dict[str, int] = field(default_factory=dict)
+    some: list[str] = field(default_factory=list)
     bare: bool = False
 
     def __post_init__(self) -> None:
@@ -123,6 +129,8 @@ class Rankings:
         ):
             self.bare |= bool(kept)
             kept = [(rank, Document(text=document.id)) for rank, document in kept]
+        if len(self.some) < _ENOUGH:
+            self.some += [d.text for _, d in kept if d.text and d.start is None]
         depth = self.policies.depth
         if depth is not None:
             kept = [pair for pair in kept if pair[0] <= depth]
@@ -169,10 +177,7 @@ class Rankings:
         """
         if self.policies.force:
             return
-        hint = (
-            "give each retrieved document an id and a text; force=True (--force) "
-            "counts those without one as not matching"
-        )
+        forced = "force=True (--force) counts those without one as not matching"
         if self.without_text:
             queries = ", ".join(note_examples(self.without_text))
             count = sum(self.without_text.values())
@@ -182,16 +187,29 @@ class Rankings:
                 f"{'has' if count == 1 else 'have'} no text, and "
                 f"{self.matcher} compares texts: {queries}",
                 path=run.name,
-                hint=hint,
+                hint=f"{CORPUS} the texts of documents by id; {forced}",
             )
-        sample = run.sample_ids() if self.bare and not found else []
-        if sample and all(len(name.split()) == 1 and name.isascii() for name in sample):
-            ids = ", ".join(map(repr, sample))
+        if found or not self.some:
+            return
+        kinds = (self.gold.passages, self.gold.answers)
+        rows = [[i.text for row in kind.values() for i in row] for kind in kinds]
+        worded = any(" " in text for texts in rows for text in texts)
+        if all(map(looks_like_id if self.bare else _names_document, self.some)) and (
+            self.bare or worded
+        ):
             raise DataError(
-                f"the retrieved documents have no text, only ids such as {ids}, and "
-                f"{self.matcher} compares texts",
+                f"the retrieved documents have no text, only ids such as "
+                f"{examples(self.some)}, and {self.matcher} compares texts",
                 path=run.name,
-                hint=hint,
+                hint=f"{CORPUS} the texts of documents by id; {forced}",
+            )
+        if rows[0] and all(map(_names_document, rows[0])) and " " in "".join(self.some):
+            raise DataError(
+                f"the gold lists ids such as {examples(rows[0])}, the run has texts, "
+                f"and {self.matcher} compares texts",
+                path=self.gold.name,
+                hint=f"{CORPUS} the texts of the gold's documents; force=True "
+                "(--force) takes the ids for texts",
             )
 
     def notices(self) -> tuple[Notice, ...]:
@@ -209,6 +227,16 @@ class Rankings:
                 f"document repeats {other} earns {rule}",
             ),
         )
+
+
+def examples(ids: Iterable[str]) -> str:
+    """Three of the ids, quoted, for a message."""
+    return ", ".join(repr(name[:60]) for name in sorted({*ids})[:3]) or "none"
+
+
+def _names_document(text: str) -> bool:
+    """Whether a text is no word, but looks like an id: `doc_17`, `a.md`, `7`."""
+    return looks_like_id(text) and not text.isalpha()
 
 
 def _identity(document: Document) -> object:

@@ -17,6 +17,8 @@ from karat.matching.near_misses import (
     near_miss_notices,
     other_forms,
 )
+from karat.matching.texts import CORPUS, examples
+from karat.reading.meaning.values import looks_like_text
 
 
 def narrow(located: Located, policies: Policies) -> Located:
@@ -109,11 +111,6 @@ def lay_out(
     )
     notices = located.notices if run_notices is None else ()
     return Matches(hits, items, missing, located.extra, notices, run_notices)
-
-
-def examples(ids: Iterable[str]) -> str:
-    """Three of the ids, quoted, for a message."""
-    return ", ".join(repr(name[:60]) for name in sorted(ids)[:3]) or "none"
 
 
 Topics = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -247,13 +244,22 @@ def _ignore_identical(
     return _keep(located, located.rank != mine, rank, left)
 
 
+def _texts_hint(retrieved: list[str], wanted: list[str]) -> str | None:
+    """What to do where one side holds ids and the other one texts."""
+    if looks_like_text(retrieved) and not looks_like_text(wanted):
+        return f"the run holds texts: {CORPUS} those of the gold's documents"
+    if looks_like_text(wanted) and not looks_like_text(retrieved):
+        return f"the gold holds texts: {CORPUS} those of the run's documents"
+    return None
+
+
 def _refuse_no_common_id(run: Run, labels: ColumnLabels, hint: str) -> None:
     wanted = {*labels.names}
     sample = run.sample_ids()
     if not wanted or not sample or run.holds_any(wanted):
         return
     near = near_miss_hint(run, labels)
-    hint = hint if near is None else near
+    hint = near or _texts_hint(sample, [*wanted]) or hint
     raise MismatchError(
         "no gold id occurs anywhere in the run: "
         f"the run has {examples(sample)}, the gold {examples(wanted)}",

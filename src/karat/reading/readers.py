@@ -17,6 +17,7 @@ from karat.reading.format import open_source
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
+from karat.reading.meaning.values import looks_like_text
 from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_lists
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
@@ -172,6 +173,7 @@ def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
     retrieved = (d for _, ranking in run.rankings(Policies()) for d in ranking)
     names = {*map(bare_id, retrieved)} - {None}
     wanted = {name for row in gold.documents.values() for name in row}
+    wanted |= {item.text for row in gold.passages.values() for item in row}
     return read_corpus(corpus, ids={*map(str, names), *wanted})
 
 
@@ -191,14 +193,16 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     rankings = dict(run.rankings(Policies()))
     corpus = texts_for(run, Gold(), corpus)
     # Where the corpus has any of the strings that were retrieved, they are ids.
-    are_ids = any(
-        d.id is None and d.text in corpus for r in rankings.values() for d in r
-    )
+    are_ids = any(bare_id(d) in corpus for r in rankings.values() for d in r)
+    some = [d.id for r in rankings.values() for d in r if d.id and d.text is None]
+    are_texts = not are_ids and looks_like_text(some)
 
     def with_text(d: Document) -> Document:
         name = bare_id(d)
         if name is None or (d.id is None and not are_ids):
             return d
+        if are_texts:
+            return replace(d, id=None, text=d.id)
         return replace(d, id=name, text=corpus.get(name))
 
     return DocumentRun(

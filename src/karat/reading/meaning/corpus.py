@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from karat.data.gold import Gold
+from karat.data.gold import Gold, Item
 from karat.data.queries import Corpus
 from karat.data.runs import Document, Notice
 from karat.errors import DataError, FormatError
@@ -12,7 +13,13 @@ from karat.reading.meaning.aliases import IDS, TEXTS, ask, respell
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import value_at
 from karat.reading.meaning.shapes import records_of
-from karat.reading.meaning.values import as_records, is_list, read_id, show
+from karat.reading.meaning.values import (
+    as_records,
+    is_list,
+    looks_like_text,
+    read_id,
+    show,
+)
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Batched, Source
 
@@ -112,6 +119,46 @@ def looks_like_id(text: str) -> bool:
         (True, False)
     """
     return _ID.fullmatch(text) is not None
+
+
+def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -> Gold:
+    """The gold with texts of the corpus where its passages are ids.
+
+    Documents that are texts, and no ids of the corpus, become passages.
+
+    Args:
+        gold: what should have been retrieved.
+        corpus: texts by id.
+        documents: whether those of the corpus are wanted as passages too.
+
+    Example:
+        >>> gold = Gold({"q": {"d1": 2}})
+        >>> with_gold_texts(gold, {"d1": "Rye."}, documents=True).passages["q"][0].text
+        'Rye.'
+    """
+    passages = {
+        query: tuple(
+            replace(item, id=item.text, text=corpus[item.text])
+            if item.text in corpus
+            else item
+            for item in items
+        )
+        for query, items in gold.passages.items()
+    }
+    names = [name for row in gold.documents.values() for name in row]
+    texts = looks_like_text(names) and not any(name in corpus for name in names)
+    if (documents or texts) and not passages:
+        for query, row in gold.documents.items():
+            groups = gold.groups.get(query, {})
+            passages[query] = tuple(
+                Item(
+                    name, name if texts else corpus[name], grade, group=groups.get(name)
+                )
+                for name, grade in row.items()
+                if texts or name in corpus
+            )
+    left = {} if texts else gold.documents
+    return replace(gold, documents=left, passages=passages, order=tuple(gold.queries))
 
 
 def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
