@@ -151,3 +151,36 @@ def test_longmemeval_scores_the_same(case: dict[str, Any]) -> None:
     assert list(result.means.values()) == pytest.approx(
         [expected[name] for name in names], abs=1e-12
     )
+
+
+@pytest.mark.parametrize("listed", ["turn", "session"])
+def test_ids_that_are_sessions_already_are_refused(listed: str) -> None:
+    """They would all be one: recall 1.0, where it is 1/4."""
+    run = {"q": ["sess_1", "sess_9", "sess_8"]}
+    gold = {"q": ["sess_1", "sess_2", "sess_3", "sess_4"]}
+    with pytest.raises(MismatchError, match="match='id'"):
+        karat.evaluate(run, gold, match=f"id(level=session, gold={listed})")
+    assert karat.evaluate(run, gold, match="id", metrics="recall").means == {
+        "recall": 0.25
+    }
+
+
+def test_ids_without_the_separator_are_refused() -> None:
+    run = {"q": ["s7:1", "s9:2"]}
+    with pytest.raises(MismatchError, match="sep"):
+        karat.evaluate(run, {"q": ["s7:3"]}, match="id(level=session)")
+    found = karat.evaluate(
+        run, {"q": ["s7:3"]}, match="id(level=session, sep=:)", metrics="rr"
+    )
+    assert found.means == {"rr": 1.0}
+
+
+def test_sessions_without_a_number_are_asked_about() -> None:
+    run = {"q": ["chat_1", "call_1"]}
+    result = karat.evaluate(run, {"q": ["chat_2"]}, match="id(level=session)")
+    (notice,) = (n for n in result.warnings if n.kind == "sessions")
+    assert "'chat_2' as 'chat'" in str(notice)
+    numbered = karat.evaluate(
+        {"q": ["s7_1", "s8_1"]}, {"q": ["s7_2"]}, match="id(level=session)"
+    )
+    assert not any(n.kind == "sessions" for n in numbered.warnings)

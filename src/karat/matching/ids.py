@@ -1,16 +1,16 @@
 """The matcher of ids: of documents, of the sessions of turns, or of sources."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 from karat.data.gold import Gold
 from karat.data.matches import Matches
 from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Run
-from karat.errors import DataError, ParameterError
+from karat.data.runs import Document, Labels, Notice, Run
+from karat.errors import DataError, MismatchError, ParameterError
 from karat.matching.matcher import Matcher
 from karat.matching.to_hits import STRANGE_IDS, match_labels
 
@@ -116,7 +116,8 @@ class Id(Matcher):
         self, run: Run, gold: Gold, *, judged: bool, policies: Policies
     ) -> Matches:
         """Look up the gold's ids in the run."""
-        compared, labels = self._keys(run, gold, policies)
+        sessions: dict[str, str] = {}
+        compared, labels = self._keys(run, gold, policies, sessions)
         matches = match_labels(
             compared,
             labels,
@@ -127,16 +128,24 @@ class Id(Matcher):
             subtopics=None if gold.groups or compared is not run else gold.subtopics,
         )
         # Of sessions, every turn but the first would seem to be a duplicate.
-        return matches if compared is run else replace(matches, run_notices=None)
+        if compared is not run:
+            notices = (*matches.notices, *_merged(sessions))
+            matches = replace(matches, run_notices=None, notices=notices)
+        return matches
 
-    def _keys(self, run: Run, gold: Gold, policies: Policies) -> tuple[Run, Labels]:
-        """The run and the labels, both by what is compared."""
+    def _keys(
+        self, run: Run, gold: Gold, policies: Policies, sessions: dict[str, str]
+    ) -> tuple[Run, Labels]:
+        """The run and the labels, both by what is compared; and turns by session."""
         labels = labels_in_order(gold)
         if self.level == "turn":
             return run, labels
         if self.level == "source":
             return roll_up(run, source_of, policies), labels
-        session = partial(session_of, sep=self.sep)
+
+        def session(turn: str) -> str:
+            return sessions.setdefault(turn, session_of(turn, self.sep))
+
         if self.gold == "turn":
             if gold.groups:
                 raise DataError(
@@ -146,7 +155,42 @@ class Id(Matcher):
                     "gold=session)",
                 )
             labels = roll_up_labels(labels, session)
-        return roll_up(run, lambda d: session(d.id or d.text or ""), policies), labels
+        rolled = roll_up(run, lambda d: session(d.id or d.text or ""), policies)
+        if not policies.force:
+            self._check(sessions, run)
+        return rolled, labels
+
+    def _check(self, sessions: Mapping[str, str], run: Run) -> None:
+        """Refuse ids that are sessions already: all of them would be one."""
+        several = len(sessions) > 1
+        if several and len({*sessions.values()}) == 1:
+            some = sorted(sessions)[:3]
+            raise MismatchError(
+                f"level=session makes all ids one session, {sessions[some[0]]!r}: "
+                f"{', '.join(map(repr, some))}",
+                path=run.name,
+                hint="ids that are sessions already are compared by match='id'; what "
+                "separates session and turn is sep, as in id(level=session, sep=:)",
+            )
+        if several and all(turn == name for turn, name in sessions.items()):
+            raise MismatchError(
+                f"level=session finds no session: no id has {self.sep!r}, as in "
+                f"{min(sessions)!r}",
+                path=run.name,
+                hint="what separates session and turn is sep, as in "
+                "id(level=session, sep=:); ids as they are: match='id'",
+            )
+
+
+def _merged(sessions: Mapping[str, str]) -> tuple[Notice, ...]:
+    """That ids may be sessions already: what they are rolled up to has no number."""
+    own = Counter(sessions.values())
+    merged = {t: s for t, s in sessions.items() if own[s] > 1}
+    if not merged or any(map(str.isdigit, "".join(merged.values()))):
+        return ()
+    some = tuple(f"{t!r:.40} as {s!r:.40}" for t, s in [*merged.items()][:3])
+    what = "ids are compared by what stands before the turn: are they sessions already?"
+    return (Notice("sessions", len(merged), what, some),)
 
 
 def labels_in_order(gold: Gold) -> Labels:
