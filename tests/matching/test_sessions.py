@@ -165,8 +165,10 @@ def test_ids_that_are_sessions_already_are_refused(listed: str) -> None:
     }
 
 
-def test_ids_without_the_separator_are_refused() -> None:
+def test_ids_without_the_separator_are_asked_about() -> None:
     run = {"q": ["s7:1", "s9:2"]}
+    result = karat.evaluate(run, {"q": ["s9:2"]}, match="id(level=session)")
+    assert [notice.kind for notice in result.warnings] == ["sessions"]
     with pytest.raises(MismatchError, match="sep"):
         karat.evaluate(run, {"q": ["s7:3"]}, match="id(level=session)")
     found = karat.evaluate(

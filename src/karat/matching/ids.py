@@ -162,8 +162,7 @@ class Id(Matcher):
 
     def _check(self, sessions: Mapping[str, str], run: Run) -> None:
         """Refuse ids that are sessions already: all of them would be one."""
-        several = len(sessions) > 1
-        if several and len({*sessions.values()}) == 1:
+        if len(sessions) > 1 and len({*sessions.values()}) == 1:
             some = sorted(sessions)[:3]
             raise MismatchError(
                 f"level=session makes all ids one session, {sessions[some[0]]!r}: "
@@ -172,18 +171,13 @@ class Id(Matcher):
                 hint="ids that are sessions already are compared by match='id'; what "
                 "separates session and turn is sep, as in id(level=session, sep=:)",
             )
-        if several and all(turn == name for turn, name in sessions.items()):
-            raise MismatchError(
-                f"level=session finds no session: no id has {self.sep!r}, as in "
-                f"{min(sessions)!r}",
-                path=run.name,
-                hint="what separates session and turn is sep, as in "
-                "id(level=session, sep=:); ids as they are: match='id'",
-            )
 
 
 def _merged(sessions: Mapping[str, str]) -> tuple[Notice, ...]:
-    """That ids may be sessions already: what they are rolled up to has no number."""
+    """That ids may be sessions already: none has a turn, or no session has a number."""
+    if sessions and all(turn == session for turn, session in sessions.items()):
+        what = "ids have no turn behind a separator: is it another one (sep=...)?"
+        return (Notice("sessions", len(sessions), what, (*sessions,)[:3]),)
     own = Counter(sessions.values())
     merged = {t: s for t, s in sessions.items() if own[s] > 1}
     if not merged or any(map(str.isdigit, "".join(merged.values()))):
