@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from karat import retrieve
 from karat.errors import UsageError
 from karat.pytest_plugin import Retrieval, assert_retrieval
 
@@ -34,10 +35,33 @@ def test_a_failure_shows_the_worst_queries() -> None:
     lines = str(caught.value).splitlines()
     assert lines[0] == "rr is 0.3333, below 0.5"
     assert lines[2] == "  0.3333  q0  question q0"
-    with pytest.raises(AssertionError, match=r"a drop of more than 0\.1"):
+    with pytest.raises(AssertionError, match=r"rr dropped by 0\.6667 on 30 queries"):
         assert_retrieval(
             BAD, "rr no worse than baseline by 0.1", gold=GOLD, baseline=GOOD
         )
+
+
+def test_a_drop_that_may_be_chance_fails_unless_noise_is_allowed() -> None:
+    run = {**GOOD, "q0": ["b"], "q1": ["b"], "q2": ["b", "a"]}
+    how: Any = {"gold": GOLD, "baseline": GOOD}
+    with pytest.raises(AssertionError, match=r"it may be chance .* lost: q0 -1"):
+        assert_retrieval(run, "rr no worse than baseline", **how)
+    assert_retrieval(run, "rr no worse than baseline by 0.1", **how)
+    with pytest.warns(UserWarning, match="inconclusive: rr dropped by"):
+        assert_retrieval(run, "rr no worse than baseline", **how, allow_noise=True)
+
+
+def test_failed_queries_fail_the_test() -> None:
+    def search(query: str) -> list[str]:
+        if query == "question q3":
+            raise RuntimeError("no index")
+        return ["a"]
+
+    how: Any = {"gold": GOLD, "queries": {q: f"question {q}" for q in GOLD}}
+    run = retrieve(search, how["queries"])
+    with pytest.raises(AssertionError, match=r"1 query failed, 'q3' for one: .*no ind"):
+        assert_retrieval(run, "rr >= 0.5", **how)
+    assert_retrieval(run, "rr >= 0.5", **how, max_failures=1)
 
 
 @pytest.mark.parametrize("text", ["recall@5", "recall@5 > 0.8", "great recall"])

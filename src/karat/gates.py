@@ -1,28 +1,32 @@
-"""Gates: what a build must reach, what counts as a failure, and how CI is told."""
+"""Gates: what a build must reach, and what counts as a failure."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from karat.comparison.changes import tagged
+from karat.comparison.differences import measure, show_p
 from karat.comparison.pairing import Pairing, pair
-from karat.data.tables import Table, clean, number
+from karat.data.tables import counted, number
 from karat.errors import UsageError
 from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
-from karat.stats.paired import difference_interval
 
-Kind = Literal["mean", "low", "drop"]
+Kind = Literal["mean", "low", "drop", "failures"]
 Status = Literal["pass", "fail", "inconclusive"]
 
 _ALPHA = 0.05
+# Means that differ by less are one mean, added up in another order.
+_ROUNDING = 1e-9
+# So many of the queries that lost are named.
+_NAMED = 5
 KINDS: dict[Kind, str] = {
     "mean": "fail_under",
     "low": "fail_under_low",
     "drop": "max_drop",
 }
-"""What a gate may be about, and what commands and suites call it."""
+"""What a gate on a metric may be about, and what commands and suites call it."""
 
 _OPTIONS = {kind: f"--{name.replace('_', '-')}" for kind, name in KINDS.items()}
 
@@ -32,14 +36,18 @@ class Gate(NamedTuple):
 
     Attributes:
         metric: its spelling.
-        value: the smallest mean, the smallest lower limit of its interval, or the
-            largest change for the worse from the baseline.
-        kind: which of these, `mean`, `low` or `drop`.
+        value: the smallest mean, the smallest lower limit of its interval, the largest
+            change for the worse from the baseline, or the most queries that may fail.
+        kind: which of these: `mean`, `low`, `drop` or `failures`.
     """
 
     metric: str
     value: float
     kind: Kind = "mean"
+
+    def __str__(self) -> str:
+        what = {"mean": ">=", "low": "lower limit >=", "drop": "drop <="}
+        return f"{self.metric} {what.get(self.kind, '<=')} {self.value:g}"
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,6 @@ class GateResult:
         status: pass, fail, or inconclusive.
         sentence: why.
         slice: the tag whose queries it is about; empty for all.
-        advice: whether a failure does not count, because a model judged and nobody
-            has measured how far it agrees with people.
     """
 
     gate: Gate
@@ -61,7 +67,6 @@ class GateResult:
     status: Status
     sentence: str
     slice: str = ""
-    advice: bool = False
 
 
 def read_gate(text: str, kind: Kind = "mean") -> Gate:
@@ -104,6 +109,7 @@ def check_gates(
     evaluations: Iterable[Evaluation],
     *,
     baseline: Evaluation | None = None,
+    allow_noise: bool = False,
     require_noninferior: bool = False,
     by_tag: bool = False,
     force: bool = False,
@@ -111,17 +117,18 @@ def check_gates(
 ) -> list[GateResult]:
     """What came of each gate for each run; no score does not pass either.
 
-    A gate on a drop fails when a drop beyond its value is demonstrated: when the whole
-    95 % interval of the difference lies below. It passes when the whole interval lies
-    above, and is inconclusive between the two.
+    A gate on a drop fails when the mean over the common queries dropped by more than
+    its value. Where a model judged and nobody has measured how far it agrees with
+    people, what would fail is inconclusive.
 
     Args:
         gates: what to check.
         evaluations: what was scored.
         baseline: what drops are measured from.
-        require_noninferior: fail a gate on a drop unless it is shown to be smaller.
-        by_tag: check drops on the queries of each tag, too, the level corrected for
-            the number of tags.
+        allow_noise: a drop that may be chance (p > 0.05) is inconclusive.
+        require_noninferior: fail a gate on a drop unless a larger one is ruled out.
+        by_tag: check drops on the queries of each tag, too; with so many tests, less
+            is beyond chance.
         force: compare with a baseline that was not scored in the same way.
         cluster: a field of queries; those of one value are one unit of a drop.
 
@@ -136,43 +143,74 @@ def check_gates(
                     f"{_OPTIONS[gate.kind]} {gate.metric}: {evaluation.run} was scored "
                     f"by {', '.join(evaluation)}"
                 )
+            checked: dict[str, tuple[Status, str]] = {}
+            if gate.kind != "drop":
+                checked[""] = _level(gate, evaluation)
+            else:
+                old = _baseline(gate, baseline)
+                pairing = pair(old, evaluation, force=force, cluster=cluster)
+                slices = tagged(pairing.queries, evaluation, old) if by_tag else {}
+                if by_tag and not slices:
+                    raise UsageError(
+                        "--gate-tags: no query has a tag; --queries FILE may"
+                    )
+                for tag, rows in {"": None, **slices}.items():
+                    checked[tag] = _drop(
+                        gate,
+                        pairing,
+                        rows,
+                        alpha=_ALPHA / (1 + len(slices)),
+                        noise=allow_noise,
+                        proof=require_noninferior,
+                    )
             matches = evaluation.matches.get(evaluation.matchers.get(gate.metric, ""))
             judged = matches is not None and bool(matches.verdicts)
             advice = judged and "agreement" not in evaluation.provenance
-            if gate.kind != "drop":
-                status, sentence = _level(gate, evaluation)
-                results.append(
-                    GateResult(gate, evaluation.run, status, sentence, advice=advice)
-                )
-                continue
-            if baseline is None:
-                raise UsageError(
-                    f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
-                    "karat baseline set FILE"
-                )
-            pairing = pair(baseline, evaluation, force=force, cluster=cluster)
-            slices = tagged(pairing.queries, evaluation) if by_tag else {}
-            if by_tag and not slices:
-                raise UsageError("--gate-tags: no query has a tag; --queries FILE may")
-            for tag, rows in {"": None, **slices}.items():
-                level = 1 - _ALPHA / (len(slices) if tag else 1)
-                status, sentence = _drop(gate, pairing, rows, level)
-                if status == "inconclusive" and require_noninferior:
-                    status = "fail"
-                    sentence += "; a smaller drop is not shown"
-                sentence = f"{tag}: {sentence}" if tag else sentence
-                results.append(
-                    GateResult(gate, evaluation.run, status, sentence, tag, advice)
-                )
+            for tag, (status, sentence) in checked.items():
+                why = f"{tag}: {sentence}" if tag else sentence
+                result = GateResult(gate, evaluation.run, status, why, tag)
+                if status == "fail" and advice:
+                    why += "; advice only: a model judged, and is not calibrated"
+                    result = replace(result, status="inconclusive", sentence=why)
+                results.append(result)
     return results
+
+
+def check_failures(
+    evaluations: Iterable[Evaluation], most: int = 0
+) -> list[GateResult]:
+    """A failed gate for each run with failed queries, if they are more than may be."""
+    failed = {one.run: found for one in evaluations if (found := failed_queries(one))}
+    if sum(map(len, failed.values())) <= most:
+        return []
+    gate = Gate("failed queries", most, "failures")
+    return [
+        GateResult(
+            gate,
+            run,
+            "fail",
+            f"{counted(len(found), 'query')} failed, {query!r} for one: {why}",
+        )
+        for run, found in failed.items()
+        for query, why in found[:1]
+    ]
+
+
+def failed_queries(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """The queries that could not be scored, or only in part, each with the reason."""
+    most = max((column.failures for column in evaluation.values()), key=len, default={})
+    failed = [(evaluation.queries[place], why) for place, why in most.items()]
+    return failed + [
+        (evaluation.queries[place], f"in part: {next(filter(None, reasons))}")
+        for matches in evaluation.matches.values()
+        for place, row in matches.verdicts.items()
+        if place not in most and any(reasons := [v.failure for v in row])
+    ]
 
 
 def outcome_of(results: Iterable[GateResult]) -> Status:
     """The outcome of all gates: a failure outranks what is inconclusive."""
-    statuses = {
-        "inconclusive" if result.advice and result.status == "fail" else result.status
-        for result in results
-    }
+    statuses: set[Status] = {result.status for result in results}
     if "fail" in statuses:
         return "fail"
     return "inconclusive" if "inconclusive" in statuses else "pass"
@@ -184,7 +222,7 @@ def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
     if gate.kind == "low":
         value = float("nan") if column.interval is None else column.interval.low
         what = "has a lower limit of"
-    passed = value >= gate.value
+    passed = value >= gate.value - _ROUNDING
     relation = "not below" if passed else "below"
     return (
         "pass" if passed else "fail",
@@ -192,94 +230,69 @@ def _level(gate: Gate, evaluation: Evaluation) -> tuple[Status, str]:
     )
 
 
-def _drop(
-    gate: Gate, pairing: Pairing, rows: Sequence[int] | None, level: float
-) -> tuple[Status, str]:
-    baseline = pairing.baseline
+def _baseline(gate: Gate, baseline: Evaluation | None) -> Evaluation:
+    if baseline is None:
+        raise UsageError(
+            f"--max-drop {gate.metric} needs a baseline: --baseline FILE, or "
+            "karat baseline set FILE"
+        )
     if gate.metric not in baseline:
         raise UsageError(
             f"--max-drop {gate.metric}: the baseline was scored by "
             f"{', '.join(baseline)}"
         )
-    pairs = pairing.pairs(gate.metric, rows)
-    differences = pairs.candidate - pairs.baseline
-    if len(differences) and not differences.any():
-        same = f"{gate.metric} is the same on all {len(differences)} queries"
-        return "pass", same
-    interval = difference_interval(
-        differences,
-        binary=pairs.binary,
-        bounds=pairs.bounds,
-        clusters=pairs.clusters,
-        level=level,
-    )
-    if interval is None:
-        return "inconclusive", f"{gate.metric}: no query in common has a score"
-    change = (
-        f"{gate.metric} changed by {differences.mean():+.4f} "
-        f"({100 * level:.3g}% interval {interval.low:+.4f} to {interval.high:+.4f}) on "
-        f"{len(differences)} queries"
-    )
-    worst, best, drop = interval.low, interval.high, "drop"
-    if pairs.higher_is_better is False:
-        worst, best, drop = -interval.high, -interval.low, "rise"
-    change += f": a {drop} of more than {gate.value:g} is"
-    if best < -gate.value:
-        return "fail", f"{change} demonstrated"
-    if worst >= -gate.value:
-        return "pass", f"{change} ruled out"
-    return "inconclusive", f"{change} possible"
+    return baseline
 
 
-def as_junit(results: Sequence[GateResult]) -> str:
-    """The gates as test cases of a JUnit report; what is inconclusive is skipped."""
-    failed = sum(result.status == "fail" and not result.advice for result in results)
-    skipped = sum(result.status != "pass" for result in results) - failed
-    counts = f'tests="{len(results)}" failures="{failed}" skipped="{skipped}"'
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuite name="karat" {counts}>',
-    ]
-    for result in results:
-        run, name, said = (
-            escape(clean(text)) for text in (result.run, _name(result), result.sentence)
-        )
-        text = escape(clean(result.sentence), quote=False)
-        told = f"<system-out>{text}</system-out>"
-        if result.status == "fail" and not result.advice:
-            told = f'<failure message="{said}">{text}</failure>'
-        elif result.status != "pass":
-            told = f'<skipped message="{said}"/>'
-        lines.append(f'  <testcase classname="{run}" name="{name}">')
-        lines += [f"    {told}", "  </testcase>"]
-    return "\n".join([*lines, "</testsuite>", ""])
+def _drop(
+    gate: Gate,
+    pairing: Pairing,
+    rows: Sequence[int] | None,
+    *,
+    alpha: float,
+    noise: bool,
+    proof: bool,
+) -> tuple[Status, str]:
+    """Whether a drop is as small as it must be.
+
+    Args:
+        gate: what was asked.
+        pairing: the two runs.
+        rows: the places of the queries that count; None for all.
+        alpha: the largest p that is beyond chance.
+        noise: whether a drop that may be chance is inconclusive.
+        proof: whether a larger drop must be ruled out.
+    """
+    names = (gate.metric, pairing.baseline.run, pairing.candidate.run)
+    found = measure(names, pairing.pairs(gate.metric, rows))
+    metric, queries = gate.metric, counted(found.n, "query")
+    if not found.n:
+        return "inconclusive", f"{metric}: no query in common has a score"
+    sign = -1 if found.higher_is_better is False else 1
+    verb = "rose" if found.difference > 0 else "dropped"
+    said = f"{metric} {verb} by {abs(found.difference):.4f} on {queries}"
+    if abs(found.difference) <= _ROUNDING:
+        said = f"{metric} has the same mean on {queries}"
+    if sign * found.difference < -gate.value - _ROUNDING:
+        chance = "beyond chance" if found.p <= alpha else "it may be chance"
+        lost = _lost(metric, pairing, rows, sign)
+        said += f", more than {gate.value:g}: {chance} (p = {show_p(found.p)}); {lost}"
+        passes = noise and not proof and not found.p <= alpha
+        return "inconclusive" if passes else "fail", said
+    if proof:
+        low, high = found.interval[:2] if found.interval else (-math.inf, math.inf)
+        if min(sign * low, sign * high) < -gate.value:
+            worse = "drop" if sign > 0 else "rise"
+            said += f"; a {worse} of more than {gate.value:g} is not ruled out"
+            return "fail", f"{said} (95% interval {low:+.4f} to {high:+.4f})"
+    return "pass", said
 
 
-def as_step_summary(results: Sequence[GateResult]) -> str:
-    """The gates as a Markdown table, for GitHub's page of a run."""
-    rows = [
-        [one.run, _name(one), one.status + " (advice)" * one.advice, one.sentence]
-        for one in results
-    ]
-    title = f"karat: {outcome_of(results)}"
-    table = Table(["run", "gate", "status", "why"], rows, title=title, texts=range(4))
-    return table.as_markdown() + "\n\n"
-
-
-def annotations(results: Sequence[GateResult]) -> Iterator[str]:
-    """A line per gate that did not pass, as GitHub marks them on a change."""
-    for result in results:
-        if result.status == "pass":
-            continue
-        hard = result.status == "fail" and not result.advice
-        text = clean(f"{result.run}: {result.sentence}")
-        for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
-            text = text.replace(mark, code)
-        yield f"::{'error' if hard else 'warning'} title=karat::{text}"
-
-
-def _name(result: GateResult) -> str:
-    gate = result.gate
-    what = {"mean": ">=", "low": "lower limit >=", "drop": "drop <="}[gate.kind]
-    name = f"{gate.metric} {what} {gate.value:g}"
-    return f"{name} [{result.slice}]" if result.slice else name
+def _lost(metric: str, pairing: Pairing, rows: Sequence[int] | None, sign: int) -> str:
+    """The queries that lost, those that lost most first."""
+    changes = pairing.differences(metric).tolist()
+    places = range(len(changes)) if rows is None else rows
+    lost = sorted((sign * changes[n], n) for n in places if sign * changes[n] < 0)
+    shown = [f"{pairing.queries[n]} {changes[n]:+.4f}" for _, n in lost[:_NAMED]]
+    more = [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
+    return f"{counted(len(lost), 'query')} lost: {', '.join([*shown, *more])}"

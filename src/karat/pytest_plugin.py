@@ -5,6 +5,7 @@ karat.assert_retrieval(run, "recall@5 >= 0.8", gold=gold)
 """
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def assert_retrieval(
     *expectations: str,
     gold: Any = None,
     baseline: Any = None,
+    allow_noise: bool = False,
+    max_failures: int = 0,
     scored: Callable[[Any], None] = lambda _: None,
     **options: Any,
 ) -> Any:
@@ -53,6 +56,8 @@ def assert_retrieval(
             `by 0.02` for the largest drop allowed.
         gold: what should have been retrieved; None when samples carry their own.
         baseline: a saved evaluation, its path, or a run, for the last kind.
+        allow_noise: only warn of a drop that may be chance.
+        max_failures: how many queries may fail.
         scored: is told the evaluation, before it is held to anything.
         options: the other options of `karat.evaluate`.
 
@@ -60,12 +65,12 @@ def assert_retrieval(
         The evaluation.
 
     Raises:
-        AssertionError: an expectation is not met.
+        AssertionError: an expectation is not met, or queries failed.
         UsageError: an expectation that cannot be read.
     """
     # A session without retrieval tests does not pay for loading these.
     from karat.evaluation import check_options  # noqa: PLC0415
-    from karat.gates import check_gates  # noqa: PLC0415
+    from karat.gates import check_failures, check_gates  # noqa: PLC0415
     from karat.leaderboards import evaluation_of  # noqa: PLC0415
     from karat.metrics import split_metrics  # noqa: PLC0415
 
@@ -81,10 +86,16 @@ def assert_retrieval(
     base = None
     if baseline is not None:
         base = evaluation_of("baseline", baseline, gold, scoring)
-    checked = check_gates(gates, [result], baseline=base)
+    checked = check_gates(gates, [result], baseline=base, allow_noise=allow_noise)
+    checked += check_failures([result], max_failures)
     if broken := [one for one in checked if one.status == "fail"]:
-        lines = [*(one.sentence for one in broken), *_worst(result, broken[0])]
+        lines = [one.sentence for one in broken]
+        metrics = [one.gate.metric for one in broken if one.gate.kind != "failures"]
+        lines += [line for metric in metrics[:1] for line in _worst(result, metric)]
         raise AssertionError("\n".join(lines))
+    for one in checked:
+        if one.status == "inconclusive":
+            warnings.warn(f"inconclusive: {one.sentence}", stacklevel=2)
     return result
 
 
@@ -103,9 +114,8 @@ def _gate(text: str) -> Any:
     )
 
 
-def _worst(result: Any, broken: Any) -> Iterator[str]:
+def _worst(result: Any, metric: str) -> Iterator[str]:
     """The queries with the lowest scores, with what they ask."""
-    metric = broken.gate.metric
     column = result[metric]
     scored = [
         (score, query)

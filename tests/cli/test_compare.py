@@ -32,7 +32,29 @@ def test_the_command_line_compares_and_gates(
         *("--max-drop", "ndcg@10=0.01"),
     )
     assert back.code == 1
-    assert "::error title=karat::keyword.run: ndcg@10 changed by" in back.out
+    assert "::error title=karat::keyword.run: ndcg@10 dropped by 0.1364 on" in back.out
+
+
+def test_noise_is_allowed_where_asked_for(karat: Karat, folder: Path) -> None:
+    lines = (folder / "dense.run").read_text().splitlines()
+    (folder / "less.run").write_text("\n".join(lines[10:]))
+    given = ("compare", "dense.run", "less.run", "-g", "gold.qrels", "-m", "rr")
+    plain = karat(*given, "--max-drop", "rr=0.01")
+    noisy = karat(*given, "--max-drop", "rr=0.01", "--allow-noise")
+    strict = karat(*given, "--max-drop", "rr=0.01", "--allow-noise", "--strict")
+    assert (plain.code, noisy.code, strict.code) == (1, 0, 3)
+    why = "less.run: rr dropped by 0.0256 on 39 queries, more than 0.01: it may be"
+    assert f"karat: gate failed: {why} chance (p = 1.0000); 1 query lost" in plain.err
+    assert f"karat: gate inconclusive: {why}" in noisy.err
+    allowed = karat(*given, "--max-drop", "rr=0.03", "--strict")
+    assert (allowed.code, allowed.err) == (0, "RESULT: pass (1 of 1 gates passed)\n")
+    proof = karat(*given, "--max-drop", "rr=0.03", "--require-noninferior")
+    assert proof.code == 1
+    assert "a drop of more than 0.03 is not ruled out (95% interval" in proof.err
+    tags = ("--gate-tags", "--queries", "queries.jsonl")
+    tagged = karat(*given, "--max-drop", "rr=0.03", *tags)
+    assert tagged.code == 1
+    assert "RESULT: fail (14 of 15 gates passed)" in tagged.err
 
 
 def test_a_baseline_is_pinned(karat: Karat) -> None:

@@ -11,10 +11,11 @@ import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
-from karat.cli.outputs import conclude
+from karat.cli.outputs import conclude, gate_results
 from karat.data.policies import Policies
 from karat.data.tables import DASH
 from karat.gates import Gate, GateResult
+from karat.reports.ci import as_junit
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
 from tests.cli.conftest import Karat
@@ -335,6 +336,31 @@ def test_scores_that_could_not_be_computed_exit_with_3() -> None:
     with pytest.raises(SystemExit) as stop:
         conclude([result], [failed], OPTIONS)
     assert stop.value.code == 1
+
+
+def test_failed_queries_fail_beside_gates_that_pass(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scores = MetricScores("rr", np.array([1.0, np.nan]), failures={1: "no reply"})
+    missing = np.zeros(2, bool)
+    result = Evaluation("r", "g", ["a", "b"], {"rr": scores}, missing, Policies())
+    options = {**OPTIONS, "json": False}
+    options |= dict.fromkeys(("allow_noise", "require_noninferior", "gate_tags"), False)
+    options |= {"force": False, "max_failures": None}
+    checked = gate_results([Gate("rr", 0.5)], [result], options)
+    with pytest.raises(SystemExit) as stop:
+        conclude([result], checked, options)
+    assert stop.value.code == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "karat: 1 query failed, 'b': no reply",
+        "RESULT: fail (1 of 2 gates passed)",
+    ]
+    assert 'tests="2" failures="1" skipped="0"' in as_junit(checked)
+    # As many may fail: nothing is said, and nothing fails.
+    options["max_failures"] = 1
+    checked = gate_results([Gate("rr", 0.5)], [result], options)
+    conclude([result], checked, options, 1)
+    assert capsys.readouterr().err.endswith("RESULT: pass (1 of 1 gates passed)\n")
 
 
 def test_half_a_character_is_written_as_json_writes_it(

@@ -101,6 +101,7 @@ def test_gates_decide_the_exit_code(karat: Karat, folder: Path) -> None:
     done = karat("suite")
     assert done.code == 0
     assert "dense compared with keyword" in done.out
+    assert "karat: keyword is the baseline, and is not gated" in done.err
 
 
 def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
@@ -110,7 +111,7 @@ def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
     (folder / "karat.yaml").write_text(SUITE + gates + "    baseline: dense\n")
     done = karat("suite")
     assert done.code == 1
-    assert "keyword: ndcg@10 changed by -0.1364" in done.err
+    assert "keyword: ndcg@10 dropped by 0.1364" in done.err
     saved = (results(folder)[0] / "evaluation.json").relative_to(folder)
     (folder / "karat.yaml").write_text(SUITE + gates + f"    baseline: {saved}\n")
     done = karat("suite")
@@ -126,6 +127,48 @@ def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(
     done = karat("suite")
     assert done.code == 2
     assert "karat.yaml:10: max_drop needs a baseline" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "counts"),
+    [
+        ("strict", 1, "0 of 1"),
+        ("allow_noise", 0, "0 of 1"),
+        ("gate_tags", 1, "14 of 15"),
+        ("require_noninferior", 1, "0 of 1"),
+    ],
+)
+def test_a_suite_has_the_gates_of_the_command(
+    karat: Karat, folder: Path, option: str, code: int, counts: str
+) -> None:
+    """One query is lost, which is more than 0.01 and less than 0.03 of 39."""
+    lines = (folder / "dense.run").read_text().splitlines()
+    (folder / "keyword.run").write_text("\n".join(lines[10:]))
+    drop = 0.01 if option in {"strict", "allow_noise"} else 0.03
+    gates = f"    gates: {{max_drop: {{rr: {drop}}}, {option}: true}}\n"
+    (folder / "karat.yaml").write_text(SUITE + gates + "    baseline: dense\n")
+    done = karat("suite")
+    assert done.code == code
+    assert f"({counts} gates passed)" in done.err
+
+
+def test_failed_queries_fail_a_suite(karat: Karat, folder: Path) -> None:
+    (folder / "search.py").write_text(
+        "def search(query):\n"
+        "    if 'gift' in query:\n        raise ValueError('no gifts')\n"
+        "    return ['delivery-01']\n"
+    )
+    gates = "    gates: {fail_under: {recall@5: 0.0}}\n"
+    suite = SUITE.replace("keyword.run", "search:search").replace(
+        "      dense: dense.run\n", ""
+    )
+    (folder / "karat.yaml").write_text(suite + gates)
+    done = karat("suite")
+    assert done.code == 3
+    assert "RESULT: fail (1 of 2 gates passed)" in done.err
+    junit = (results(folder)[0] / "gates.junit.xml").read_text()
+    assert 'tests="2" failures="1"' in junit
+    assert "no gifts" in junit
 
 
 @pytest.mark.parametrize(

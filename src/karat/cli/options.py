@@ -183,7 +183,10 @@ def scoring_of(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 gate_options = _several(
     option("--gate-tags", "Check --max-drop on the queries of each tag, too."),
-    option("--require-noninferior", "Fail --max-drop unless a smaller drop is shown."),
+    option("--allow-noise", "A drop that may be chance (p > 0.05) only warns."),
+    option(
+        "--require-noninferior", "Fail --max-drop unless a larger one is ruled out."
+    ),
     option("--strict", "Exit 3 when a gate is inconclusive."),
     *(
         option(f"{name} METRIC=VALUE*", f"{about}; repeatable.")
@@ -192,7 +195,7 @@ gate_options = _several(
             ("--fail-under-low", "Exit 1 when the lower limit of its interval is"),
             (
                 "--max-drop",
-                "Exit 1 when a larger drop from the baseline is demonstrated",
+                "Exit 1 when a mean is lower than the baseline's by more",
             ),
         )
     ),

@@ -19,13 +19,13 @@ from karat.gates import (
     KINDS,
     Gate,
     GateResult,
-    annotations,
-    as_junit,
-    as_step_summary,
+    check_failures,
     check_gates,
+    failed_queries,
     outcome_of,
     read_gate,
 )
+from karat.reports.ci import annotations, as_junit, as_step_summary
 from karat.reports.terminal import show
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
@@ -82,6 +82,7 @@ def deliver(
     options: Mapping[str, Any],
     outputs: Iterable[Path] = (),
     gates: Sequence[GateResult] = (),
+    headline: str = "",
 ) -> None:
     """Write a result to files, then show its tables, or its JSON if asked to.
 
@@ -94,11 +95,12 @@ def deliver(
         options: whether JSON is printed, and where gates are written.
         outputs: the files, apart from those that hold gates.
         gates: what came of each gate.
+        headline: what came of a comparison, in a few words.
     """
     try:
         for path in outputs:
             _write(path, text(path.suffix.removeprefix(".").lower()))
-        _write_gates(gates, options)
+        _write_gates(gates, options, headline)
     finally:
         if options["json"]:
             # Bytes, because JSON is UTF-8 whatever the terminal is.
@@ -161,19 +163,26 @@ def gate_results(
     options: Mapping[str, Any],
     baseline: Evaluation | None = None,
 ) -> list[GateResult]:
-    """What came of the gates; a baseline is read where one of them needs it."""
+    """What came of the gates, and of queries that failed beside them.
+
+    A baseline is read where a gate needs it.
+    """
+    evaluations = [*evaluations]
     if baseline is None and any(gate.kind == "drop" for gate in gates):
         path = options["baseline"] or next(filter(Path.is_file, PINNED), None)
         baseline = None if path is None else load(path)
-    return check_gates(
+    results = check_gates(
         gates,
         evaluations,
         baseline=baseline,
+        allow_noise=options["allow_noise"],
         require_noninferior=options["require_noninferior"],
         by_tag=options["gate_tags"],
         force=bool(options["force"]),
         cluster=options.get("cluster"),
     )
+    most = options.get("max_failures") or 0
+    return [*results, *(check_failures(evaluations, most) if gates else ())]
 
 
 def conclude(
@@ -192,45 +201,38 @@ def conclude(
         allowed: how many queries may lack a judgement.
         kinds: in which ways judgements failed.
     """
-    for result in results:
+    metrics = [result for result in results if result.gate.kind != "failures"]
+    for result in metrics:
         if result.status != "pass":
             word = {"fail": "failed"}.get(result.status, result.status)
-            advice = " (advice only: judged by a model)" if result.advice else ""
-            sentence = f"gate {word}{advice}: {result.run}: {result.sentence}"
+            sentence = f"gate {word}: {result.run}: {result.sentence}"
             say(f"karat: {sentence}", err=True, alarm=result.status == "fail")
-    outcome = outcome_of(results)
+    failed = [pair for one in evaluations for pair in failed_queries(one)]
+    incomplete = _say_failed(failed, allowed, kinds)
     if results:
         passed = sum(result.status == "pass" for result in results)
         for line in annotations(results) if _STEP_SUMMARY in os.environ else ():
             # What is printed as JSON stays JSON.
             click.echo(line, err=bool(options["json"]))
-        say(f"RESULT: {outcome} ({passed} of {len(results)} gates passed)", err=True)
+        counts = f"{passed} of {len(results)} gates passed"
+        say(f"RESULT: {outcome_of(results)} ({counts})", err=True)
+    outcome = outcome_of(metrics)
     if outcome == "fail":
         sys.exit(_GATE_FAILED)
-    failed = []
-    for evaluation in evaluations:
-        whys = (evaluation[name].failures for name in evaluation)
-        most = max(whys, key=len, default={})
-        failed += [(evaluation.queries[place], why) for place, why in most.items()]
-        failed += [
-            (evaluation.queries[place], f"in part: {next(filter(None, reasons))}")
-            for matches in evaluation.matches.values()
-            for place, row in matches.verdicts.items()
-            if place not in most and any(reasons := [v.failure for v in row])
-        ]
-    admit(failed, allowed, kinds)
-    if outcome == "inconclusive" and options["strict"]:
+    if incomplete or (outcome == "inconclusive" and options["strict"]):
         sys.exit(INCOMPLETE)
 
 
-def _write_gates(results: Sequence[GateResult], options: Mapping[str, Any]) -> None:
+def _write_gates(
+    results: Sequence[GateResult], options: Mapping[str, Any], headline: str
+) -> None:
     """Write what came of the gates where CI looks for it: JUnit, and GitHub's page."""
     for target in filter(_is_junit, options.get("output", ())) if results else ():
-        _write(target, as_junit(results))
+        _write(target, as_junit(results, headline))
     if results and (path := os.environ.get(_STEP_SUMMARY)):
         try:
             with Path(path).open("a", encoding="utf-8") as stream:
-                stream.write(as_step_summary(results))
+                stream.write(as_step_summary(results, headline))
         except OSError as error:
             say(f"karat: cannot write {path}: {error.strerror}", err=True)
 
@@ -242,7 +244,15 @@ def _is_junit(target: str | Path) -> bool:
 def admit(
     failed: Sequence[tuple[str, str]], allowed: int, kinds: Collection[str] = ()
 ) -> None:
-    """Say which queries could not be judged, and fail unless so many may."""
+    """Say which queries could not be judged, and exit unless so many may."""
+    if _say_failed(failed, allowed, kinds):
+        sys.exit(INCOMPLETE)
+
+
+def _say_failed(
+    failed: Sequence[tuple[str, str]], allowed: int, kinds: Collection[str]
+) -> bool:
+    """Say which queries could not be judged, if they are more than may be."""
     if len(failed) > allowed:
         query, why = failed[0]
         first = "" if len(failed) == 1 else "the first "
@@ -253,7 +263,7 @@ def admit(
             f"{query!r}{', all' if alike else ''}: {why}{_advice(why, kinds)}",
             err=True,
         )
-        sys.exit(INCOMPLETE)
+    return len(failed) > allowed
 
 
 def _advice(why: str, kinds: Collection[str]) -> str:

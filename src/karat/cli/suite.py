@@ -50,6 +50,8 @@ def command(name: str | None, file: str, results: str, fresh: bool) -> None:  # 
     if result.unchanged:
         names = ", ".join(result.unchanged)
         say(f"karat: not scored again, since nothing changed: {names}", err=True)
+    if result.gates and result.ungated:
+        say(f"karat: {result.ungated} is the baseline, and is not gated", err=True)
     say(f"karat: wrote {result.folder}", err=True)
     options = {"strict": False, "json": False, "output": ()}
     options |= result.suite.settings.get("gates", {})

@@ -22,7 +22,7 @@ from karat.gates import (
     KINDS,
     Gate,
     GateResult,
-    as_junit,
+    check_failures,
     check_gates,
     read_gate,
 )
@@ -31,6 +31,7 @@ from karat.planning import DEFAULT_METRICS
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.readers import load as load_input, take_gold
 from karat.reports import REPORTS
+from karat.reports.ci import as_junit
 from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
@@ -69,6 +70,12 @@ class SuiteResult:
     gates: tuple[GateResult, ...]
     folder: Path
     sweep: Sweep | None = None
+
+    @property
+    def ungated(self) -> str | None:
+        """The retriever that others are compared with, which no gate is about."""
+        name = self.suite.settings.get("baseline")
+        return name if name in {*self.board} and len(self.board) > 1 else None
 
     def tables(self, width: int = WIDTH) -> list[Table]:
         """What a person is shown: scores, also by tag, and comparisons."""
@@ -291,10 +298,11 @@ def _checked(
             drops,
             [new],
             baseline=old,
+            allow_noise=said.get("allow_noise", False),
             require_noninferior=said.get("require_noninferior", False),
             by_tag=said.get("gate_tags", False),
         )
-    return checked
+    return [*checked, *(check_failures(board.values()) if gates else ())]
 
 
 def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
