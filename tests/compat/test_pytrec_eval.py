@@ -1,5 +1,6 @@
 """The front of pytrec_eval against pytrec_eval itself, on random data."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,73 @@ def test_nothing_in_common_is_nothing() -> None:
     evaluator = front.RelevanceEvaluator({"q": {"a": 1}, "r": {}}, {"map"})
     assert evaluator.evaluate({}) == {}
     assert evaluator.evaluate({"other": {"a": 1.0}, "r": {"a": 1.0}}) == {}
-    # The original ends the process here.
-    assert evaluator.evaluate({"q": {}}) == {}
+
+
+@pytest.mark.parametrize("judged_only", [False, True])
+@pytest.mark.parametrize("empty", [1.0, 0.3])
+def test_queries_without_documents_score_as_there(
+    empty: float,
+    judged_only: bool,  # noqa: FBT001
+) -> None:
+    run, qrels = random_data(5)
+    draw = np.random.default_rng(5)
+    run = {query: {} if draw.random() < empty else row for query, row in run.items()}
+    assert_same({*original.supported_measures}, (run, qrels), 1, judged_only)
+
+
+def test_a_query_without_documents_counts_in_the_mean() -> None:
+    evaluator = front.RelevanceEvaluator({"q": {"a": 1}, "r": {"a": 1}}, {"map"})
+    rows = evaluator.evaluate({"q": {"a": 1.0}, "r": {}})
+    values = [row["map"] for row in rows.values()]
+    assert front.compute_aggregated_measure("map", values) == 0.5
+
+
+def test_nothing_asked_is_a_row_for_each_query() -> None:
+    run: dict[str, dict[str, float]] = {"q": {"a": 1.0}, "r": {}}
+    evaluator = front.RelevanceEvaluator({"q": {"a": 1}, "r": {"a": 1}}, set())
+    assert evaluator.evaluate(run) == {"q": {}, "r": {}}
+    assert evaluator.evaluate({}) == {}
+    assert front.RelevanceEvaluator({}, {"map"}).evaluate(run) == {}
+
+
+def test_lines_are_parsed_alike() -> None:
+    run = ["q1 Q0 b 1 0.9 mine\n", "q1 Q0 a 2 -1e3 mine\n", "q2\tQ0 \tb 1 nan x"]
+    qrels = ["q1 0 b 2\n", "q1 0 a -1\n", "q2 0 b 0"]
+    assert str(dict(front.parse_run(run))) == str(dict(original.parse_run(run)))
+    assert front.parse_qrel(qrels) == original.parse_qrel(qrels)
+    assert front.parse_run(run)["other"] == {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (["q 0 a 1", "q 0 b"], r"line 2: 3 columns, expected 4"),
+        (["q 0 a high"], r"line 1: .*'high'"),
+        (["q 0 a 1", "q 0 a 1"], r"line 2.*'a' twice"),
+        (["q 0 a 1", ""], r"line 2: 0 columns"),
+    ],
+)
+def test_what_is_no_line_is_named(lines: list[str], why: str) -> None:
+    with pytest.raises((ValueError, AssertionError)):
+        original.parse_qrel(lines)
+    with pytest.raises(KaratError, match=why):
+        front.parse_qrel(lines)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("qrels", "level"), [("qrels.test", 1), ("qrels.rel_level", 2)]
+)
+def test_the_files_of_trec_eval_score_as_there(
+    qrels: str, level: int, shared_data: Path
+) -> None:
+    folder = shared_data / "trec_eval_test"
+    measures = {*original.supported_measures}
+    with (folder / qrels).open() as lines:
+        labels = front.parse_qrel(lines)
+    with (folder / "results.test").open() as lines:
+        run = front.parse_run(lines)
+    assert_same(measures, (run, labels), level)
 
 
 @pytest.mark.parametrize("measure", ["map", "gm_map", "num_rel"])

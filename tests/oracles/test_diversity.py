@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import karat
+from karat.compat.ir_measures import provider
 from karat.data.gold import Gold
 from karat.errors import DataError, FormatError, ParameterError
 from karat.metrics import read_metric
@@ -120,6 +121,13 @@ def test_ir_measures_says_the_same(tmp_path: Path) -> None:
 
     theirs = recorded("pyndeval", "by ir_measures", ask)
     result = karat.evaluate(run, gold=gold_of(qrels, tmp_path), metrics=names)
+    ours: dict[str, dict[str, float]] = {}
+    for row in provider().iter_calc(asked, rows, run):
+        ours.setdefault(str(row.measure), {})[row.query_id] = row.value
+    for name, column in ours.items():
+        for query in run:
+            assert column[query] == pytest.approx(theirs[query][name], abs=1e-12), name
+    assert {*ours} == {*map(str, asked)}
     for column, measure in zip(result.values(), asked, strict=True):
         for query in run:
             wanted = theirs[query][str(measure)]

@@ -229,3 +229,20 @@ def test_ranx_cuts_fractional_grades_to_integers(ranx: Any) -> None:
     run, gold = {"1": {"a": 1.0}}, {"1": {"a": 0.9}}
     assert rx(ranx, run, gold, "mrr@5") == 0.0
     assert ours(run, gold, "rr@5") == 1.0
+
+
+def test_ir_measures_takes_what_was_not_retrieved_for_a_score_of_zero() -> None:
+    gold = {"1": dict.fromkeys("abc", 1)}
+    run = {"1": {"a": 3.0, "x": 2.0, "b": 1.0}}
+    below = {"1": {name: score - 10 for name, score in run["1"].items()}}
+    assert irm(run, gold, "Compat") == pytest.approx(ours(run, gold, "Compat"))
+    assert ours(below, gold, "Compat") == ours(run, gold, "Compat")
+    # The ideal puts "c" first there, since 0 is more than -7.
+    assert irm(below, gold, "Compat") < 0.6 * irm(run, gold, "Compat")
+
+
+def test_ir_measures_rounds_recall_levels_as_version_9_did() -> None:
+    gold = {"1": dict.fromkeys("abcd", 1)}
+    run = {"1": {"a": 9.0, "x": 8.0, "y": 7.0, "b": 6.0}}
+    assert irm(run, gold, "IPrec@0.3") == 0.5
+    assert ours(run, gold, "iprec(recall=0.3)") == 1.0

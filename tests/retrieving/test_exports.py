@@ -9,6 +9,7 @@ import karat
 import karat.compat.ir_measures
 from karat.errors import DataError
 
+DIVERSITY = ("alpha_nDCG@5", "ERR_IA@5", "NRBP", "AP_IA", "StRecall@5", "P_IA@5")
 GOLD = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d9": 1}}
 RUN = {"q1": {"d1": 0.5, "d2": 0.9, "d5": 0.9}, "q2": {"d4": 0.1, "d5": 0.7}}
 
@@ -111,6 +112,10 @@ def test_ir_measures_asks_karat_first_once_it_is_registered() -> None:
         assert found[measure] == pytest.approx(
             ir_measures.pytrec_eval.calc_aggregate([measure], GOLD, RUN)[measure]
         )
+        for name in DIVERSITY:
+            measure = ir_measures.parse_measure(name)
+            assert one.supports(measure)
+            assert 0 < ir_measures.calc_aggregate([measure], GOLD, RUN)[measure] <= 1
     finally:
         ir_measures.DefaultPipeline.providers[:] = before
 

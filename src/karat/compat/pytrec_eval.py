@@ -8,7 +8,8 @@ and `gm_bpref` are logarithms, as there, and `compute_aggregated_measure` undoes
 
 It differs from the original in these points:
 
-- a query for which nothing was retrieved is left out; the original ends the process;
+- a query for which nothing was retrieved scores 0, as since its version 0.5; before,
+  the original ended the process;
 - gains as parameters are read (`ndcg.1=3,2=9`), which end the process there;
 - `runid` and `relstring`, which are no numbers, are 0.0, as there;
 - what it refuses is a `karat.KaratError`, which for a measure is a `ValueError` too.
@@ -16,20 +17,25 @@ It differs from the original in these points:
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from karat import read_run
 from karat.compat.trec_eval import Options, trec_eval_values
 from karat.compat.trec_eval.measures import nicknames
-from karat.extend import ParameterError, UnknownNameError
+from karat.extend import FormatError, ParameterError, UnknownNameError
 
 __all__ = [
     "RelevanceEvaluator",
     "compute_aggregated_measure",
+    "parse_qrel",
+    "parse_run",
     "supported_measures",
     "supported_nicknames",
 ]
 
+N = TypeVar("N", int, float)
 _CUT = ("P", "recall", "ndcg_cut", "map_cut", "relative_P", "success")
 _AT = ("iprec_at_recall", "Rprec_mult")
 
@@ -90,7 +96,7 @@ class RelevanceEvaluator:
         self, scores: Mapping[str, Mapping[str, float]]
     ) -> dict[str, dict[str, float]]:
         """Query -> measure -> value, for queries that both sides have."""
-        run = {q: row for q, row in scores.items() if row and q in self._qrels}
+        run = {q: row for q, row in scores.items() if q in self._qrels}
         if not run or not self._parameters:
             return {query: {} for query in run}
         qrels = {query: self._qrels[query] for query in run}
@@ -122,6 +128,45 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
         return total
     mean = total / len(values)
     return math.exp(mean) if measure.startswith("gm_") else mean
+
+
+def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Query -> document -> score, from lines of `query Q0 document rank score tag`.
+
+    Example:
+        >>> parse_run(["q1 Q0 b 1 0.9 mine"])["q1"]
+        {'b': 0.9}
+    """
+    return _parse(f_run, 6, 4, float)
+
+
+def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Query -> document -> grade, from lines of `query 0 document grade`.
+
+    Example:
+        >>> parse_qrel(["q1 0 b 2"])["q1"]
+        {'b': 2}
+    """
+    return _parse(f_qrel, 4, 3, int)
+
+
+def _parse(
+    lines: Iterable[str], width: int, place: int, read: Callable[[str], N]
+) -> dict[str, dict[str, N]]:
+    rows: dict[str, dict[str, N]] = defaultdict(dict)
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if len(fields) != width:
+            why = f"{len(fields)} columns, expected {width}"
+            raise FormatError(why, line=number)
+        query, _, document = fields[:3]
+        if document in rows[query]:
+            raise FormatError(f"{document!r} twice", line=number, query=query)
+        try:
+            rows[query][document] = read(fields[place])
+        except ValueError as error:
+            raise FormatError(str(error), line=number) from None
+    return rows
 
 
 def _by_measure(measures: Iterable[str]) -> dict[str, str]:
