@@ -1,8 +1,9 @@
 """A catalogue: what karat ships of one kind, and what plug-ins add to it."""
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from karat.errors import UnknownNameError, UsageError
 
@@ -10,6 +11,32 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+PLUGINS: dict[str, str] = {}
+"""What each plug-in that was asked for is, by the module it comes from."""
+
+_log = logging.getLogger("karat")
+
+
+def call_plugin(call: Callable[[], T], what: str) -> T:
+    """What anybody's code returns; whatever it raises is an error that names it.
+
+    Args:
+        call: what may raise anything, and may try to end the program.
+        what: what is called, and what for: the start of the sentence.
+
+    Example:
+        >>> call_plugin(lambda: 1 / 0, "the metric 'mine' cannot be loaded")
+        Traceback (most recent call last):
+        karat.errors.UsageError: the metric 'mine' cannot be loaded: \
+ZeroDivisionError: division by zero
+    """
+    try:
+        return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        text = " ".join(str(error).split())[:300]
+        raise UsageError(f"{what}: {type(error).__name__}: {text}") from error
 
 
 def plain(name: str) -> str:
@@ -32,6 +59,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
     Attributes:
         kind: the word used in error messages, as in "unknown metric".
         group: the entry-point group plug-ins use, or None when the kind is closed.
+        make: turns what an entry point names into a thing, as a class into its object.
 
     Example:
         >>> formulas = Catalogue[object]("formula", {"root": "math:sqrt"})
@@ -40,10 +68,16 @@ class Catalogue(Mapping[str, T], Generic[T]):
     """
 
     def __init__(
-        self, kind: str, shipped: Mapping[str, T | str], group: str | None = None
+        self,
+        kind: str,
+        shipped: Mapping[str, T | str],
+        group: str | None = None,
+        make: Callable[[Any], T] | None = None,
     ) -> None:
         self.kind = kind
         self.group = group
+        self.make = make
+        self._broken: set[str] = set()
         self._things = {plain(name): thing for name, thing in shipped.items()}
         self._written = {plain(name): name for name in shipped}
         self._plugins: dict[str, EntryPoint] | None = None
@@ -69,13 +103,22 @@ class Catalogue(Mapping[str, T], Generic[T]):
         return cast("T", thing)
 
     def _load(self, point: "EntryPoint") -> T:
-        try:
-            return cast("T", point.load())
-        except (ImportError, AttributeError, SyntaxError) as error:
-            raise UsageError(
-                f"the {self.kind} {point.name!r} of a plug-in cannot be loaded from "
-                f"{point.value}: {error}"
-            ) from None
+        what = f"the {self.kind} {point.name!r} of a plug-in"
+        PLUGINS[point.module] = what
+        make = self.make or (lambda thing: thing)
+        return call_plugin(
+            lambda: make(point.load()), f"{what} cannot be loaded from {point.value}"
+        )
+
+    def usable(self) -> Iterator[T]:
+        """All there are, in order; a plug-in that cannot be loaded is named once."""
+        for name in self:
+            try:
+                yield self[name]
+            except UsageError as error:
+                if name not in self._broken:
+                    self._broken.add(name)
+                    _log.warning("%s", error)
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):

@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from karat.catalogue import call_plugin
     from karat.data.arrays import (
         Bools,
         Floats,
@@ -167,6 +168,7 @@ __all__ = [
     "Undefined",
     "UnknownNameError",
     "UsageError",
+    "call_plugin",
     "count_by",
     "decode_text",
     "decode_yaml",
@@ -191,6 +193,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "karat.catalogue": "call_plugin",
     "karat.data.arrays": "Bools Floats Ints count_by place_by ratio running_sum sum_by",
     "karat.data.gold": "Item Span",
     "karat.data.hits": "Credits Hits",

@@ -20,7 +20,7 @@ pytestmark = [
 
 OLD = "# what was there before\n"
 GATE = ("--fail-under", "ndcg@10=0.99")
-SEARCH = "def search(query, k):\n    return ['kb-001', 'kb-002']\n"
+SEARCH = "def search(query, k):\n    return ['account-01', 'account-02']\n"
 SUITE = """\
 suites:
   main:
@@ -29,7 +29,7 @@ suites:
     metrics: [ndcg@10]
     gates: {fail_under: {ndcg@10: 0.99}}
 """
-LABEL = {"query": "q01", "document": "kb-001", "grade": 2, "at": "2026-11-15"}
+LABEL = {"query": "q01", "document": "account-01", "grade": 2, "at": "2026-11-15"}
 LABELS = {"kind": "label patch", "schema_version": 1, "labels": [LABEL]}
 
 # The command, its exit code, and the files that it writes over what was there.

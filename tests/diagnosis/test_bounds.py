@@ -109,3 +109,15 @@ def test_a_diagnosis_shows_bounds_and_what_to_label_next() -> None:
     moves = [one.moves for one in found.label_next]
     assert moves == sorted(moves, reverse=True)
     assert "label these next" in str(found)
+
+
+def test_a_mean_over_fewer_queries_than_evaluate_has_says_so() -> None:
+    run = {"q1": ["a", "b"], "q2": ["a", "b"]}
+    gold = {"q1": {"a": 1}, "q2": {"a": 0}}
+    evaluated = karat.evaluate(run, gold=gold, metrics="precision@2")["precision@2"]
+    bound = karat.diagnose(run, gold, k=2).bounds["precision@2"]
+    assert (evaluated.mean, evaluated.n) == (0.25, 2)
+    assert (bound.score, bound.n) == (0.5, 1)
+    table = karat.diagnose(run, gold, k=2).bound_table()
+    assert table is not None
+    assert [row[4] for row in table.rows] == ["1"] * len(table.rows)

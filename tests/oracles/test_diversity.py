@@ -124,9 +124,9 @@ def test_ir_measures_says_the_same(tmp_path: Path) -> None:
     ours: dict[str, dict[str, float]] = {}
     for row in provider().iter_calc(asked, rows, run):
         ours.setdefault(str(row.measure), {})[row.query_id] = row.value
-    for name, column in ours.items():
+    for name, values in ours.items():
         for query in run:
-            assert column[query] == pytest.approx(theirs[query][name], abs=1e-12), name
+            assert values[query] == pytest.approx(theirs[query][name], abs=1e-12), name
     assert {*ours} == {*map(str, asked)}
     for column, measure in zip(result.values(), asked, strict=True):
         for query in run:

@@ -75,6 +75,7 @@ from karat.extend import (
     Undefined,
     UnknownNameError,
     UsageError,
+    call_plugin,
     count_by,
     decode_text,
     decode_yaml,
@@ -320,7 +321,7 @@ def main() -> None:
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
     print(table, comparison, fused, added, alike, weights, found.todos, wrong)
     print(Notice("kind", 1, "text"), decode_yaml("a: 1"), len(extend.__all__))
-    write_file(os.devnull, "text")
+    write_file(os.devnull, call_plugin(lambda: "text", "the report"))
     with open_binary(__file__) as stream:
         print(
             decode_text(stream.read(3)), karat.aevaluate, karat.load, suite, best_rank()

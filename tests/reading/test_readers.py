@@ -109,9 +109,11 @@ class Toml(Format):
 def test_a_plug_in_is_known_by_its_extension(
     plugin: Any, save: Save, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    point = SimpleNamespace(name="toml", load=lambda: plugin)
+    point = SimpleNamespace(name="toml", module="m", value="m:t", load=lambda: plugin)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [point])
-    fresh: Catalogue[Format] = Catalogue("format", formats.SHIPPED, "karat.formats")
+    fresh: Catalogue[Format] = Catalogue(
+        "format", formats.SHIPPED, "karat.formats", formats.FORMATS.make
+    )
     monkeypatch.setattr(formats, "FORMATS", fresh)
     text = "[[sample]]\nid = 'q1'\nretrieved = ['b', 'a']\nrelevant = ['a']\n"
     data = karat.read_samples(save("s.toml", text))

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from karat.catalogue import PLUGINS
 from karat.cli.command import log, say, speak
 from karat.errors import IncompleteError, KaratError
 from karat.version import __version__
@@ -148,15 +149,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(
             ": ".join(filter(None, [error.filename, error.strerror])) or str(error)
         )
-    except Exception as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:
+        plugin = _plugin_of(error)
+        if plugin is None and isinstance(error, SystemExit):
+            raise
         # The last line of defence: a bug of ours, said in one sentence.
         if log.isEnabledFor(logging.INFO):
             traceback.print_exc()
+        whose = "in karat, please report it" if plugin is None else f"of {plugin}"
         text = " ".join(str(error).split())[:300]
         _complain(
-            f"unexpected {type(error).__name__}: {text}; this is a bug in karat, "
-            "please report it (karat -v shows the traceback)"
+            f"unexpected {type(error).__name__}: {text}; this is a bug {whose} "
+            "(karat -v shows the traceback)"
         )
+
+
+def _plugin_of(error: BaseException) -> str | None:
+    """The plug-in whose code an error comes from, if it does."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        module = frame.f_globals.get("__name__", "")
+        for plugin, what in PLUGINS.items():
+            if f"{module}.".startswith(f"{plugin}."):
+                return what
+    return None
 
 
 def _prepare_streams() -> None:

@@ -100,7 +100,7 @@ def _look(seen: list[str]) -> tuple[dict[str, str], list[str], bool]:
 
 def _candidates(seen: list[str]) -> Iterator[str]:
     """Files that may be read, by their endings."""
-    endings = tuple(e for name in FORMATS for e in FORMATS[name].extensions)
+    endings = tuple(e for one in FORMATS.usable() for e in one.extensions)
     for folder, folders, files in os.walk("."):
         here = folder == "."
         folders[:] = sorted(

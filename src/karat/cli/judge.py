@@ -161,11 +161,11 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
 def _refuse_format(target: str, role: Role) -> None:
     """Refuse a name whose ending is no format, or one that cannot hold the role."""
     name = target.lower().removesuffix(".gz")
-    named = [known for known in FORMATS.values() if name.endswith(known.extensions)]
+    named = [known for known in FORMATS.usable() if name.endswith(known.extensions)]
     if any(role in known.holds for known in named):
         return
     why = f"{named[0].name} holds no {role}; " if named else ""
-    holding = [f for f in FORMATS.values() if role in f.holds and f.extensions]
+    holding = [f for f in FORMATS.usable() if role in f.holds and f.extensions]
     endings = ", ".join(known.extensions[0] for known in holding)
     raise UsageError(f"-o {target}: {why}end the name in one of {endings}")
 

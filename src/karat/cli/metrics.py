@@ -25,7 +25,7 @@ _NOTES = (
 def command(name: str | None) -> None:
     """List every metric with one line, or say all about the one called NAME."""
     if name is None:
-        rows = [[key, METRICS[key].summary()] for key in METRICS]
+        rows = [[metric.name, metric.summary()] for metric in METRICS.usable()]
         show(Table(["metric", "what it says"], rows, notes=_NOTES, texts=(0, 1)))
         return
     metric = read_metric(name)

@@ -30,12 +30,14 @@ class Bound:
         worst: the mean if they were judged as unluckily as can be.
         best: the mean if as luckily.
         exact: whether these are reached; else no judgement leads outside of them.
+        n: how many queries are in the means: those with relevant gold.
     """
 
     score: float | None
     worst: float | None
     best: float | None
     exact: bool = True
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Bounds(NamedTuple):
                 float(self.worst[name].mean()),
                 float(self.best[name].mean()),
                 not name.startswith("ndcg") or bool(self.exact.all()),
+                len(self.scores[name]),
             )
             for name in self.scores
             if len(self.scores[name])

@@ -298,6 +298,7 @@ class Diagnosis(PlainResult):
         rows = [
             [
                 *(name, number(one.score), number(one.worst), number(one.best)),
+                str(one.n),
                 "exact" if one.exact else "no wider than this",
             ]
             for name, one in self.bounds.items()
@@ -306,13 +307,14 @@ class Diagnosis(PlainResult):
         notes = [
             f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant",
             "exact: some judgements of the unjudged documents lead to these values",
+            "n: queries with relevant gold; the others are left out here",
         ]
         if self.label_next:
             some = ", ".join(f"{u.document} ({u.query})" for u in self.label_next[:5])
             notes.append(f"label these next: {some}")
-        columns = ["metric", "mean", "at worst", "at best", ""]
+        columns = ["metric", "mean", "at worst", "at best", "n", ""]
         title = "whatever unjudged documents are worth"
-        return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
+        return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
 
     def slice_table(self) -> Table | None:
         """The slices that fare worse than the others; None where none does."""

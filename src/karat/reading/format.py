@@ -5,6 +5,7 @@ between formats that claim the same extension, or where none claims it.
 """
 
 import io
+import logging
 import os
 import re
 from abc import ABC
@@ -14,7 +15,7 @@ from glob import has_magic, iglob
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from karat.catalogue import Catalogue
+from karat.catalogue import Catalogue, call_plugin
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Run
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 LOOSE = (".txt", ".run", ".trec", ".qrels", ".qrel")
 """Endings that say what a text file holds, if anything, but not in which syntax."""
 
+_log = logging.getLogger("karat")
 _PACKED = (".gz", ".zst", ".zstd", ".bz2")
 _HEAD = 1 << 16
 _ROLES = ("run", "gold", "samples", "queries")
@@ -150,13 +152,17 @@ SHIPPED = {
 }
 """The formats karat ships, in the order in which a file is held against them."""
 
-FORMATS: Catalogue[Format] = Catalogue("format", SHIPPED, "karat.formats")
+FORMATS: Catalogue[Format] = Catalogue(
+    "format",
+    SHIPPED,
+    "karat.formats",
+    lambda found: found() if isinstance(found, type) else found,
+)
 
 
 def get_format(name: str) -> Format:
     """A format by its name; a plug-in may also name the class."""
-    found: Any = FORMATS[name]
-    return cast("Format", found() if isinstance(found, type) else found)
+    return FORMATS[name]
 
 
 def choose_format(head: bytes, path: str) -> Format:
@@ -184,7 +190,7 @@ def choose_format(head: bytes, path: str) -> Format:
         _refuse_foreign(head, path)
     if found is None:
         known = chain(shipped, _plugins())
-        found = next((f for f in known if f.sniff(head, name)), None)
+        found = next((f for f in known if _sniffs(f, head, name)), None)
     if found is not None:
         return found
     line = head.strip().partition(b"\n")[0][:60].decode("utf-8", "replace")
@@ -196,14 +202,28 @@ def choose_format(head: bytes, path: str) -> Format:
 
 
 def _plugins() -> Iterator[Format]:
-    return (get_format(name) for name in FORMATS if name not in SHIPPED)
+    shipped = [get_format(name) for name in SHIPPED]
+    return (format for format in FORMATS.usable() if format not in shipped)
 
 
 def _claiming(formats: Iterable[Format], head: bytes, name: str) -> Format | None:
     """Of those that claim the extension, the first that knows the content."""
     known = [f for f in formats if _owns(f, name) or name.endswith(f.shares)]
-    by_content = (f for f in known if f.sniff(head, name))
+    by_content = (f for f in known if _sniffs(f, head, name))
     return next(by_content, None) or next((f for f in known if _owns(f, name)), None)
+
+
+def _sniffs(format: Format, head: bytes, name: str) -> bool:
+    """Whether a format knows the content; a plug-in that fails at it does not."""
+    if type(format).__module__.startswith("karat."):
+        return format.sniff(head, name)
+    try:
+        return call_plugin(
+            lambda: format.sniff(head, name), f"the format {format.name!r} cannot tell"
+        )
+    except UsageError as error:
+        _log.warning("%s", error)
+        return False
 
 
 def _owns(format: Format, name: str) -> bool:
@@ -222,7 +242,7 @@ def _folder_format(path: str) -> Format:
     """The format that a folder is laid out in."""
     from pathlib import Path  # noqa: PLC0415
 
-    for known in map(get_format, FORMATS):
+    for known in FORMATS.usable():
         if known.sniff_folder(Path(path)):
             return known
     raise FormatError(
@@ -280,10 +300,10 @@ def _is_glob(path: str) -> bool:
 def name_format(path: str | None) -> Format:
     """The format that the ending of a path means, for writing."""
     name = (path or "").lower().removesuffix(".gz")
-    for known in map(get_format, FORMATS):
+    for known in FORMATS.usable():
         if known.extensions and _owns(known, name):
             return known
-    endings = ", ".join(e for one in FORMATS for e in get_format(one).extensions)
+    endings = ", ".join(e for one in FORMATS.usable() for e in one.extensions)
     raise UsageError(
         f"cannot tell the format to write from {path!r}; end it in one of {endings}, "
         f"or name the format (--to): one of {', '.join(FORMATS)}"

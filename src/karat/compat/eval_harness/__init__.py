@@ -58,6 +58,7 @@ from karat.compat.eval_harness.metrics import (
     score,
 )
 from karat.compat.eval_harness.report import EvalReport, SampleFailure, SampleResult
+from karat.extend import UsageError, call_plugin
 
 __all__ = [
     "ALIASES",
@@ -302,9 +303,9 @@ def _scored(dataset: GoldenDataset, outputs: list[str], started: float) -> EvalR
 def _score(metric: Metric, sample: DatasetSample, output: str) -> MetricScore | str:
     """The score, or what went wrong: a failure of one pair must not end the run."""
     try:
-        outcome: object = metric.score(sample, output)
-    except Exception as error:  # noqa: BLE001  metrics may be anybody's code
-        return str(error) or type(error).__name__
+        outcome: object = call_plugin(lambda: metric.score(sample, output), "score()")
+    except UsageError as error:
+        return str(error.__cause__) or type(error.__cause__).__name__
     if isinstance(outcome, MetricScore):
         return outcome
     return f"score() must return a MetricScore, got {type(outcome).__name__}"
