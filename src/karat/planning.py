@@ -230,6 +230,7 @@ def prepare(  # noqa: PLR0913
     if judged:
         spellings += _judged(wanted, spellings)
     facts = truth.queries or retrieved.queries
+    facts = facts or {q: Query(q, text) for q, text in retrieval.texts.items()}
     facts = {**facts, **asked} if asked else facts
     if asked and asked.keys().isdisjoint(wanted.queries):
         text = "queries with texts or tags, and none of them is a query of the gold"

@@ -26,7 +26,10 @@ def test_the_command_line_compares_and_gates(
     assert (folder / "out.tex").read_text().startswith(r"\begin{tabular}")
     suite = ET.fromstring((folder / "gates.junit.xml").read_text())
     assert suite.attrib["tests"] == "1"
-    assert "karat: pass" in (folder / "summary.md").read_text()
+    headline = "better by 1 (ndcg@10)"
+    assert f"39 queries; {headline}" in done.out
+    assert f'value="{headline}"' in (folder / "gates.junit.xml").read_text()
+    assert f"karat: pass; {headline}" in (folder / "summary.md").read_text()
     back = karat(
         *("compare", "dense.run", "keyword.run", "-g", "gold.qrels", "-m", "ndcg@10"),
         *("--max-drop", "ndcg@10=0.01"),
@@ -136,6 +139,7 @@ def test_the_page_of_a_comparison_has_one_cutoff_and_says_what_is_judged(
     assert "judged@10 0." in page
     assert "nDCG@5" in page
     assert "nDCG@10" not in page
+    assert "better by 4 (hit@5, recall@5, precision@5, ndcg@10)" in page
 
 
 def test_tags_are_asked_for_as_everywhere_else(karat: Karat) -> None:

@@ -88,7 +88,9 @@ def test_what_is_kept_is_private_and_may_be_damaged(karat: Karat, folder: Path) 
     assert "not scored again" not in done.err
 
 
-def test_gates_decide_the_exit_code(karat: Karat, folder: Path) -> None:
+def test_gates_decide_the_exit_code(
+    karat: Karat, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gates = "    gates: {fail_under: {recall@5: 0.6}}\n"
     (folder / "karat.yaml").write_text(SUITE + gates)
     done = karat("suite")
@@ -97,11 +99,15 @@ def test_gates_decide_the_exit_code(karat: Karat, folder: Path) -> None:
     assert "RESULT: fail (1 of 2 gates passed)" in done.err
     assert 'failures="1"' in (results(folder)[0] / "gates.junit.xml").read_text()
     # What is compared with need not pass.
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
     (folder / "karat.yaml").write_text(SUITE + gates + "    baseline: keyword\n")
     done = karat("suite")
     assert done.code == 0
     assert "dense compared with keyword" in done.out
     assert "karat: keyword is the baseline, and is not gated" in done.err
+    headline = "better by 2 (ndcg@10, recall@5)"
+    assert f"karat: pass; {headline}" in (folder / "summary.md").read_text()
+    assert headline in (results(folder)[1] / "gates.junit.xml").read_text()
 
 
 def test_drops_are_measured_from_a_retriever_or_from_a_saved_evaluation(

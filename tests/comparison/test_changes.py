@@ -52,6 +52,33 @@ def test_the_parts_of_the_headroom_add_up(
     assert min(values) >= -1e-12
 
 
+def test_the_kind_of_change_has_the_depth_of_its_metric() -> None:
+    """Deep items are lost: the whole ranking loses coverage, its top does not."""
+    gold = {f"q{n}": {f"d{i}": 1 for i in range(20)} for n in range(40)}
+    deep = {query: [f"d{i}" for i in range(20)] for query in gold}
+    cut = {query: row[:12] for query, row in deep.items()}
+    found = karat.compare(deep, cut, gold=gold, metrics=["recall", "ndcg@10", "ap"])
+    (whole,), (top,) = found.changes.values(), found.other_depths["candidate"]
+    assert (whole.k, whole.kind, top.k, top.kind) == (None, "coverage", 10, "none")
+    lost = "320 relevant items no longer retrieved, 0 newly found"
+    assert whole.sentence == f"in the whole ranking: coverage regression: {lost}"
+    assert top.sentence == (
+        f"at depth 10: no change of coverage or ranking beyond chance: {lost} below"
+    )
+    assert {whole.sentence, top.sentence} < {*found.summary().notes}
+    table = found.headroom_table()
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["nDCG", "ordering gap", "not retrieved"]
+    # Each candidate has its own, and depths of which the same is true share a line.
+    both = karat.compare(
+        deep, {"cut": cut, "same": deep}, gold=gold, metrics=["recall", "recall@15"]
+    )
+    assert [change.kind for change in both.changes.values()] == ["coverage", "none"]
+    notes = both.summary().notes
+    same = "no change of coverage or ranking beyond chance"
+    assert f"same: in the whole ranking, at depth 15: {same}: 0 relevant" in str(notes)
+
+
 @pytest.mark.shared_data
 def test_a_reranker_changes_the_ranking(shared_data: Path) -> None:
     folder = f"{shared_data}/cast21"

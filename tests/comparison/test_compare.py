@@ -273,7 +273,9 @@ def test_items_found_below_k_are_no_regression() -> None:
     more = {query: [*row, f"{query}-c"] for query, row in OLD.items()}
     gold = {query: {**row, f"{query}-c": 1} for query, row in GOLD.items()}
     found = karat.compare(OLD, more, gold=gold, metrics=["ndcg@5"])
-    assert found.changes["candidate"].sentence.startswith("coverage improvement: 0")
+    assert found.changes["candidate"].sentence.startswith(
+        "at depth 5: coverage improvement: 0"
+    )
 
 
 @pytest.mark.parametrize("margin", [0.01, {"rr": "0.1"}, {"rr": -1}])

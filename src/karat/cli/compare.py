@@ -116,7 +116,8 @@ def command(**options: Any) -> None:
 
     first, *candidates = evaluations
     results = gate_results(gates, candidates, options, first)
-    deliver(text, comparison.tables(), options, outputs, results)
+    headline = comparison.headline
+    deliver(text, comparison.tables(), options, outputs, results, headline)
     conclude(candidates, results, options)
 
 

@@ -2,11 +2,12 @@
 
 import re
 import sys
+from typing import Any
 
 import click
 
 from karat.cli.command import Command, option, say
-from karat.cli.outputs import conclude, show_all
+from karat.cli.outputs import conclude, deliver
 from karat.reports.terminal import width_of
 from karat.suites.definition import FILE
 from karat.suites.run import run_suite
@@ -46,13 +47,14 @@ def command(name: str | None, file: str, results: str, fresh: bool) -> None:  # 
     karat suite nightly -f evals/nightly.yaml
     """  # noqa: D301
     result = run_suite(name, file, results=results, fresh=fresh)
-    show_all(result.tables(width_of(sys.stdout)))
+    options: dict[str, Any] = {"strict": False, "json": False, "output": ()}
+    options |= result.suite.settings.get("gates", {})
+    tables, gates = result.tables(width_of(sys.stdout)), result.gates
+    deliver(str, tables, options, gates=gates, headline=result.headline)
     if result.unchanged:
         names = ", ".join(result.unchanged)
         say(f"karat: not scored again, since nothing changed: {names}", err=True)
-    if result.gates and result.ungated:
+    if gates and result.ungated:
         say(f"karat: {result.ungated} is the baseline, and is not gated", err=True)
     say(f"karat: wrote {result.folder}", err=True)
-    options = {"strict": False, "json": False, "output": ()}
-    options |= result.suite.settings.get("gates", {})
-    conclude(result.board.values(), result.gates, options)
+    conclude(result.board.values(), gates, options)

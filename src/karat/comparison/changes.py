@@ -30,6 +30,7 @@ PARTS = ("score", "ordering", "cutoff", "candidates")
 
 _ALPHA = 0.05
 _FALSE_FINDINGS = 0.1
+_WHOLE = np.iinfo(np.int64).max
 # A part that makes up less of the whole change than this is not worth a word.
 _MINOR = 0.2
 # A part more likely than this by chance is noise beside the other.
@@ -44,30 +45,28 @@ class Change:
         kind: `coverage` when other relevant documents are retrieved, `ranking` when the
             same ones stand at other ranks, `mixed` when both, `none` when neither can
             be told from chance.
-        k: the cutoff that it is about.
+        k: the depth that it is about, a metric's own; None for the whole ranking.
         by_coverage: change of nDCG at k by items gained and lost, with its interval.
         by_ranking: change of nDCG at k by items that both retrieve; both add up to
             the change of nDCG.
         baseline: the mean parts of the baseline's headroom: score, ordering, cutoff and
             candidates, which add up to 1.
         candidate: the same of the candidate.
-        intervals: of the differences of these parts.
         gained: relevant items that only the candidate retrieves.
         lost: relevant items that only the baseline retrieves.
         first_up: queries whose first relevant item stands higher than before.
         first_down: queries whose first relevant item stands lower than before.
         first_ranks: median first rank before and after, on the queries where it
             changed in the direction of the change.
-        sentence: all this in words.
+        sentence: all this in words, the depth first.
     """
 
     kind: Kind
-    k: int
+    k: int | None
     by_coverage: tuple[float, Interval | None]
     by_ranking: tuple[float, Interval | None]
     baseline: dict[str, float]
     candidate: dict[str, float]
-    intervals: dict[str, Interval | None]
     gained: int
     lost: int
     first_up: int
@@ -76,8 +75,9 @@ class Change:
     sentence: str
 
 
-def change_between(pairing: Pairing, matcher: str, k: int) -> Change | None:
+def change_between(pairing: Pairing, matcher: str, depth: int | None) -> Change | None:
     """What kind of change it was; None where the hits of either are not kept."""
+    k = depth or _WHOLE
     baseline, candidate = pairing.baseline, pairing.candidate
     if matcher not in baseline.matches or matcher not in candidate.matches:
         return None
@@ -101,23 +101,21 @@ def change_between(pairing: Pairing, matcher: str, k: int) -> Change | None:
     medians = _median(first_old[moved]), _median(first_new[moved])
     gained = int(((old.rank == 0) & (new.rank > 0)).sum())
     lost = int(((old.rank > 0) & (new.rank == 0)).sum())
-    parts = {
-        name: (getattr(after, name) - getattr(before, name))[known] for name in PARTS
-    }
     return Change(
         kind=kind,
-        k=k,
+        k=depth,
         by_coverage=(_mean(covered), _interval(covered)),
         by_ranking=(_mean(ranked), _interval(ranked)),
         baseline={name: _mean(getattr(before, name)[known]) for name in PARTS},
         candidate={name: _mean(getattr(after, name)[known]) for name in PARTS},
-        intervals={name: _interval(values) for name, values in parts.items()},
         gained=gained,
         lost=lost,
         first_up=int(up.sum()),
         first_down=int(down.sum()),
         first_ranks=medians,
-        sentence=_sentence(kind, change, (gained, lost), int(moved.sum()), medians),
+        sentence=_sentence(
+            kind, depth, change, (gained, lost), int(moved.sum()), medians
+        ),
     )
 
 
@@ -159,7 +157,7 @@ def _kind(reached: Floats, ranked: Floats) -> Kind:
 
 def _first(gains: Gains) -> Ints:
     """The first rank of any relevant item of each query; very large without one."""
-    first = np.full(gains.size, np.iinfo(np.int64).max)
+    first = np.full(gains.size, _WHOLE)
     found = gains.rank > 0
     np.minimum.at(first, gains.query[found], gains.rank[found])
     return first
@@ -170,7 +168,7 @@ def _mean(values: Floats) -> float:
 
 
 def _median(ranks: Ints) -> float:
-    found = ranks[ranks < np.iinfo(np.int64).max]
+    found = ranks[ranks < _WHOLE]
     return float(np.median(found)) if len(found) else float("nan")
 
 
@@ -180,6 +178,7 @@ def _interval(values: Floats) -> Interval | None:
 
 def _sentence(
     kind: Kind,
+    k: int | None,
     change: tuple[float, float],
     items: tuple[int, int],
     moved: int,
@@ -196,15 +195,15 @@ def _sentence(
             f", the first relevant item {verb} from rank {before} to {after} "
             f"(median) on {counted(moved, 'query')}"
         )
-    if kind == "ranking":
-        same = "coverage unchanged" if not gained and not lost else found
-        return f"ranking {ranking}: {same}{first}"
-    if kind == "coverage":
-        return f"coverage {coverage}: {found}"
-    if kind == "mixed":
-        what = f"coverage {coverage} and ranking {ranking}"
-        return f"{what}: {found}{first}"
-    return f"no change of coverage or ranking beyond chance: {found}"
+    same = "coverage unchanged" if not gained and not lost else found
+    what = {
+        "ranking": f"ranking {ranking}: {same}{first}",
+        "coverage": f"coverage {coverage}: {found}",
+        "mixed": f"coverage {coverage} and ranking {ranking}: {found}{first}",
+        "none": f"no change of coverage or ranking beyond chance: {found}"
+        + (" below" if k and (gained or lost) else ""),
+    }
+    return f"{'in the whole ranking' if k is None else f'at depth {k}'}: {what[kind]}"
 
 
 @dataclass(frozen=True)
@@ -246,14 +245,14 @@ def movers_of(metric: str, pairing: Pairing) -> list[Mover]:
     movers = []
     for row in order[change[order] > 0].tolist():
         query = pairing.queries[row]
-        fact = baseline.facts.get(query) or other.facts.get(query)
+        facts = (run.facts[query] for run in (baseline, other) if query in run.facts)
         both = bool(before and after)
         one = before[pairing.places[0][row]] if both else {}
         two = after[pairing.places[1][row]] if both else {}
         movers.append(
             Mover(
                 query,
-                fact.text if fact else None,
+                next((fact.text for fact in facts if fact.text), None),
                 metric,
                 other.run,
                 float(old[row]),

@@ -18,6 +18,7 @@ from karat.comparison.changes import (
 from karat.comparison.comparison import Comparison
 from karat.comparison.differences import Difference, measure, with_adjusted
 from karat.comparison.pairing import Pairing, pair
+from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluations_of
@@ -28,7 +29,6 @@ from karat.stats.multiple_tests import holm, max_t
 from karat.stats.sign_flip import sign_flip, sign_flip_pairs
 from karat.version import __version__
 
-_CUTOFF = 10
 _ALPHA = 0.05
 
 
@@ -138,16 +138,23 @@ def compare_evaluations(
             adjusted = [*map(max, corrected, adjusted)]
         differences += with_adjusted(found, adjusted)
     own = pairings[: len(others)]
-    matcher, k = baseline.matchers.get(asked[0], "id"), _cutoff(asked)
-    kinds = {p.candidate.run: change_between(p, matcher, k) for p in own}
-    changes = {run: change for run, change in kinds.items() if change is not None}
+    depths = dict.fromkeys(
+        (baseline.matchers.get(metric, "id"), _depth(baseline, metric))
+        for metric in asked
+    )
+    changes: dict[str, list[Change]] = {}
+    for one in own:
+        seen = (change_between(one, matcher, k) for matcher, k in depths)
+        if kinds := [change for change in seen if change is not None]:
+            changes[one.candidate.run] = kinds
     movers = [mover for pairing in own for mover in movers_of(asked[0], pairing)]
     movers.sort(key=lambda mover: -abs(mover.difference))
     return Comparison(
         baseline=baseline.run,
         candidates=tuple(other.run for other in others),
         differences=tuple(differences),
-        changes=changes,
+        changes={run: first for run, (first, *_) in changes.items()},
+        other_depths={run: tuple(rest) for run, (_, *rest) in changes.items() if rest},
         movers=tuple(movers[:MOVERS]),
         slices=slices_of(asked, own[0], margins) if by_tag else {},
         added=_united(pairing.added for pairing in own),
@@ -162,12 +169,14 @@ def compare_evaluations(
 
 
 def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Each run with its name: that of a file, of an evaluation, or its role."""
+    """Each run with its name: its own, that of its file, or its role."""
     named: list[tuple[str, Any]] = []
     for number, one in enumerate(given, 1):
         own = f"{role} {number}" if len(given) > 1 else role
         if isinstance(one, Evaluation):
             named.append((one.run, one))
+        elif isinstance(one, Run) and one.name != Run.name:
+            named.append((one.name, one))
         elif isinstance(one, str | Path):
             named.append((Path(one).name, one))
         elif role == "candidate" and _is_mapping_of_runs(one):
@@ -286,15 +295,15 @@ def _other_chances(
     return [dict(zip(metrics, row, strict=True)) for row in columns]
 
 
-def _cutoff(metrics: Sequence[str]) -> int:
-    """The k that the kind of change is about: the first metric's, else 10."""
-    cutoffs = (getattr(read_metric(metric), "k", None) for metric in metrics)
-    return next((k for k in cutoffs if isinstance(k, int)), _CUTOFF)
+def _depth(baseline: Evaluation, metric: str) -> int | None:
+    """How deep a metric looks; None for the whole ranking."""
+    k = getattr(read_metric(metric), "k", None)
+    return max(baseline[metric].cutoffs, default=k if isinstance(k, int) else None)
 
 
 def _notes(
     differences: Sequence[Difference],
-    changes: Mapping[str, Change],
+    changes: Mapping[str, Sequence[Change]],
     *,
     correction: str,
     cluster: str | None,

@@ -20,6 +20,8 @@ from karat.writing import write_file
 _SHOWN = 10
 _LONG = 60
 _MOVES = 4
+# So many metrics are named in a headline.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ class Comparison(PlainResult):
         baseline: name of the run that the others are compared with.
         candidates: names of the others.
         differences: one per metric and pair of runs.
-        changes: candidate -> in what way it differs, where the hits tell.
+        changes: candidate -> in what way it differs at the depth of the first metric,
+            where the hits tell.
+        other_depths: candidate -> the same at the depths of the other metrics.
         movers: queries that changed most, the biggest change first.
         slices: tag -> the differences on its queries, corrected for the number of tags.
         added: queries that only a candidate has.
@@ -46,6 +50,7 @@ class Comparison(PlainResult):
     candidates: tuple[str, ...]
     differences: tuple[Difference, ...]
     changes: Mapping[str, Change] = field(default_factory=dict)
+    other_depths: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     movers: tuple[Mover, ...] = ()
     slices: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
     added: tuple[str, ...] = ()
@@ -53,6 +58,26 @@ class Comparison(PlainResult):
     relabelled: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """What it comes down to, over all metrics and candidates.
+
+        It counts verdicts, and names what is worse, else what is better.
+        """
+        names: dict[str, list[str]] = {"better": [], "worse": []}
+        for one in self.differences:
+            if one.baseline == self.baseline:
+                whose = f" of {one.candidate}" if len(self.candidates) > 1 else ""
+                names.setdefault(one.outcome, []).append(f"{one.metric}{whose}")
+        told = "worse" if names["worse"] else "better"
+        parts = []
+        for outcome, own in names.items():
+            more = [f"{len(own) - _NAMED} more"] if len(own) > _NAMED else []
+            shown = f" ({', '.join([*own[:_NAMED], *more])})" if outcome == told else ""
+            parts += [f"{outcome} by {len(own)}{shown}"] if own else []
+        mixed = ": mixed" if names["better"] and names["worse"] else ""
+        return ", ".join(parts) + mixed
 
     def __getitem__(self, metric: str) -> Difference:
         """The first candidate's difference by a metric."""
@@ -85,14 +110,18 @@ class Comparison(PlainResult):
         first = self.differences[0] if self.differences else None
         title = f"{', '.join(self.candidates)} compared with {self.baseline}"
         if first is not None:
-            title += f": {counted(first.n, 'query')}"
+            title += f": {counted(first.n, 'query')}; {self.headline}"
         return Table(columns, rows, title=title, notes=self._notes(), texts=(0, 8))
 
     def _notes(self) -> list[str]:
         notes = [one.sentence() for one in self.differences]
         for candidate, change in self.changes.items():
             prefix = f"{candidate}: " if len(self.candidates) > 1 else ""
-            notes.append(f"{prefix}{change.sentence}")
+            same: dict[str, list[str]] = {}
+            for one in (change, *self.other_depths.get(candidate, ())):
+                depth, _, what = one.sentence.partition(": ")
+                same.setdefault(what, []).append(depth)
+            notes += [f"{prefix}{', '.join(at)}: {what}" for what, at in same.items()]
         notes += [
             f"{one.metric}: {counted(one.n, 'query')} would show a difference of "
             f"{one.detectable:.4f}; equivalence within {one.smallest_margin:.4f} could "
@@ -136,12 +165,10 @@ class Comparison(PlainResult):
         change = next(iter(self.changes.values()))
         systems = {self.baseline: change.baseline}
         systems |= {name: one.candidate for name, one in self.changes.items()}
-        names = {
-            "score": f"nDCG@{change.k}",
-            "ordering": "ordering gap",
-            "cutoff": f"below rank {change.k}",
-            "candidates": "not retrieved",
-        }
+        names = {"score": "nDCG", "ordering": "ordering gap"}
+        if change.k is not None:
+            names |= {"score": f"nDCG@{change.k}", "cutoff": f"below rank {change.k}"}
+        names["candidates"] = "not retrieved"
         rows = [
             [text, *(number(parts[name]) for parts in systems.values())]
             for name, text in names.items()

@@ -209,12 +209,14 @@ class Retrieval:
         failures: query -> why nothing could be retrieved for it.
         k: how many documents were asked for; None if that is not known.
         notices: what was odd about the answers.
+        texts: query -> what was asked.
     """
 
     latency: Latency | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
     k: int | None = None
     notices: tuple[Notice, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def under(self, names: Mapping[str | None, str]) -> "Retrieval":
         """The same, with queries under other names."""

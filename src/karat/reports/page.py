@@ -83,14 +83,11 @@ def _verdict(board: Leaderboard, comparison: Comparison | None) -> Markup:
     said: list[str] = []
     if comparison is not None and comparison.differences:
         first = comparison.differences[0]
-        said.append(
-            tag(
-                "p",
-                tag("strong", first.outcome, _class=_GOOD.get(first.verdict, "open")),
-                f" {first.sentence()}",
-                _class="lead",
-            )
-        )
+        decided = {one.verdict for one in comparison.differences} & _GOOD.keys()
+        colour = _GOOD[decided.pop()] if len(decided) == 1 else "open"
+        more = f" {first.sentence()}" if len(comparison.differences) == 1 else ""
+        lead = tag("strong", comparison.headline, _class=colour)
+        said.append(tag("p", lead, more, _class="lead"))
     elif len(board) > 1 and board.metrics:
         metric = board.metrics[0]
         best = board.ranked()[0]

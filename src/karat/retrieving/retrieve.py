@@ -237,7 +237,7 @@ def _to_run(
     for _ in latency.earlier:
         said = "from an earlier call, with the time that took; cache=None asks anew"
         notes.notice("cached", f"answers are {said}", one=f"answer is {said}")
-    run.retrieval = Retrieval(latency, failures, k, notes.notices())
+    run.retrieval = Retrieval(latency, failures, k, notes.notices(), queries)
     return run
 
 

@@ -77,6 +77,11 @@ class SuiteResult:
         name = self.suite.settings.get("baseline")
         return name if name in {*self.board} and len(self.board) > 1 else None
 
+    @property
+    def headline(self) -> str:
+        """What the comparisons come down to, in a few words."""
+        return "; ".join(comparison.headline for comparison in self.comparisons)
+
     def tables(self, width: int = WIDTH) -> list[Table]:
         """What a person is shown: scores, also by tag, and comparisons."""
         tags = self.board.by_tag() if "slices" in self.suite.settings else ()
@@ -144,7 +149,8 @@ def run_suite(
         swept.save(result.folder / "sweep.json")
         swept.save(result.folder / "sweep.html")
     if result.gates:
-        write_file(result.folder / "gates.junit.xml", as_junit(result.gates))
+        junit = as_junit(result.gates, result.headline)
+        write_file(result.folder / "gates.junit.xml", junit)
     return result
 
 
