@@ -8,8 +8,8 @@ and `gm_bpref` are logarithms, as there, and `compute_aggregated_measure` undoes
 
 It differs from the original in these points:
 
-- a query for which nothing was retrieved scores 0, as since its version 0.5; before,
-  the original ended the process;
+- a query for which nothing was retrieved scores 0, as in its version 0.5, which now and
+  then ends the process there; earlier ones always did;
 - gains as parameters are read (`ndcg.1=3,2=9`), which end the process there;
 - `runid` and `relstring`, which are no numbers, are 0.0, as there;
 - what it refuses is a `karat.KaratError`, which for a measure is a `ValueError` too.
