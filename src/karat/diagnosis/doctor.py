@@ -23,7 +23,7 @@ from karat.diagnosis.evidence import (
 from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
 from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
-from karat.matching.near_misses import other_forms
+from karat.matching.id_forms import other_forms
 from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries

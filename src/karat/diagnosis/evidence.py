@@ -16,7 +16,7 @@ from karat.errors import MismatchError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.coverage.cover import HEADER_SLACK
 from karat.matching.coverage.measure import Passage, compare, read_targets
-from karat.matching.near_misses import OtherForm, other_forms
+from karat.matching.id_forms import OtherForm, other_forms
 from karat.matching.texts import wanted_items
 from karat.results.evaluation import Evaluation
 

@@ -1,7 +1,7 @@
 """The matcher of ids: of documents, of the sessions of turns, or of sources."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from karat.data.memory_runs import DocumentRun, RankedRun
 from karat.data.policies import Policies
 from karat.data.runs import Document, Labels, Notice, Run
 from karat.errors import DataError, MismatchError, ParameterError
+from karat.matching.id_forms import parents
 from karat.matching.matcher import Matcher
 from karat.matching.to_hits import STRANGE_IDS, match_labels
 
@@ -77,6 +78,7 @@ def roll_up_labels(labels: Labels, session: Callable[[str], str]) -> Labels:
 _HINTS = {
     "session": "does the gold list sessions already? say id(level=session, "
     "gold=session); what separates session and turn in an id is sep",
+    "document": "documents and chunks of them must begin alike, as d7 and d7_2 do",
     "source": "the gold must list what the documents name as their source",
 }
 
@@ -87,11 +89,14 @@ class Id(Matcher):
 
     In a conversation, documents are turns. `level=session` compares the sessions they
     belong to: what stands before the last separator of their ids. A session is found at
-    the rank of its first turn. `level=source` compares the source that a retrieved
-    document itself names, such as a file, with the gold's ids.
+    the rank of its first turn. `level=document` compares documents, where one side has
+    chunks of them: a chunk's id is the document's, a mark, and more (`d7_2`, `d7:4-9`,
+    `a.pdf_page_3`). `level=source` compares the source that a retrieved document itself
+    names, such as a file, with the gold's ids.
 
     Attributes:
-        level: what is compared: `turn` (the id itself), `session` or `source`.
+        level: what is compared: `turn` (the id itself), `session`, `document` or
+            `source`.
         sep: what separates session and turn in an id.
         gold: whether the gold lists `turn` ids or, for `level=session`, sessions.
     """
@@ -99,7 +104,7 @@ class Id(Matcher):
     name: ClassVar[str] = "id"
     reads: ClassVar[tuple[str, ...]] = ("documents",)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {
-        "level": ("turn", "session", "source"),
+        "level": ("turn", "session", "document", "source"),
         "gold": ("turn", "session"),
     }
 
@@ -142,6 +147,8 @@ class Id(Matcher):
             return run, labels
         if self.level == "source":
             return roll_up(run, source_of, policies), labels
+        if self.level == "document":
+            return _by_document(run, labels, policies)
 
         def session(turn: str) -> str:
             return sessions.setdefault(turn, session_of(turn, self.sep))
@@ -171,6 +178,21 @@ class Id(Matcher):
                 hint="ids that are sessions already are compared by match='id'; what "
                 "separates session and turn is sep, as in id(level=session, sep=:)",
             )
+
+
+def _by_document(run: Run, labels: Labels, policies: Policies) -> tuple[Run, Labels]:
+    """Both with chunks known by the documents that the other one has."""
+    wanted = {name for row in labels.values() for name in row}
+    ranked = DocumentRun(dict(run.rankings(policies)), run.name)
+    there = {d.id or "" for row in ranked.by_query.values() for d in row}
+
+    def whole(name: str, others: AbstractSet[str]) -> str:
+        if name in others:
+            return name
+        return next((parent for parent in parents(name) if parent in others), name)
+
+    rolled = roll_up(ranked, lambda d: whole(d.id or d.text or "", wanted), policies)
+    return rolled, roll_up_labels(labels, lambda name: whole(name, there))
 
 
 def _merged(sessions: Mapping[str, str]) -> tuple[Notice, ...]:

@@ -1,17 +1,17 @@
-"""Gold ids that the run has in another form: other case, a path, a chunk's number."""
+"""Ids of gold that the run has in another form, looked for where ids do not join."""
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import ColumnLabels
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.runs import Document, Labels, Notice, Run
+from karat.data.runs import Labels, Notice, Run
+from karat.matching.id_forms import ALIKE, OtherForm, other_forms
 
 # To see whether there is anything to count, the first ids of some rankings do.
 _FIRST = 25
@@ -19,38 +19,10 @@ _PROBE = 500
 _FEW = 50
 _IN_MEMORY = (DocumentRun, RankedRun, ScoredRun)
 _MOST = 200_000
-_CHUNK = re.compile(
-    r"(?:[#?]+[a-z]*=?|[:@|]+|[-_]{1,2}(?:chunk|part|p|passage)[-_]?)\d+$"
-)
-# What only ids with several forms have: folders, numbers of chunks, blanks, zeros. To
-# look for the marks first is many times quicker than to look for the forms.
-_MARKS = (*"/\\ \t\r#:@|?%'\".+", "\n0")
-_WORDS = {"k": ("chunk",), "p": ("part", "passage", "-p", "_p")}
-_ODD = re.compile(
-    r"[/\\\\ \t\r]|[:@|]\d|[#?][a-z]*=?\d|(?:chunk|part|passage|[-_]p)[-_]?\d"
-    r"|^0\d|^\d+\.0|%[0-9A-Fa-f]{2}|\d[eE]\+\d|['\"]|\.[a-z]\w{0,3}$",
-    re.MULTILINE,
-)
-_PARTS = re.compile(r"[^\W\d_]+|\d+")
-_EXTENSION = re.compile(r"\.[A-Za-z]\w{0,3}$")
-_WORDED = re.compile(r"[A-Za-z]{2,}[-_:/ ]?0*(\d+)")
+_MARKS = "/\\ #:@|?%'\".+-_=&"
+# What ids with several forms have, where all have as many marks.
+_ODD = re.compile(r"[/\\ \t\r%'\"]|^\d+\.0|\d[eE]\+\d|\.[a-z]\w{0,3}$", re.MULTILINE)
 _DIGITS = re.compile(r"^\d+$", re.MULTILINE)
-# Written now so, now so.
-_ALIKE = str.maketrans("\\_", "/-")
-# What spreadsheets make of long numbers.
-_POWERS = re.compile(r"\d(?:\.\d+)?e\+\d{1,2}")
-_ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
-
-
-class OtherForm(NamedTuple):
-    """A gold id, the same id as it was found, and how the two differ."""
-
-    wanted: str
-    found: str
-    how: str
-
-    def __str__(self) -> str:
-        return f"{self.wanted!r:.60} is there as {self.found!r:.60}, {self.how}"
 
 
 def near_miss_notices(
@@ -83,16 +55,32 @@ def near_miss_notices(
         return ()
     if next(_misses(head, _by_query(*some), _PROBE, _FIRST), None) is None:
         return ()
+    found = _misses(run, _by_query(*pairs(every[:_MOST])), _MOST)
+    return _notices(found, "ids are", "id is")
+
+
+def near_queries(queries: Iterable[str], run: Run) -> tuple[Notice, ...]:
+    """What is to be said of queries of the gold that the run has in another form.
+
+    Args:
+        queries: those that it does not have as they are.
+        run: what was retrieved.
+    """
+    return _notices(other_forms({*queries}, run.queries()), "queries are", "query is")
+
+
+def _notices(found: Iterable[OtherForm], several: str, one: str) -> tuple[Notice, ...]:
     by_form: dict[str, list[OtherForm]] = {}
-    for miss in _misses(run, _by_query(*pairs(every[:_MOST])), _MOST):
-        by_form.setdefault(miss.how, []).append(miss)
+    for miss in found:
+        cure = miss.cure if several == "ids are" else ""
+        by_form.setdefault(miss.how + cure, []).append(miss)
     return tuple(
         Notice(
             "near misses",
             len(misses),
-            f"gold ids are not in the run as they are written, but {how}",
+            f"gold {several} not in the run as they are written, but {how}",
             tuple(f"{m.wanted!r:.40} and {m.found!r:.40}" for m in misses[:3]),
-            f"gold id is not in the run as it is written, but {how}",
+            f"gold {one} not in the run as it is written, but {how}",
         )
         for how, misses in by_form.items()
     )
@@ -142,133 +130,26 @@ def _may_differ(run: Any, queries: list[str], wanted: list[str]) -> bool:
     rankings = map(run.by_query.get, dict.fromkeys(queries), repeat(()))
     some = chain.from_iterable(map(islice, rankings, repeat(_FIRST)))
     try:
-        retrieved = "\n".join(islice(some, _PROBE))
+        names = [*islice(some, _PROBE)]
+        retrieved = "\n".join(names)
         gold = "\n".join(wanted)
     except TypeError:
         # Documents have more than an id.
         return True
     both = f"\n{gold}\n{retrieved}"
-    if (
-        not both.isascii()
-        or (_is_marked(both) and _ODD.search(both))
-        or (_DIGITS.search(gold) is None) != (_DIGITS.search(retrieved) is None)
+    if not both.isascii() or "\n0" in both:
+        return True
+    # Where ids are written in one way, each has as many marks as the others.
+    if any(
+        gold.count(mark) * len(names) != retrieved.count(mark) * len(wanted)
+        for mark in filter(both.__contains__, _MARKS)
     ):
         return True
-    if both == both.lower() and "_" not in both:
-        return False
-    folded = {*gold.lower().translate(_ALIKE).split("\n")}
-    return not folded.isdisjoint(retrieved.lower().translate(_ALIKE).split("\n"))
-
-
-def _is_marked(ids: str) -> bool:
-    return any(map(ids.__contains__, _MARKS)) or any(
-        letter in ids and any(map(ids.__contains__, words))
-        for letter, words in _WORDS.items()
-    )
-
-
-def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
-    """The gold ids that are there in another form.
-
-    Args:
-        wanted: gold ids.
-        ranking: ids, or documents.
-    """
-    plain = {_plain(name): name for name in wanted}
-    parts = {_parts(name): name for name in wanted}
-    longer = [
-        ({form(name): name for name in wanted if form(name) != name}, form, less, more)
-        for form, less, more in _FORMS
-    ]
-    rest = {*wanted}
-    for entry in ranking:
-        name = entry.id if isinstance(entry, Document) else entry
-        if isinstance(name, str):
-            found = [
-                (plain.get(_plain(name)), "in another case, spacing or number form"),
-                (parts.get(_parts(name)), "with other marks between its parts"),
-            ]
-            for golds, form, less, more in longer:
-                found.append((golds.get(name), less))
-                found.append((_among(form(name), wanted, name), more))
-            for gold, how in found:
-                if gold in rest:
-                    rest.discard(gold)
-                    yield OtherForm(gold, name, how)
-        if isinstance(entry, Document):
-            for field, value in _fields(entry):
-                if value in rest:
-                    rest.discard(value)
-                    how = f"in another field (--map document={field})"
-                    yield OtherForm(value, name or str(entry.text), how)
-
-
-def _fields(document: Document) -> Iterator[tuple[str, str]]:
-    for name, value in document.metadata.items():
-        if isinstance(value, str):
-            yield f"metadata.{name}", value
-    if document.source is not None and document.source not in (
-        document.metadata.values()
+    odd = any(map(both.__contains__, "/\\ \t\r%'\".+"))
+    if (odd and _ODD.search(both)) or (
+        (_DIGITS.search(gold) is None) != (_DIGITS.search(retrieved) is None)
     ):
-        yield "source", document.source
-
-
-def _among(form: str, wanted: set[str], name: str) -> str | None:
-    return form if form != name and form in wanted else None
-
-
-def _plain(name: str) -> str:
-    name = name if name.isascii() else unicodedata.normalize("NFKC", name)
-    if "%" in name:
-        from urllib.parse import unquote  # noqa: PLC0415  few ids need it
-
-        name = unquote(name)
-    name = " ".join(name.casefold().translate(_ALIKE).split()).strip("\"'")
-    name = name.removeprefix("./").strip("/")
-    if "e+" in name and _POWERS.fullmatch(name):
-        name = f"{float(name):.0f}"
-    number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
-    return number[1] if number else name
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """The words and numbers of an id.
-
-    Example:
-        >>> _parts("Doc-007"), _parts("doc_7")
-        (('doc', '7'), ('doc', '7'))
-    """
-    return tuple(word.lstrip("0") or "0" for word in _PARTS.findall(name.casefold()))
-
-
-def _last(name: str) -> str:
-    if "/" not in name and "\\" not in name:
-        return name
-    return name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-
-
-def _whole(name: str) -> str:
-    return _CHUNK.sub("", name) if name[-1:].isdigit() else name
-
-
-def _stem(name: str) -> str:
-    return _EXTENSION.sub("", name) if "." in name else name
-
-
-def _file(name: str) -> str:
-    return _stem(_last(name))
-
-
-def _digits(name: str) -> str:
-    found = _WORDED.fullmatch(name)
-    return found[1] if found else name
-
-
-_FORMS: tuple[tuple[Callable[[str], str], str, str], ...] = (
-    (_last, "without its folder", "with a folder before it"),
-    (_whole, "without its chunk's number", "with a chunk's number behind it"),
-    (_stem, "without its file's ending", "with a file's ending behind it"),
-    (_file, "without its folder and ending", "as the name of a file"),
-    (_digits, "without the word before it", "with a word before it"),
-)
-"""What an id may have besides, and what is said if the run's lacks or has it."""
+        return True
+    folded = both.lower().translate(ALIKE)
+    # Whether any two ids differ in nothing else.
+    return folded != both and len({*folded.split("\n")}) < len({*both.split("\n")})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
 from karat.errors import MismatchError
+from karat.matching.id_forms import other_forms
 from karat.matching.near_misses import (
     near_miss_hint,
     near_miss_notices,
-    other_forms,
+    near_queries,
 )
 from karat.matching.texts import CORPUS, examples
 from karat.reading.meaning.values import looks_like_text
@@ -93,7 +95,9 @@ def lay_out(
             "run and gold have no query in common: the run has "
             f"{examples(run.queries())}, the gold {examples(queries)}",
             path=run.name,
-            hint="check that both use the same query ids" + f": {near}" * bool(near),
+            hint=f"{near.wanted!r:.60} is there as {near.found!r:.60}, {near.how}"
+            if near
+            else "check that both use the same query ids",
         )
     if policies.depth is not None or policies.judged_only:
         located = narrow(located, policies)
@@ -109,6 +113,10 @@ def lay_out(
         judged=judged,
         gold=gold,
     )
+    if absent and located.extra:
+        near_ones = near_queries(compress(queries, missing.tolist()), run)
+        located = located._replace(notices=(*located.notices, *near_ones))
+        run_notices = None if run_notices is None else (*run_notices, *near_ones)
     notices = located.notices if run_notices is None else ()
     return Matches(hits, items, missing, located.extra, notices, run_notices)
 
@@ -258,8 +266,9 @@ def _refuse_no_common_id(run: Run, labels: ColumnLabels, hint: str) -> None:
     sample = run.sample_ids()
     if not wanted or not sample or run.holds_any(wanted):
         return
-    near = near_miss_hint(run, labels)
-    hint = near or _texts_hint(sample, [*wanted]) or hint
+    if hint == STRANGE_IDS:
+        near = near_miss_hint(run, labels)
+        hint = near or _texts_hint(sample, [*wanted]) or hint
     raise MismatchError(
         "no gold id occurs anywhere in the run: "
         f"the run has {examples(sample)}, the gold {examples(wanted)}",

@@ -1,0 +1,248 @@
+"""The forms that an id may have: other case, a path, an address, a chunk's number.
+
+Ids of documents and of queries alike. What forms there are is a table, `_FORMS`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+from karat.data.runs import Document
+
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
+_UUID = re.compile(
+    r"(?:urn:uuid:)?\{?([0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12})\}?"
+)
+_EXTENSION = re.compile(r"\.[a-z]\w{0,3}$")
+_SITE = re.compile(r"^[a-z][a-z0-9+.]*://|^www\.|(?<=://)www\.")
+_TRACKING = re.compile(r"[?&](?:utm(?:-[a-z]+)?|gclid|fbclid|ref)=[^&#]*")
+_BEHIND = re.compile(r"(?<=[^\W_])[\W_]")
+_CHUNK = re.compile(r"[\W_]+(?:[a-z]{1,9}[\W_]*)?\d[\d\W_]*")
+_WORDED = re.compile(r"[a-z]{2,}[-:/ ]?0*(\d+)")
+# Written now so, now so.
+ALIKE = str.maketrans("\\_", "/-")
+# What spreadsheets make of long numbers.
+_POWERS = re.compile(r"\d(?:\.\d+)?e\+\d{1,2}")
+_ZEROS = re.compile(r"0*(\d+)(?:\.0+)?")
+
+
+class OtherForm(NamedTuple):
+    """A gold id, the same id as it was found, and how the two differ."""
+
+    wanted: str
+    found: str
+    how: str
+    cure: str = ""
+
+    def __str__(self) -> str:
+        told = f"{self.wanted!r:.60} is there as {self.found!r:.60}, {self.how}"
+        return told + self.cure
+
+
+def other_forms(wanted: set[str], ranking: Iterable[Any]) -> Iterator[OtherForm]:
+    """The gold ids that are there in another form.
+
+    Args:
+        wanted: gold ids.
+        ranking: ids, or documents.
+    """
+    ids = _Forms(wanted)
+    rest = {*wanted}
+    for entry in ranking:
+        name = entry.id if isinstance(entry, Document) else entry
+        found = ids.like(name) if isinstance(name, str) else iter(())
+        if isinstance(entry, Document):
+            found = chain(found, _fields(entry, name or str(entry.text)))
+        for form in found:
+            if form.wanted in rest and form.wanted != name:
+                rest.discard(form.wanted)
+                yield form
+
+
+class _Forms:
+    """Gold ids by their forms."""
+
+    def __init__(self, wanted: Iterable[str]) -> None:
+        self._plain = {_plain(name): name for name in wanted}
+        self._mended = {_plain(_mended(name)): name for name in self._plain.values()}
+        self._shorter = [
+            {key: name for base, name in self._plain.items() for key in form.keys(base)}
+            for form in _FORMS
+        ]
+
+    def like(self, name: str) -> Iterator[OtherForm]:
+        """The gold ids that an id may stand for, those most like it first."""
+        base = _plain(name)
+        if gold := self._plain.get(base):
+            yield OtherForm(gold, name, _CASE)
+        if gold := self._mended.get(base if name.isascii() else _plain(_mended(name))):
+            yield OtherForm(gold, name, _ENCODING)
+        for form, golds in zip(_FORMS, self._shorter, strict=True):
+            keys = form.keys(base)
+            if gold := golds.get(base):
+                yield form.told(gold, name, form.less or form.both)
+            for key in keys:
+                if gold := self._plain.get(key):
+                    yield form.told(gold, name, form.more or form.both)
+                if form.both and (gold := golds.get(key)):
+                    yield form.told(gold, name, form.both)
+
+
+def _fields(document: Document, name: str) -> Iterator[OtherForm]:
+    fields = {f"metadata.{key}": value for key, value in document.metadata.items()}
+    if document.source not in document.metadata.values():
+        fields["source"] = document.source
+    for field, value in fields.items():
+        if isinstance(value, str):
+            yield OtherForm(value, name, f"in another field (--map document={field})")
+
+
+def _plain(name: str) -> str:
+    name = name if name.isascii() else unicodedata.normalize("NFKC", name)
+    if "%" in name:
+        from urllib.parse import unquote  # noqa: PLC0415  few ids need it
+
+        name = unquote(name)
+    name = " ".join(name.casefold().translate(ALIKE).split()).strip("\"'")
+    name = name.removeprefix("./").strip("/")
+    if "e+" in name and _POWERS.fullmatch(name):
+        name = f"{float(name):.0f}"
+    number = _ZEROS.fullmatch(name) if name[:1].isdigit() else None
+    return number[1] if number else name
+
+
+def _mended(name: str) -> str:
+    """The name, had its UTF-8 not been read as Latin-1 or Windows-1252.
+
+    Example:
+        >>> _mended("caf\u00c3\u00a9") == "caf\u00e9"
+        True
+    """
+    for encoding in () if name.isascii() else ("cp1252", "latin-1"):
+        try:
+            return name.encode(encoding).decode("utf-8")
+        except UnicodeError:
+            continue
+    return name
+
+
+def _parts(name: str) -> str:
+    """The words and numbers of an id.
+
+    Example:
+        >>> _parts("doc-007"), _parts("doc7")
+        ('doc 7', 'doc 7')
+    """
+    if uuid := _UUID.fullmatch(name):
+        return uuid[1].replace("-", "")
+    return " ".join(word.lstrip("0") or "0" for word in _PARTS.findall(name))
+
+
+def _address(name: str) -> str:
+    if ":" not in name and "." not in name and "?" not in name:
+        return name
+    tracked = _TRACKING.sub("", name)
+    return _SITE.sub("", _SITE.sub("", tracked)).rstrip("/")
+
+
+def _page(name: str) -> str:
+    return re.split(r"[?#]", name, maxsplit=1)[0].rstrip("/")
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _stem(name: str) -> str:
+    return _EXTENSION.sub("", name) if "." in name else name
+
+
+def _file(name: str) -> str:
+    return _stem(_last(name))
+
+
+def _digits(name: str) -> str:
+    found = _WORDED.fullmatch(name)
+    return found[1] if found else name
+
+
+def parents(name: str) -> Iterator[str]:
+    """What a chunk's document may be called, longest first: all before a mark.
+
+    Example:
+        >>> [*parents("file.pdf_page_3")]
+        ['file.pdf_page', 'file.pdf', 'file']
+    """
+    for mark in reversed([*_BEHIND.finditer(name)]):
+        yield name[: mark.start()]
+
+
+class _Form(NamedTuple):
+    """What an id may have besides, and what is said of ids that differ in it.
+
+    Attributes:
+        shorten: the id without it.
+        both: what is said where either may have it; where this is empty, one of the two
+            must be without.
+        less: what is said if the run's id lacks it.
+        more: what is said if the run's id has it.
+        cure: what joins such ids.
+    """
+
+    shorten: Callable[[str], str] | None
+    both: str = ""
+    less: str = ""
+    more: str = ""
+    cure: str = ""
+
+    def keys(self, name: str) -> list[str]:
+        """The shorter forms of an id, without itself."""
+        if self.shorten is None:
+            if not name[-1:].isdigit():
+                return []
+            above = parents(name)
+            return [key for key in above if _CHUNK.fullmatch(name, len(key))]
+        key = self.shorten(name)
+        return [] if key in {name, ""} else [key]
+
+    def told(self, gold: str, name: str, how: str) -> OtherForm:
+        """What is said of two ids; a cure only where it works."""
+        works = gold in parents(name) or name in parents(gold)
+        return OtherForm(gold, name, how, self.cure if works else "")
+
+
+LEVEL = "id(level=document)"
+"""The matcher that joins chunks with the documents they are of."""
+
+_CASE = "in another case, spacing or number form"
+_ENCODING = "in another encoding"
+_FORMS = (
+    _Form(_parts, both="with other marks between its parts"),
+    _Form(_address, both="with another scheme, www. or tracking in its address"),
+    _Form(_last, less="without its folder", more="with a folder before it"),
+    _Form(
+        None,
+        less="without its chunk's number",
+        more="with a chunk's number behind it",
+        cure=f"; match='{LEVEL}' (--match '{LEVEL}') joins them",
+    ),
+    _Form(
+        _page,
+        less="without what stands behind ? or #",
+        more="with a query or an anchor behind it",
+    ),
+    _Form(
+        _stem,
+        both="with another file's ending",
+        less="without its file's ending",
+        more="with a file's ending behind it",
+    ),
+    _Form(
+        _file,
+        less="without its folder and ending",
+        more="as the name of a file",
+    ),
+    _Form(_digits, less="without the word before it", more="with a word before it"),
+)
