@@ -104,11 +104,8 @@ def leaderboard(
         ['dense', 'bm25']
     """
     check_options("leaderboard", options)
-    gold = None if gold is None else take_gold(gold, mapping or {})
-    for name, read in (("queries", read_queries), ("corpus", read_corpus)):
-        if options.get(name) is not None and not isinstance(options[name], Mapping):
-            options[name] = read(options[name])
     options |= {"gold": gold, "mapping": mapping, "judged": judged}
+    options = _read_once(options)
     evaluations: dict[str, Evaluation] = {}
     covered: dict[str, Any] = {}
     notes: list[str] = []
@@ -128,6 +125,17 @@ def leaderboard(
     if len(covered) == len(evaluations) > 1:
         notes += order_flips(covered, [*evaluations.values()], **options)
     return Leaderboard(evaluations, tuple(dict.fromkeys(notes)))
+
+
+def _read_once(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same options with gold, queries and corpus read, for several runs."""
+    found = dict(options)
+    if found.get("gold") is not None:
+        found["gold"] = take_gold(found["gold"], found.get("mapping") or {})
+    for name, read in (("queries", read_queries), ("corpus", read_corpus)):
+        if found.get(name) is not None and not isinstance(found[name], Mapping):
+            found[name] = read(found[name])
+    return found
 
 
 def evaluation_of(
@@ -157,11 +165,15 @@ def evaluations_of(
         UsageError: somebody says how to score, and there is nothing left to score.
     """
     scored = [(name, _as_scored(given) or given) for name, given in named]
-    if told and all(isinstance(given, Evaluation) for _, given in scored):
+    nothing_new = all(isinstance(given, Evaluation) for _, given in scored)
+    if told and nothing_new:
         raise UsageError(
             f"{', '.join(told)} would change nothing: all that is compared was scored "
             "before. Score the runs anew, or leave it out"
         )
+    if not nothing_new:
+        options = _read_once({**options, "gold": gold})
+        gold = options.pop("gold")
     first = evaluation_of(*scored[0], gold, options)
     options = {"metrics": [*first], **options}
     found = [first, *(evaluation_of(*one, gold, options) for one in scored[1:])]

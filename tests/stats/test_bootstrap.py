@@ -1,11 +1,11 @@
-"""Drawing queries anew: means, the studentised interval, and the same bytes."""
+"""Drawing queries anew: means, and the same bytes."""
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from karat.errors import ParameterError
-from karat.stats.bootstrap import bootstrap_means, studentised_interval
+from karat.stats.bootstrap import bootstrap_means
 
 
 def test_means_vary_as_those_of_scipy() -> None:
@@ -45,35 +45,6 @@ def test_sums_are_exact_so_the_order_of_adding_does_not_matter() -> None:
 def test_more_queries_than_a_short_number_counts() -> None:
     means = bootstrap_means(np.arange(70_000.0), draws=20)
     assert means.mean() == pytest.approx(35_000, rel=0.01)
-
-
-def test_the_studentised_interval_is_that_of_its_definition() -> None:
-    values = np.random.default_rng(4).beta(0.5, 4, 60)
-    found = studentised_interval(values)
-    dice = np.random.default_rng(5)
-    drawn = values[dice.integers(0, 60, (200_000, 60))]
-    t = (drawn.mean(axis=1) - values.mean()) / (drawn.std(axis=1, ddof=1) / 60**0.5)
-    error = values.std(ddof=1) / 60**0.5
-    above, below = np.quantile(t, [0.975, 0.025])
-    assert found is not None
-    assert found.low == pytest.approx(values.mean() - above * error, abs=0.003)
-    assert found.high == pytest.approx(values.mean() - below * error, abs=0.003)
-    assert found.method == "bootstrap"
-
-
-def test_even_values_get_nearly_the_t_interval() -> None:
-    values = np.random.default_rng(6).normal(0.1, 0.2, 400)
-    found = studentised_interval(values)
-    expected = scipy.stats.t.interval(0.95, 399, values.mean(), scipy.stats.sem(values))
-    assert found is not None
-    assert found[:2] == pytest.approx(expected, abs=0.002)
-
-
-@pytest.mark.parametrize("values", [[0.5], [0.1] * 9, [0.0] * 99 + [1.0]])
-def test_values_that_hardly_vary_have_no_studentised_interval(
-    values: list[float],
-) -> None:
-    assert studentised_interval(np.array(values)) is None
 
 
 def test_what_cannot_be_drawn_from_is_an_error() -> None:

@@ -30,12 +30,6 @@ def test_the_standard_error_is_that_of_statsmodels() -> None:
     assert sample.standard_error == pytest.approx(float(fit.bse[0]), abs=1e-12)
     alone = sample_of(values)
     assert alone.standard_error == pytest.approx(values.std(ddof=1) / math.sqrt(200))
-    for found in (alone, sample):
-        assert found.sd == pytest.approx(values.std(ddof=1))
-
-
-def test_one_score_has_no_standard_deviation() -> None:
-    assert math.isnan(sample_of(np.array([0.5])).sd)
 
 
 def test_every_query_needs_a_cluster() -> None:

@@ -61,9 +61,27 @@ def test_binary_scores_get_the_wilson_interval_of_statsmodels(
 ) -> None:
     for hits in {0, 1, n // 3, n - 1, n}:
         found = interval([1.0] * hits + [0.0] * (n - hits), binary=True, level=level)
-        expected = proportion_confint(hits, n, alpha=1 - level, method="wilson")
-        assert found[:2] == pytest.approx(expected, abs=1e-12)
+        low, high = proportion_confint(hits, n, alpha=1 - level, method="wilson")
+        near = proportion_confint(hits, n, alpha=1 - level, method="agresti_coull")
+        # One failure, or one hit, is never taken for a share of 1 or 0.
+        if 0 < hits <= n / 2:
+            low = min(low, max(near[0], 1 - level ** (1 / n)))
+        if n / 2 <= hits < n:
+            high = max(high, min(near[1], level ** (1 / n)))
+        assert found[:2] == pytest.approx((low, high), abs=1e-12)
         assert (found.level, found.method) == (level, "wilson")
+
+
+@pytest.mark.parametrize("n", [20, 25, 50, 100, 400])
+def test_shares_next_to_1_are_covered(n: int) -> None:
+    """Wilson's own interval covers 91.1 % of 25 queries at 0.98, and 84 % at 0.993."""
+    hits = np.arange(n + 1)
+    ends = [interval([1.0] * k + [0.0] * (n - k), binary=True) for k in hits]
+    low, high = np.array([found[:2] for found in ends]).T
+    for rate in (0.9, 0.95, 0.98, 0.99, 0.995, 0.999):
+        held = (low <= rate) & (rate <= high)
+        covered = scipy.stats.binom.pmf(hits, n, rate)[held].sum()
+        assert covered >= 0.92, rate
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])

@@ -28,7 +28,7 @@ from karat.cli.outputs import (
     read_gates,
     with_command,
 )
-from karat.comparison.compare import compare_evaluations
+from karat.comparison.compare import CORRECTIONS, TESTS, compare_evaluations
 from karat.comparison.pairing import average
 from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
@@ -51,6 +51,18 @@ _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
 @option("--slice", "Compare on the queries of each tag, too.", type=["tag"])
 @option("--by-tag", hidden=True)
 @option("--cluster FIELD", "Queries of one value are one unit.")
+@option("--test", "The test that p is of.", type=list(TESTS), default=TESTS[0])
+@option(
+    "--correction",
+    "Of p for several comparisons; default: maxt, holm for all pairs.",
+    type=list(CORRECTIONS),
+)
+@option(
+    "--plan FLOAT",
+    "How many such queries would show this difference.  [default: 0.02]",
+    is_flag=False,
+    flag_value=0.02,
+)
 @option("--replicates PREFIX*", "Runs whose names begin so are one system; repeatable.")
 @scoring_options
 @gate_options
@@ -101,8 +113,11 @@ def command(**options: Any) -> None:
         all_pairs=options["all_pairs"],
         by_tag=options["by_tag"] or options["slice"] is not None,
         cluster=options["cluster"],
+        test=options["test"],
+        correction=options["correction"],
         force=options["force"],
     )
+    planned = [] if options["plan"] is None else [comparison.plan(options["plan"])]
     shown = evaluations
     if options["no_text"]:
         comparison = comparison.without_texts()
@@ -117,7 +132,8 @@ def command(**options: Any) -> None:
     first, *candidates = evaluations
     results = gate_results(gates, candidates, options, first)
     headline = comparison.headline
-    deliver(text, comparison.tables(), options, outputs, results, headline)
+    tables = [*planned, *comparison.tables()]
+    deliver(text, tables, options, outputs, results, headline)
     conclude(candidates, results, options)
 
 

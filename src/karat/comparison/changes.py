@@ -17,8 +17,8 @@ from karat.data.tables import counted
 from karat.diagnosis.headroom import Gains, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
+from karat.stats import mean_interval
 from karat.stats.multiple_tests import benjamini_hochberg
-from karat.stats.paired import difference_interval
 from karat.stats.sign_flip import sign_flip
 
 MOVERS = 20
@@ -173,7 +173,7 @@ def _median(ranks: Ints) -> float:
 
 
 def _interval(values: Floats) -> Interval | None:
-    return difference_interval(values) if len(values) else None
+    return mean_interval(values.clip(-1.0, 1.0), bounds=(-1.0, 1.0))
 
 
 def _sentence(

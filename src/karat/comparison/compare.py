@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from karat.comparison.changes import (
     slices_of,
 )
 from karat.comparison.comparison import Comparison
-from karat.comparison.differences import Difference, measure, with_adjusted
+from karat.comparison.differences import Difference, Test, measure, with_adjusted
 from karat.comparison.pairing import Pairing, pair
 from karat.data.runs import Run
 from karat.errors import UsageError
@@ -25,14 +25,17 @@ from karat.leaderboards import evaluations_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import notice_lines
-from karat.stats.multiple_tests import holm, max_t
-from karat.stats.sign_flip import sign_flip, sign_flip_pairs
+from karat.stats.multiple_tests import Adjusted, benjamini_hochberg, holm, max_t
+from karat.stats.sign_flip import Flips, flipped
 from karat.version import __version__
 
-_ALPHA = 0.05
+TESTS: tuple[Test, ...] = get_args(Test)
+"""The tests there are, the default first."""
+CORRECTIONS = ("maxt", "holm", "bh", "none")
+"""How p may be corrected for the number of comparisons."""
 
 
-def compare(
+def compare(  # noqa: PLR0913
     baseline: Any,
     *candidates: Any,
     gold: Any = None,
@@ -41,6 +44,8 @@ def compare(
     all_pairs: bool = False,
     by_tag: bool = False,
     cluster: str | None = None,
+    test: Test = "sign-flip",
+    correction: str | None = None,
     force: bool = False,
     **options: Any,
 ) -> Comparison:
@@ -57,6 +62,10 @@ def compare(
         all_pairs: compare every run with every other, not with the baseline only.
         by_tag: compare on the queries of each tag, too.
         cluster: a field of the queries; those with the same value belong together.
+        test: `sign-flip`, on which verdicts rest; `t` and `wilcoxon` on request.
+        correction: of p for the number of comparisons by one metric: `maxt`, `holm`,
+            `bh` (the rate of false findings) or `none`; default: `maxt` against a
+            baseline, `holm` for all pairs and for other tests.
         force: compare evaluations by other matchers or policies, and score runs
             without a common id.
         options: the other options of `evaluate`.
@@ -89,11 +98,13 @@ def compare(
         all_pairs=all_pairs,
         by_tag=by_tag,
         cluster=cluster,
+        test=test,
+        correction=correction,
         force=force,
     )
 
 
-def compare_evaluations(
+def compare_evaluations(  # noqa: PLR0913
     evaluations: Sequence[Evaluation],
     *,
     metrics: Sequence[str] | None = None,
@@ -101,9 +112,12 @@ def compare_evaluations(
     all_pairs: bool = False,
     by_tag: bool = False,
     cluster: str | None = None,
+    test: Test = "sign-flip",
+    correction: str | None = None,
     force: bool = False,
 ) -> Comparison:
     """The comparison of evaluations; the first is the baseline. See `compare`."""
+    _check_choices(test, correction, cluster)
     baseline, *others = _distinct(evaluations)
     asked = _metrics(baseline, others, metrics)
     margins = _margins(margin or {}, asked)
@@ -114,29 +128,38 @@ def compare_evaluations(
     )
     pairings = [pair(one, two, force=force, cluster=cluster) for one, two in pairs]
     alike = all(pairing.queries == pairings[0].queries for pairing in pairings)
-    correction = "Holm" if all_pairs or not alike else "MaxT"
-    chances = [_chances(asked, pairing) for pairing in pairings[: len(others)]]
-    chances += _other_chances(asked, pairings, len(others), alike=alike)
+    if correction is None:
+        together = alike and not all_pairs and test == "sign-flip"
+        correction = "maxt" if together else "holm"
+    if len(pairings) == 1:
+        correction = "none"
+    if correction == "maxt" and not alike:
+        raise UsageError(
+            "MaxT needs the same queries in all runs, and these have others: take holm"
+        )
+    rows: list[dict[str, Flips]] = [{} for _ in pairings]
+    if test == "sign-flip":
+        rows = _flips(asked, pairings, len(others), alike=alike)
     differences: list[Difference] = []
     for metric in asked:
-        found = [
+        family: list[Adjusted | None] = [None] * len(pairings)
+        if correction == "maxt":
+            family = [*max_t([row[metric] for row in rows])]
+        measured = [
             measure(
                 (metric, pairing.baseline.run, pairing.candidate.run),
                 pairing.pairs(metric),
                 margins.get(metric),
-                p[metric],
+                test=test,
+                row=row.get(metric),
+                family=one,
             )
-            for pairing, p in zip(pairings, chances, strict=True)
+            for pairing, row, one in zip(pairings, rows, family, strict=True)
         ]
-        adjusted = [one.p for one in found]
-        if len(found) > 1 and correction == "Holm":
-            adjusted = holm(np.array(adjusted)).tolist()
-        elif len(found) > 1:
-            rows = np.array([pairing.differences(metric) for pairing in pairings])
-            # A correction never makes a test look surer than it was alone.
-            corrected = max_t(rows, clusters=pairings[0].clusters).tolist()
-            adjusted = [*map(max, corrected, adjusted)]
-        differences += with_adjusted(found, adjusted)
+        if correction in _CORRECT:
+            p = np.array([one.p for one in measured])
+            measured = with_adjusted(measured, _CORRECT[correction](p).tolist())
+        differences += measured
     own = pairings[: len(others)]
     depths = dict.fromkeys(
         (baseline.matchers.get(metric, "id"), _depth(baseline, metric))
@@ -161,10 +184,12 @@ def compare_evaluations(
         removed=_united(pairing.removed for pairing in own),
         relabelled=_united(pairing.relabelled for pairing in own),
         notes=(
-            *_notes(differences, changes, correction=correction, cluster=cluster),
+            *_notes(differences, changes, cluster=cluster),
             *notice_lines([baseline, *others]),
         ),
         provenance={"karat": __version__, "gold": baseline.gold},
+        test=test,
+        correction=correction,
     )
 
 
@@ -264,35 +289,47 @@ def _margins(margin: Any, metrics: Sequence[str]) -> dict[str, float]:
     return margins
 
 
-def _chances(metrics: Sequence[str], pairing: Pairing) -> dict[str, float]:
-    """P of the randomisation test of every metric: the signs are drawn once for all."""
-    rows = np.array([pairing.differences(metric) for metric in metrics])
-    p = sign_flip(rows, clusters=pairing.clusters)
-    return dict(zip(metrics, p.tolist(), strict=True))
+_CORRECT = {"holm": holm, "bh": benjamini_hochberg}
 
 
-def _other_chances(
+def _check_choices(test: Any, correction: Any, cluster: str | None) -> None:
+    if test not in TESTS:
+        raise UsageError(f"no test {test!r}; there are {', '.join(TESTS)}")
+    if correction not in (None, *CORRECTIONS):
+        known = ", ".join(CORRECTIONS)
+        raise UsageError(f"no correction {correction!r}; there are {known}")
+    if correction == "maxt" and test != "sign-flip":
+        raise UsageError(f"MaxT flips signs: take holm beside the {test} test")
+    if test == "wilcoxon" and cluster is not None:
+        raise UsageError("the wilcoxon test knows no clusters: take sign-flip or t")
+
+
+def _flips(
     metrics: Sequence[str], pairings: Sequence[Pairing], others: int, *, alike: bool
-) -> list[dict[str, float]]:
-    """The same for pairs without the baseline, which come after those with it."""
-    rest = pairings[others:]
+) -> list[dict[str, Flips]]:
+    """The differences of each pair by each metric, with signs flipped.
+
+    Two candidates differ by what they differ from the baseline, and so do their flipped
+    sums: the pairs without the baseline, which come after those with it, cost nothing.
+    """
     gaps = (
-        (pairing.scores(metric)[2], pairings[0].scores(metric)[2])
+        (pairing.scores(metric)[2] != pairings[0].scores(metric)[2]).any()
         for metric in metrics
         for pairing in pairings
     )
-    if not (rest and alike) or any((one != first).any() for one, first in gaps):
-        return [_chances(metrics, pairing) for pairing in rest]
-    upper = np.triu_indices(others + 1, 1)
-    found = {}
-    for metric in metrics:
-        # Two candidates differ by what they differ from the baseline.
-        rows = [pairing.differences(metric) for pairing in pairings[:others]]
-        table = np.array([np.zeros(len(rows[0])), *rows])
-        p = sign_flip_pairs(table, clusters=pairings[0].clusters)[upper]
-        found[metric] = p[others:].tolist()
-    columns = zip(*found.values(), strict=True)
-    return [dict(zip(metrics, row, strict=True)) for row in columns]
+    direct = len(pairings) if not alike or any(gaps) else others
+    rows = []
+    for pairing in pairings[:direct]:
+        known = np.array([pairing.scores(metric)[2] for metric in metrics])
+        values = np.array([pairing.differences(metric) for metric in metrics])
+        flips = flipped(values, known=known, clusters=pairing.clusters)
+        rows.append(dict(zip(metrics, flips, strict=True)))
+    rows += [
+        {metric: two[metric] - one[metric] for metric in metrics}
+        for one, two in combinations(rows, 2)
+        if direct < len(pairings)
+    ]
+    return rows
 
 
 def _depth(baseline: Evaluation, metric: str) -> int | None:
@@ -305,25 +342,15 @@ def _notes(
     differences: Sequence[Difference],
     changes: Mapping[str, Sequence[Change]],
     *,
-    correction: str,
     cluster: str | None,
 ) -> tuple[str, ...]:
     notes = []
-    if len({(one.baseline, one.candidate) for one in differences}) > 1:
-        notes.append(f"p is corrected for the number of comparisons ({correction})")
     if cluster is not None:
         notes.append(f"queries of one {cluster} are counted as one cluster")
     if left := max((one.left_out for one in differences), default=0):
         notes.append(
             f"common queries without a score in one of the runs, left out: {left}"
         )
-    for one in differences:
-        flagged = (one.p <= _ALPHA) != (one.t_p <= _ALPHA)
-        if flagged and one.t_p == one.t_p and one.test == "sign-flip":
-            notes.append(
-                f"{one.metric}: the t test says p = {one.t_p:.4f}, the randomisation "
-                f"test {one.p:.4f}: on the line between the two verdicts"
-            )
     if not changes:
         notes.append("the kind of change was not examined: it needs the kept hits")
     return tuple(dict.fromkeys(notes))

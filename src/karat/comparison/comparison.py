@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from karat.comparison.changes import Change, Mover
-from karat.comparison.differences import FEWEST, Difference, show_p
+from karat.comparison.differences import Difference, about, show_p
 from karat.data.tables import DASH, Table, clean, counted, number
 from karat.errors import FormatError
 from karat.reading.syntax.delimited import write_rows
@@ -17,6 +17,18 @@ from karat.results.leaderboard import Leaderboard
 from karat.results.plain_values import PlainResult
 from karat.writing import write_file
 
+_TESTS = {
+    "sign-flip": "paired sign-flip test of the mean difference",
+    "t": "paired t test",
+    "wilcoxon": "Wilcoxon's signed-rank test",
+}
+_CORRECTIONS = {
+    "maxt": "p and intervals corrected for {} comparisons (MaxT)",
+    "holm": "p corrected for {} comparisons (Holm), intervals not adjusted",
+    "bh": "p corrected for {} comparisons (false discovery rate), "
+    "intervals not adjusted",
+    "none": "p and intervals of {} comparisons, not corrected",
+}
 _SHOWN = 10
 _LONG = 60
 _MOVES = 4
@@ -42,6 +54,8 @@ class Comparison(PlainResult):
         relabelled: queries in both, with other gold, which are not compared.
         notes: what a reader should know besides.
         provenance: versions and inputs.
+        test: which test p is of.
+        correction: how p was corrected for the number of comparisons by one metric.
     """
 
     saved_as: ClassVar[str] = "comparison"
@@ -58,6 +72,35 @@ class Comparison(PlainResult):
     relabelled: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    test: str = "sign-flip"
+    correction: str = "none"
+
+    @property
+    def method(self) -> str:
+        """What p and intervals rest on: test, correction, level, queries and gold."""
+        said = f"{_TESTS[self.test]}, level 0.05"
+        pairs = len({(one.baseline, one.candidate) for one in self.differences})
+        if pairs > 1:
+            said += f"; {_CORRECTIONS[self.correction].format(pairs)}"
+        counts = sorted({one.n for one in self.differences})
+        said += f"; n = {' to '.join(dict.fromkeys(map(str, (counts[0], counts[-1]))))}"
+        gold = self.provenance.get("gold")
+        return f"{said}; gold: {gold}" if gold else said
+
+    def plan(self, difference: float = 0.02) -> Table:
+        """How many queries like these would show a difference, 4 times out of 5.
+
+        Args:
+            difference: between the means of two runs that differ as these do.
+        """
+        rows = [
+            [_name(one, several=True), f"{one.spread:.4f}", str(one.n), _needed(count)]
+            for one in self.differences
+            if (count := one.queries_for(difference)) == count
+        ]
+        title = f"queries that would show a difference of {difference:g}"
+        columns = ["metric", "spread between queries", "queries", "needed"]
+        return Table(columns, rows, title=title, texts=(0,))
 
     @property
     def headline(self) -> str:
@@ -115,6 +158,7 @@ class Comparison(PlainResult):
 
     def _notes(self) -> list[str]:
         notes = [one.sentence() for one in self.differences]
+        notes += [self.method] if self.differences else []
         for candidate, change in self.changes.items():
             prefix = f"{candidate}: " if len(self.candidates) > 1 else ""
             same: dict[str, list[str]] = {}
@@ -122,15 +166,6 @@ class Comparison(PlainResult):
                 depth, _, what = one.sentence.partition(": ")
                 same.setdefault(what, []).append(depth)
             notes += [f"{prefix}{', '.join(at)}: {what}" for what, at in same.items()]
-        notes += [
-            f"{one.metric}: {counted(one.n, 'query')} would show a difference of "
-            f"{one.detectable:.4f}; equivalence within {one.smallest_margin:.4f} could "
-            "be shown"
-            for one in self.differences
-            if one.verdict == "not enough data"
-            and one.n >= FEWEST
-            and math.isfinite(one.detectable)
-        ]
         for what, queries in (
             ("only in the candidate", self.added),
             ("only in the baseline", self.removed),
@@ -253,13 +288,20 @@ class Comparison(PlainResult):
         write_file(path, self.to_html() if page else self.to_json() + "\n")
 
 
+def _name(one: Difference, *, several: bool) -> str:
+    return f"{one.metric} ({one.candidate} v {one.baseline})" if several else one.metric
+
+
+def _needed(count: float) -> str:
+    return about(count) if math.isfinite(count) else DASH
+
+
 def _row(one: Difference, *, several: bool) -> list[str]:
     interval = DASH
     if one.interval is not None:
         interval = " .. ".join(f"{limit:+.4f}" for limit in one.interval)
-    name = f"{one.metric} ({one.candidate} v {one.baseline})" if several else one.metric
     return [
-        name,
+        _name(one, several=several),
         number(one.baseline_mean),
         number(one.candidate_mean),
         DASH if math.isnan(one.difference) else f"{one.difference:+.4f}",

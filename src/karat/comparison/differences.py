@@ -3,30 +3,32 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
 from karat.data.tables import DASH
 from karat.stats.clusters import sample_of
-from karat.stats.exact_tests import mcnemar
+from karat.stats.multiple_tests import Adjusted
 from karat.stats.paired import (
-    difference_interval,
-    effect_size,
+    interval_of,
     outcomes,
-    smallest_margin,
+    queries_needed,
+    spread_of,
     t_test,
+    wilcoxon,
 )
-from karat.stats.power import minimum_detectable_effect, queries_needed
-from karat.stats.sign_flip import sign_flip, smallest_p
+from karat.stats.sign_flip import ALPHA, Flips, flipped, smallest_p
 
-Verdict = Literal["better", "worse", "different", "equivalent", "not enough data"]
+Verdict = Literal["better", "worse", "different", "no different", "undecided"]
+Test = Literal["sign-flip", "t", "wilcoxon"]
 
-FEWEST = 15
-"""Below so many queries no verdict is given."""
+FEWEST, FEWEST_CLUSTERS = 15, 6
+"""Below so many queries, or clusters of them, no verdict is given."""
 
-_ALPHA = 0.05
 _TINY = 0.0001
+# So many times the queries there are is more than anybody would ask.
+_TOO_MANY = 20
 
 
 class Pairs(NamedTuple):
@@ -68,21 +70,16 @@ class Difference:
         test: which test p is of.
         p: how likely a difference as large is by chance.
         adjusted_p: the same, allowing for the other comparisons made beside it.
-        t_p: of the paired t test, for comparison.
-        effect: the difference by its spread between queries.
-        superiority: the chance that the candidate does better on a query.
         wins: queries on which the candidate is better.
         ties: queries on which both are the same.
         losses: queries on which the candidate is worse.
-        verdict: better, worse, equivalent within the margin, or not enough data;
-            different by a metric of which more is neither better nor worse. Only where
-            p is at most 0.05 and the interval excludes 0 is one better or worse.
+        verdict: better or worse where the adjusted p is at most 0.05; different by a
+            metric of which more is neither; no different where a margin was given and
+            the whole interval lies within; else undecided.
         margin: the largest difference that does not matter, if one was given.
-        smallest_margin: the smallest margin within which both could be called
-            equivalent.
-        detectable: the smallest difference that so many queries would show.
-        more_queries: how many more queries would settle a difference of this size.
-        smallest_p: the smallest p that so many queries can give.
+        spread: standard deviation of the differences between queries; of clusters, as
+            large as gives the mean its standard error.
+        units: number of clusters; of queries without them.
         higher_is_better: which of two scores is the better one; None: neither.
     """
 
@@ -95,60 +92,106 @@ class Difference:
     candidate_mean: float
     difference: float
     interval: Interval | None
-    test: str
+    test: Test
     p: float
     adjusted_p: float
-    t_p: float
-    effect: float
-    superiority: float
     wins: int
     ties: int
     losses: int
-    verdict: Verdict
+    verdict: Verdict = "undecided"
     margin: float | None = None
-    smallest_margin: float = math.inf
-    detectable: float = math.inf
-    more_queries: float = math.inf
-    smallest_p: float = 1.0
+    spread: float = math.nan
+    units: int = 0
     higher_is_better: bool | None = True
+
+    @property
+    def effect(self) -> float:
+        """The difference by its spread between queries; NaN without any spread."""
+        return self.difference / self.spread if self.spread else math.nan
+
+    @property
+    def superiority(self) -> float:
+        """The chance that the candidate does better on a query, ties counted half."""
+        return (self.wins + self.ties / 2) / self.n if self.n else math.nan
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p that so many queries, or clusters, can give."""
+        return smallest_p(self.units)
+
+    @property
+    def more_queries(self) -> float:
+        """How many more queries like these would settle a difference of this size."""
+        alpha = ALPHA * min(1.0, self.p / max(self.adjusted_p, _TINY))
+        return max(1.0, self.queries_for(self.difference, alpha) - self.n)
+
+    def queries_for(self, difference: float, alpha: float = ALPHA) -> float:
+        """How many queries like these would show a difference, 4 times out of 5.
+
+        Args:
+            difference: between the means.
+            alpha: the largest p that counts as shown.
+        """
+        return queries_needed(difference, self.spread, alpha)
 
     @property
     def outcome(self) -> str:
         """The verdict as tables show it: of equal scores, that they are equal."""
         same = self.n and not self.wins and not self.losses
-        return "no query differs" if same else self.verdict
+        within = f" within {self.margin:g}" if self.verdict == "no different" else ""
+        return "no query differs" if same else f"{self.verdict}{within}"
 
     def sentence(self) -> str:
-        """The verdict in words, with what it rests on."""
+        """The verdict in words, with what it rests on, or with what would settle it."""
+        if not self.n:
+            return f"{self.metric}: no query has a score in both runs"
+        if not self.wins and not self.losses:
+            return f"{self.metric} is the same on all {self.n} queries"
         change = f"{self.difference:+.4f}"
         if self.interval is not None:
             low, high = self.interval
             change += f" (95% interval {low:+.4f} to {high:+.4f})"
         what = f"{self.candidate} {_VERBS[self.verdict]} {self.baseline}"
-        if not self.n:
-            return f"{self.metric}: no query has a score in both runs"
-        if not self.wins and not self.losses:
-            return f"{self.metric} is the same on all {self.n} queries"
-        if self.verdict == "equivalent":
-            return f"{what} by {self.metric}, within {self.margin:g}: {change}"
-        if self.verdict != "not enough data":
-            return f"{what} by {self.metric}: {change}, p = {show_p(self.adjusted_p)}"
-        why = f"p = {show_p(self.adjusted_p)}"
-        if self.n < FEWEST:
+        within = f", within {self.margin:g}" if self.verdict == "no different" else ""
+        said = f"{what} by {self.metric}{within}: {change}"
+        if self.few:
+            counted = f"{self.n} queries"
+            if self.units < self.n:
+                counted += f" in {self.units} clusters"
             least = f"p cannot be below {self.smallest_p:.2g}"
-            why = f"{self.n} queries are too few: {least}"
-        elif math.isfinite(self.more_queries) and self.more_queries > 0:
-            why += f"; {self.more_queries:.0f} more queries would settle it"
-        return f"{what} by {self.metric}: {change}, {why}"
+            return f"{said}, {counted} are too few: {least}"
+        said += f", p = {show_p(self.adjusted_p)}".replace("= below", "below")
+        return f"{said}; {self._remedy()}" if self.verdict == "undecided" else said
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few queries, or clusters, for any verdict."""
+        return self.n < FEWEST or self.units < FEWEST_CLUSTERS
+
+    def _remedy(self) -> str:
+        if not self.more_queries <= _TOO_MANY * self.n:
+            return "to settle it takes more queries than are worth asking"
+        return f"about {about(self.more_queries)} more queries would settle it"
 
 
 _VERBS: dict[str, str] = {
     "better": "is better than",
     "worse": "is worse than",
     "different": "differs from",
-    "equivalent": "is equivalent to",
-    "not enough data": "cannot be told from",
+    "no different": "is no different from",
+    "undecided": "cannot be told from",
 }
+
+
+def about(count: float) -> str:
+    """A number of queries for people: two digits, and tens at least.
+
+    Example:
+        >>> about(87), about(371), about(12_345)
+        ('90', '380', '13,000')
+    """
+    step = 10 ** max(1, math.floor(math.log10(max(count, 1.0))) - 1)
+    return f"{math.ceil(count / step) * step:,}"
 
 
 def show_p(value: float) -> str:
@@ -162,50 +205,36 @@ def measure(
     names: tuple[str, str, str],
     pairs: Pairs,
     margin: float | None = None,
-    p: float | None = None,
+    *,
+    test: Test = "sign-flip",
+    row: Flips | None = None,
+    family: Adjusted | None = None,
 ) -> Difference:
-    """The difference of two runs, by itself.
+    """The difference of two runs.
 
     Args:
         names: of the metric, the baseline and the candidate.
         pairs: their scores.
         margin: the largest difference that does not matter, if there is one.
-        p: of the randomisation test, where it was made for several metrics at once.
+        test: which one p is of.
+        row: the differences with their signs flipped, where that is done already.
+        family: what MaxT says of it among others: the interval is of that level too.
     """
     differences = pairs.candidate - pairs.baseline
-    n = len(differences)
-    options: dict[str, Any] = {
-        "binary": pairs.binary,
-        "bounds": pairs.bounds,
-        "clusters": pairs.clusters,
-    }
-    clustered = pairs.clusters is not None
-    test = "none"
-    if n and pairs.binary and not clustered:
-        test, p = "McNemar", mcnemar(differences)
+    n, p = len(differences), math.nan
+    interval: Interval | None = None
+    if n and test == "sign-flip":
+        row = row or flipped(differences[None], clusters=pairs.clusters)[0]
+        alpha = ALPHA if family is None else family.alpha
+        interval = interval_of(
+            row, binary=pairs.binary, bounds=pairs.bounds, alpha=alpha, level=1 - ALPHA
+        )
+        p = row.p
+    elif n and test == "t":
+        p, interval = t_test(differences, clusters=pairs.clusters)
     elif n:
-        test = "sign-flip"
-        if p is None:
-            p = float(sign_flip(differences, clusters=pairs.clusters))
-    p = math.nan if p is None or not n else p
-    sample = sample_of(differences, pairs.clusters) if n > 1 else None
-    sd = 0.0 if sample is None else sample.sd
-    units = n if sample is None else sample.units
-    difference = float(differences.mean()) if n else math.nan
-    interval = difference_interval(differences, **options) if n else None
-    # How far the interval reaches towards 0: no smaller difference can be shown.
-    reach = 0.0
-    if interval is not None:
-        low, high, *_ = interval
-        reach = difference - low if difference > 0 else high - difference
-    needed = queries_needed(difference, sd) if n > 1 and sd else math.inf
-    if difference:
-        # An interval shrinks no faster than the number of queries grows.
-        needed = max(needed, units * reach / abs(difference))
-    extra = math.inf
-    if math.isfinite(needed):
-        # Of clusters, as many queries as the clusters that it takes would have.
-        extra = max(0.0, float(math.ceil((needed - units) * n / units)))
+        p = wilcoxon(differences)
+    sample = sample_of(differences, pairs.clusters) if n else None
     gains = -differences if pairs.higher_is_better is False else differences
     result = Difference(
         *names,
@@ -213,24 +242,18 @@ def measure(
         left_out=pairs.left_out,
         baseline_mean=float(pairs.baseline.mean()) if n else math.nan,
         candidate_mean=float(pairs.candidate.mean()) if n else math.nan,
-        difference=difference,
+        difference=float(differences.mean()) if n else math.nan,
         interval=interval,
         test=test,
         p=p,
         adjusted_p=p,
-        t_p=t_test(differences, clusters=pairs.clusters).p,
-        effect=effect_size(differences).standardised,
-        superiority=effect_size(gains).superiority,
         **outcomes(gains)._asdict(),
-        verdict="not enough data",
         margin=margin,
-        smallest_margin=smallest_margin(differences, **options),
-        detectable=max(minimum_detectable_effect(units, sd), reach) if sd else math.inf,
-        more_queries=extra,
-        smallest_p=smallest_p(units) if units else 1.0,
+        spread=math.nan if sample is None else spread_of(sample),
+        units=0 if sample is None else sample.units,
         higher_is_better=pairs.higher_is_better,
     )
-    return with_adjusted([result], [p])[0]
+    return with_adjusted([result], [p if family is None else family.p])[0]
 
 
 def with_adjusted(
@@ -238,21 +261,20 @@ def with_adjusted(
 ) -> list[Difference]:
     """The same differences with p corrected for their number, and their verdicts."""
     return [
-        replace(one, adjusted_p=float(p), verdict=_verdict(replace(one, adjusted_p=p)))
+        replace(one, adjusted_p=float(p), verdict=_verdict(one, p))
         for one, p in zip(differences, adjusted, strict=True)
     ]
 
 
-def _verdict(found: Difference) -> Verdict:
-    if found.n < FEWEST:
-        return "not enough data"
-    if found.margin is not None and found.smallest_margin < found.margin:
-        return "equivalent"
-    if not found.adjusted_p <= _ALPHA:
-        return "not enough data"
-    if found.interval is not None and found.interval.low <= 0 <= found.interval.high:
-        # Some intervals allow for more than the test does: a verdict needs both.
-        return "not enough data"
-    if found.higher_is_better is None:
+def _verdict(one: Difference, p: float) -> Verdict:
+    if one.few:
+        return "undecided"
+    if one.margin is not None and one.interval is not None:
+        low, high = one.interval
+        if -one.margin < low and high < one.margin:
+            return "no different"
+    if not p <= ALPHA:
+        return "undecided"
+    if one.higher_is_better is None:
         return "different"
-    return "better" if (found.difference > 0) == found.higher_is_better else "worse"
+    return "better" if (one.difference > 0) == one.higher_is_better else "worse"

@@ -6,15 +6,12 @@ Scores are first rounded to multiples of a power of two, at least 1e-11 of the l
 with which every sum is exact: the same bytes in whatever order a machine adds.
 """
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from karat.data.arrays import Floats, ratio
-from karat.data.intervals import Interval
+from karat.data.arrays import Floats
 from karat.errors import ParameterError
-from karat.stats.clusters import sample_of
 
 DRAWS = 10_000
 """How many times queries are drawn anew by default."""
@@ -23,7 +20,6 @@ _SEED = 20_240_229
 # Numbers drawn at a time: few enough to stay in the processor's cache.
 _BLOCK = 100_000
 _EXACT_BITS = 53
-_ROUNDING = 1e-10
 _SMALL = 1 << 16
 
 
@@ -51,59 +47,6 @@ def bootstrap_means(scores: Floats, *, draws: int = DRAWS, seed: int = _SEED) ->
     blocks = [times @ columns for times in _drawn(queries, draws, seed)]
     means: Floats = np.concatenate(blocks).T / queries
     return means.reshape(*scores.shape[:-1], draws)
-
-
-def studentised_interval(
-    values: Floats,
-    *,
-    level: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = _SEED,
-) -> Interval | None:
-    """The interval of a mean by the studentised bootstrap (bootstrap-t).
-
-    In each draw the mean's distance from the observed one is measured in the draw's own
-    standard errors; the quantiles of that take the place of Student's. It follows skew
-    where t does not, and is too narrow where nearly all values are the same.
-
-    Args:
-        values: differences or scores, without NaN.
-        level: the confidence.
-        draws: how many times they are drawn.
-        seed: of the draws.
-
-    Returns:
-        None where the values, or the draws, hardly vary: nothing can be said then.
-
-    Example:
-        >>> values = np.arange(40.0) / 40
-        >>> low, high, *_ = studentised_interval(values)
-        >>> round(low, 2), round(high, 2)
-        (0.39, 0.58)
-    """
-    sample = sample_of(values)
-    if sample.flat:
-        return None
-    centred, n = sample.residuals, sample.n
-    shift, squares = bootstrap_means(
-        np.array([centred, centred**2]), draws=draws, seed=seed
-    )
-    spread = squares - 2 * shift * shift + shift**2
-    error = np.sqrt(spread.clip(0.0) / (n - 1))
-    # A draw without any spread, but for rounding, lies beyond every other.
-    flat = spread <= _ROUNDING * float((centred**2).max())
-    distance = ratio(shift, np.where(flat, 0.0, error))
-    distance[flat] = np.copysign(math.inf, shift[flat])
-    tail = (1.0 - level) / 2
-    # One of the draws each: between two, an infinite one would make NaN.
-    below, above = np.quantile(
-        distance, [tail, 1.0 - tail], method="inverted_cdf"
-    ).tolist()
-    if math.isinf(below) or math.isinf(above):
-        return None
-    scale = math.sqrt(sample.spread / (n * (n - 1)))
-    low, high = sample.mean - above * scale, sample.mean - below * scale
-    return Interval(low, high, level, "bootstrap")
 
 
 def _drawn(queries: int, draws: int, seed: int) -> Iterator[Floats]:

@@ -27,7 +27,6 @@ class Sample(NamedTuple):
         mean: their mean.
         residuals: how far each total is from what the mean would give.
         spread: sum of the squared residuals.
-        squares: the same of the single scores, clusters or not.
     """
 
     totals: Floats
@@ -36,12 +35,6 @@ class Sample(NamedTuple):
     mean: float
     residuals: Floats
     spread: float
-    squares: float
-
-    @property
-    def sd(self) -> float:
-        """Standard deviation of the single scores; NaN for one."""
-        return math.sqrt(self.squares / (self.n - 1)) if self.n > 1 else math.nan
 
     @property
     def units(self) -> int:
@@ -116,9 +109,12 @@ def sample_of(values: Floats, clusters: Ints | None = None) -> Sample:
     totals, sizes = cluster_totals(values, clusters), np.ones(len(values))
     if clusters is not None:
         sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
-    mean = float(values.mean())
+    return sample_of_totals(totals, sizes)
+
+
+def sample_of_totals(totals: Floats, sizes: Floats) -> Sample:
+    """What a mean rests on, from the totals of clusters and their sizes."""
+    n = round(float(sizes.sum()))
+    mean = float(totals.sum()) / n
     residuals = totals - mean * sizes
-    spread = squares = float(residuals @ residuals)
-    if clusters is not None:
-        squares = float(((values - mean) ** 2).sum())
-    return Sample(totals, sizes, len(values), mean, residuals, spread, squares)
+    return Sample(totals, sizes, n, mean, residuals, float(residuals @ residuals))

@@ -1,4 +1,4 @@
-"""Quantiles and tails of the normal, Student's t and the even binomial, without SciPy.
+"""Quantiles and tails of the normal and of Student's t, without SciPy.
 
 All agree with SciPy to 1e-10 (tests/stats/test_distributions.py).
 """
@@ -15,8 +15,6 @@ _LAST_STEP = 1e-9
 _FRACTION_STEP = 1e-15
 # From here on an expansion in 1/df is exact to 1e-11; the integral loses digits.
 _LARGE = 1000.0
-# Below, the logarithm of a factorial is taken as it is.
-_SMALL = 16
 
 
 def normal_quantile(probability: float) -> float:
@@ -78,48 +76,6 @@ def t_below(t: float, df: float) -> float:
     else:
         beyond = _HALF * _incomplete_beta(df / 2, 0.5, square)
     return beyond if t < 0 else 1.0 - beyond
-
-
-def even_binomial_tail(successes: int, trials: int) -> float:
-    """How likely a fair coin shows at most so many heads.
-
-    >>> even_binomial_tail(1, 4)
-    0.3125
-    """
-    if successes < 0:
-        return 0.0
-    if 2 * successes >= trials:
-        return 1.0 - even_binomial_tail(trials - successes - 1, trials)
-    # From the largest term down; each is this part of the one before.
-    term = total = 1.0
-    for count in range(successes, 0, -1):
-        term *= count / (trials - count + 1)
-        total += term
-        if term < _FRACTION_STEP * total:
-            break
-    return total * _even_binomial(successes, trials)
-
-
-def _even_binomial(successes: int, trials: int) -> float:
-    """The chance of exactly so many heads, by Loader's saddlepoint expansion."""
-    if trials <= _LARGE:
-        return math.comb(trials, successes) * _HALF**trials
-    if successes == 0:
-        return 0.0
-    rest = trials - successes
-    half = trials / 2.0
-    log = _stirling_error(trials) - _stirling_error(successes) - _stirling_error(rest)
-    log -= successes * math.log(successes / half) + rest * math.log(rest / half)
-    return math.exp(log) * math.sqrt(trials / (2.0 * math.pi * successes * rest))
-
-
-def _stirling_error(n: int) -> float:
-    """The logarithm of n! less Stirling's approximation of it."""
-    if n < _SMALL:
-        stirling = (n + 0.5) * math.log(n) - n + 0.5 * math.log(2.0 * math.pi)
-        return math.lgamma(n + 1.0) - stirling
-    s = 1.0 / (n * n)
-    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - s / 1188) * s) * s) * s) / n
 
 
 def _normal_of_t(square: float, df: float) -> float:

@@ -32,6 +32,7 @@ from karat.stats.distributions import normal_quantile, t_quantile
 
 _CLOSE = 1e-9
 _ROUNDS = 100
+_CELLS = 1024
 
 
 def gaffke_limits(scores: Floats, weights: Floats, level: float) -> tuple[float, float]:
@@ -46,8 +47,17 @@ def gaffke_limits(scores: Floats, weights: Floats, level: float) -> tuple[float,
     >>> round(low, 2), high  # Clopper-Pearson: 0.29
     (0.29, 1.0)
     """
-    scores, where = np.unique(scores, return_inverse=True)
-    weights = sum_by(where, weights, len(scores))
+    if len(scores) > _CELLS:
+        # Each score as a mixture of its neighbours on a grid: the mean is the same.
+        cell = np.minimum((scores * _CELLS).astype(np.int64), _CELLS - 1)
+        above = weights * (scores * _CELLS - cell)
+        weights = sum_by(cell, weights - above, _CELLS + 1)
+        weights += sum_by(cell + 1, above, _CELLS + 1)
+        scores = np.arange(_CELLS + 1) / _CELLS
+    else:
+        scores, where = np.unique(scores, return_inverse=True)
+        weights = sum_by(where, weights, len(scores))
+    scores, weights = scores[weights > 0.0], weights[weights > 0.0]
     z = normal_quantile(0.5 + level / 2)
     return _gap(scores, weights, z), 1.0 - _gap(1.0 - scores, weights, z)
 
@@ -162,7 +172,7 @@ def mean_interval(
     elif not bounded or _student_holds(sample):
         low, high, method = *_student(sample, level), "t"
     else:
-        low, high, method = *_gaffke(sample, bounds, level), "gaffke"
+        low, high, method = *gaffke_interval(sample, bounds, level), "gaffke"
     low, high = max(low, bounds[0]), min(high, bounds[1])
     return Interval(low, high, level, f"clustered {method}" if clustered else method)
 
@@ -219,12 +229,22 @@ def moments_interval(
 
 
 def _wilson(n: int, mean: float, level: float) -> tuple[float, float]:
-    """Wilson's interval: the upper limit is the lower one of the opposite outcome."""
-    excess = normal_quantile(0.5 + level / 2) ** 2 / n
+    """Wilson's interval; towards the nearer bound, that of Agresti and Coull.
+
+    Wilson's limit lies too near to a mean next to 0 or 1: of 25 queries that succeed
+    with 0.98 it covers 91.1 %, this one 98.7 %. One failure is always allowed for.
+    """
+    z = normal_quantile(0.5 + level / 2)
+    excess = z * z / n
 
     def lower(mean: float) -> float:
         spread = excess * (excess / 4.0 + mean * (1.0 - mean))
-        return mean * mean / (mean + excess / 2.0 + math.sqrt(spread))
+        wilson = mean * mean / (mean + excess / 2.0 + math.sqrt(spread))
+        if not 0.0 < mean <= 0.5:  # noqa: PLR2004
+            return wilson
+        centre = (mean + excess / 2.0) / (1.0 + excess)
+        half = math.sqrt(excess * centre * (1.0 - centre) / (1.0 + excess))
+        return min(wilson, max(centre - half, 1.0 - math.pow(level, 1.0 / n)))
 
     return lower(mean), 1.0 - lower(1.0 - mean)
 
@@ -249,7 +269,7 @@ def _student(sample: Sample, level: float) -> tuple[float, float]:
     return sample.mean - half, sample.mean + half
 
 
-def _gaffke(
+def gaffke_interval(
     sample: Sample, bounds: tuple[float, float], level: float
 ) -> tuple[float, float]:
     """Gaffke's bound from either side; clusters weigh by their size.

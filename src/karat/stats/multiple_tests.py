@@ -12,77 +12,67 @@ not. `mean_interval` covers 47-100 % of the true means there. `best_interval` co
 other is 41 % wider. The truly best system is among `maybe_best` in 95-100 %.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.intervals import Interval
-from karat.errors import ParameterError
-from karat.stats.clusters import cluster_totals
 from karat.stats.distributions import normal_below, normal_quantile
 from karat.stats.intervals import mean_interval
-from karat.stats.sign_flip import DRAWS, MOST_EXACT, SEED, signed_sums
+from karat.stats.sign_flip import ALPHA, Flips, flipped, signed_sums
 
 _ROUNDING = 1e-12
 
 
-def max_t(
-    differences: Floats,
-    *,
-    step_down: bool = True,
-    clusters: Ints | None = None,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Floats:
+class Adjusted(NamedTuple):
+    """A test among several.
+
+    Attributes:
+        p: corrected for the number of tests.
+        alpha: the level of this test alone at which the family's is kept.
+    """
+
+    p: float
+    alpha: float
+
+
+def max_t(rows: Sequence[Flips], alpha: float = ALPHA) -> list[Adjusted]:
     """P of several systems beside one baseline, corrected (Westfall and Young).
 
-    Each system's statistic is its mean difference by its root mean square, which orders
-    sign combinations as t does. A combination counts against a system where the largest
-    statistic of all is as large as the system's own; in the step-down version the
-    largest of those that are not above it, which finds more and is as safe. All systems
-    share the signs, so what they have in common is not paid for twice.
+    A combination of signs counts against a system where the largest t of all systems is
+    as large as the system's own. All systems share the signs, so what they have in
+    common is not paid for twice. The family's critical value is the t that the largest
+    exceeds with a chance of alpha; by it an interval holds for all systems at once.
 
     Args:
-        differences: (systems, queries), candidate less baseline, without NaN. A query
-            that a system does not have is a difference of 0, which changes nothing.
-        step_down: whether systems already found count no more.
-        clusters: a number per query; the signs of one cluster are flipped together.
-        draws: how many sign combinations to draw where there are too many to try all.
-        seed: of the draws.
+        rows: the systems' differences on the same queries, and their flipped sums.
+        alpha: the level of the family.
 
     Example:
         >>> rows = np.array([[0.1, 0.2, 0.1, 0.3, 0.2, 0.1], [0.1, -0.1, 0, 0, 0, 0]])
-        >>> max_t(rows).tolist()
+        >>> [round(one.p, 5) for one in max_t(flipped(rows))]
         [0.03125, 1.0]
     """
-    if differences.ndim != 2:  # noqa: PLR2004
-        must_be = "systems by queries"
-        raise ParameterError("max_t", "differences", must_be, differences.shape)
-    if not differences.size or not np.isfinite(differences).all():
-        must_be = "finite, at least one"
-        raise ParameterError("max_t", "differences", must_be, differences.shape)
-    totals = cluster_totals(differences, clusters)
-    scale = np.sqrt((totals**2).sum(axis=1))
-    # A system that never differs has the statistic 0, as small as there is.
-    rows = totals / np.where(scale > 0, scale, 1.0)[:, None]
-    observed = np.abs(rows.sum(axis=1))
-    order = np.argsort(-observed, kind="stable")
-    # Small enough to count as equal: by how much a sum may be off for rounding.
-    least = (observed - _ROUNDING * np.abs(rows).sum(axis=1))[order]
-    largest, tried = np.zeros(len(rows), np.int64), 0
-    for sums in signed_sums(rows[order], draws=draws, seed=seed):
-        size = np.abs(sums)
-        if step_down:
-            size = np.maximum.accumulate(size[:, ::-1], axis=1)[:, ::-1]
-        else:
-            size = size.max(axis=1, keepdims=True)
-        largest += (size >= least).sum(axis=0)
-        tried += len(size)
-    more = 0 if rows.shape[1] <= MOST_EXACT else 1
-    corrected = np.empty(len(rows))
-    corrected[order] = np.maximum.accumulate((largest + more) / (tried + more))
-    return corrected
+    # By its root mean square, a sum orders combinations of signs as t does.
+    scales = [math.sqrt(float(row.totals @ row.totals)) or 1.0 for row in rows]
+    pairs = [*zip(rows, scales, strict=True)]
+    largest = np.max([np.abs(row.sums) / scale for row, scale in pairs], axis=0)
+    place = rows[0].place(alpha)
+    critical = float(np.partition(largest, place)[place])
+    adjusted = []
+    for row, scale in pairs:
+        least = (abs(float(row.totals.sum())) - row.noise) / scale
+        # A correction never makes a test look surer than it was alone.
+        p = max(row.chance(largest >= least), row.p)
+        own = row.chance(np.abs(row.sums) > scale * critical + row.noise)
+        # Alone, it is found at its own level just where it is found in the family.
+        own = max(own, row.p) if p <= alpha else min(own, row.p * (1 - _ROUNDING))
+        adjusted.append(Adjusted(p, own))
+    return adjusted
 
 
 def holm(p: Floats) -> Floats:
@@ -160,12 +150,11 @@ def best_interval(
     varied = scale > _ROUNDING
     if single is None or len(scores) == 1 or not varied.any():
         return single
-    largest: list[Floats] = []
-    for sums in signed_sums(centred[varied] / scale[varied, None]):
-        # Whatever combination of signs, the opposite one is as likely.
-        largest += [sums.max(axis=1), -sums.min(axis=1)]
+    sums = signed_sums(centred[varied] / scale[varied, None])
+    # Whatever combination of signs, the opposite one is as likely.
+    largest = np.concatenate([sums.max(axis=0), -sums.min(axis=0)])
     tail = (1.0 + level) / 2.0
-    reach = float(np.quantile(np.concatenate(largest), tail))
+    reach = float(np.quantile(largest, tail))
     at_once = 2.0 * normal_below(max(reach, normal_quantile(tail))) - 1.0
     all_of_them = mean_interval(values, binary=binary, bounds=bounds, level=at_once)
     low = single.low if all_of_them is None else all_of_them.low
@@ -194,8 +183,8 @@ def maybe_best(scores: Floats, *, alpha: float = 0.05) -> Bools:
         differences = np.nan_to_num(np.delete(scores, row, axis=0) - scores[row])
         better = differences.sum(axis=1) > 0
         if better.any():
-            adjusted = max_t(differences, step_down=False)
-            found[row] = adjusted[better].min() > alpha
+            adjusted = max_t(flipped(differences), alpha)
+            found[row] = min(one.p for one in compress(adjusted, better)) > alpha
     return found
 
 

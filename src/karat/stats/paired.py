@@ -1,41 +1,35 @@
 """Two systems on the same queries: how large the difference is, and how sure.
 
-Every function takes the differences query by query, candidate less baseline, without
-NaN: pairs that one of the two does not have are left out by the caller. Randomisation
-tests are in `sign_flip`, McNemar's in `exact_tests`, corrections for several tests in
-`multiple`.
+The test is the sign-flip test, and the interval is read from it, so that the two never
+contradict each other: 0 lies in the interval just where p is above alpha. But queries
+that tie say nothing of those that were not asked: 50 ties would give [0, 0], and where
+4 % of 25 queries break, the test's own interval covers 64 %. So it is joined with a
+bound that allows for what was not seen: Tango's for 0/1 scores, else Gaffke's. Where a
+difference is shown, that bound counts on the side away from 0 only; on both, should all
+queries differ the same way and the bound by itself exclude 0.
 
-Which interval is used was decided by simulation (bench/statistics.py):
-
-- Differences of 0/1 scores: Tango's score interval, which stays honest with few
-  queries that differ, and never has zero width.
-- 30 queries or more whose differences are not skewed (Cochran's rule): Student's t;
-  from 15 queries on, too, if besides no single difference is on half of them.
-- 30 or more, skewed, and no single difference on half of the queries: the studentised
-  bootstrap, or t to the side where that reaches further. They cover 92-97 % where t
-  covers 85-96 %, and are a third to two thirds as wide as Gaffke's bound; where most
-  queries tie the bootstrap would cover 25-90 %.
-- All others: Gaffke's bound, conservative on purpose.
-- Clusters: t or Gaffke's bound over their totals.
+bench/simulation.py measures all of this on scores of real runs.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
-from karat.stats.bootstrap import studentised_interval
-from karat.stats.clusters import sample_of
-from karat.stats.distributions import t_below, t_quantile
-from karat.stats.exact_tests import score_interval
-from karat.stats.intervals import mean_interval
+from karat.stats.clusters import Sample, sample_of, sample_of_totals
+from karat.stats.distributions import normal_quantile, t_below, t_quantile
+from karat.stats.intervals import gaffke_interval
+from karat.stats.sign_flip import ALPHA, Flips, flipped, sign_flip
 
 _ROUNDING = 1e-12
-_SOME, _MANY = 15, 30
-_COCHRAN = 25
-_ALPHA = 0.05
+# Halvings of an interval of length 2 that leave nothing to halve.
+_HALVINGS = 55
+_POWER = 0.8
+# The t test takes so many queries more than the normal one.
+_STUDENT = 2
 
 
 def difference_interval(
@@ -49,129 +43,212 @@ def difference_interval(
     """How large the difference of two means may be, other queries being asked.
 
     Args:
-        differences: one per query.
+        differences: one per query, candidate less baseline, without NaN.
         binary: whether the scores can only be 0 or 1.
         bounds: the smallest and largest possible score; either may be infinite.
-        level: the confidence, from 0.5 up to but excluding 1.
+        level: the confidence.
         clusters: a number per query; equal numbers belong together.
 
     Returns:
-        The interval within what the bounds allow, and its method, which the module
-        tells; None without any query, and where the differences do not tell: one
-        query, or differences that never vary, of an unbounded metric.
+        The interval within what the bounds allow; None without any query, and where the
+        differences of an unbounded metric do not tell.
 
     Example:
         >>> drop = np.repeat([0.0, -1.0, 1.0], [90, 9, 1])
         >>> found = difference_interval(drop, binary=True)
         >>> round(found.low, 3), round(found.high, 3), found.method
-        (-0.154, -0.023, 'score')
+        (-0.154, -0.02, 'sign-flip')
     """
-    clustered = clusters is not None and len(np.unique(clusters)) < len(differences)
     if not len(differences):
         return None
-    if binary and not clustered:
-        return score_interval(differences, level)
+    row = flipped(differences[None], clusters=clusters)[0]
+    return interval_of(row, binary=binary, bounds=bounds, alpha=1 - level)
+
+
+def interval_of(
+    row: Flips,
+    *,
+    binary: bool = False,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha: float = ALPHA,
+    level: float | None = None,
+) -> Interval | None:
+    """The interval of a difference whose flips are there; see `difference_interval`.
+
+    Args:
+        row: the differences, and their sums under flipped signs.
+        binary: whether the scores can only be 0 or 1.
+        bounds: the smallest and largest possible score.
+        alpha: 0 is in the interval just where p is larger.
+        level: what the interval is said to be of; default: 1 - alpha.
+    """
     widest = bounds[1] - bounds[0]
-    found = mean_interval(
-        differences, bounds=(-widest, widest), level=level, clusters=clusters
-    )
-    if found is None or found.method != "gaffke" or not _continuous(differences):
-        return found
-    few = len(differences) < _MANY
-    found = (_t_interval if few else _skewed_interval)(differences, level) or found
-    return found.clipped(-widest, widest)
-
-
-def _skewed_interval(differences: Floats, level: float) -> Interval | None:
-    """The studentised bootstrap, or t to the side where that reaches further."""
-    drawn = studentised_interval(differences, level=level)
-    even = _t_interval(differences, level)
-    if drawn is None or even is None:
+    low, high = row.limits(alpha)
+    shown, up = row.p <= alpha, row.mean > 0
+    bound = _bound(row, widest, 1 - alpha, binary=binary)
+    if bound is not None:
+        least, most = bound
+        both = not shown or (_one_way(row) and not least <= 0 <= most)
+        low = min(low, least) if both or not up else low
+        high = max(high, most) if both or up else high
+    low, high = max(low, -widest), min(high, widest)
+    # P may be of all combinations, the limits of draws: 0 is in or out as p says.
+    near = _ROUNDING * row.mean
+    if not shown:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif up:
+        low = near if low == high and bound else max(low, near)
+    else:
+        high = near if low == high and bound else min(high, near)
+    if math.isinf(high - low) or low == high:
         return None
-    low, high = min(drawn.low, even.low), max(drawn.high, even.high)
-    return Interval(low, high, level, drawn.method)
+    return Interval(low, high, 1 - alpha if level is None else level, "sign-flip")
 
 
-def _continuous(differences: Floats) -> bool:
-    """Whether there are enough, not skewed if few, and none on half of the queries."""
-    n = len(differences)
-    rest = differences - differences.mean()
-    skewed = _COCHRAN * float((rest**3).sum()) ** 2 >= float((rest**2).sum()) ** 3
-    if n < _SOME or (n < _MANY and skewed):
-        return False
-    return 2 * int(np.unique(differences, return_counts=True)[1].max()) < n
+def _one_way(row: Flips) -> bool:
+    """Whether all queries differ the same way: nothing was seen of any other then."""
+    return bool((row.totals[row.sizes > 0] * row.mean > 0).all())
 
 
-def _t_interval(differences: Floats, level: float) -> Interval | None:
-    sample = sample_of(differences)
-    if sample.flat:
+def _bound(
+    row: Flips, widest: float, level: float, *, binary: bool
+) -> tuple[float, float] | None:
+    """Limits that allow for queries unlike those asked; None if scores have none."""
+    there = row.sizes > 0
+    totals, sizes = row.totals[there], row.sizes[there]
+    if binary and sizes.max() == 1:
+        return score_interval(np.rint(totals), level)[:2]
+    if math.isinf(widest):
         return None
-    half = t_quantile(0.5 + level / 2, sample.df) * sample.standard_error
-    return Interval(sample.mean - half, sample.mean + half, level, "t")
+    if len(totals) == 1:
+        return -widest, widest
+    sample = sample_of_totals(totals, sizes)
+    return gaffke_interval(sample, (-widest, widest), level)
+
+
+def score_interval(differences: Floats, level: float = 0.95) -> Interval:
+    """Tango's interval of a paired difference of proportions (1998).
+
+    It holds the differences that a score test does not reject, and needs no more than
+    how many queries only one of the two got right.
+
+    Args:
+        differences: at least one, each -1, 0 or 1.
+        level: the confidence.
+
+    Example:
+        >>> low, high, *_ = score_interval(np.zeros(30))
+        >>> round(low, 3), round(high, 3)
+        (-0.114, 0.114)
+    """
+    gained, lost = (int((differences == sign).sum()) for sign in (1, -1))
+    z, n = normal_quantile(0.5 + level / 2), len(differences)
+
+    def upper(gained: int, lost: int) -> float:
+        if gained == n:
+            return 1.0
+
+        def excess(difference: float) -> float:
+            """By how much the test that rejects larger ones is exceeded."""
+            linear = (2 * n - gained + lost) * difference - gained - lost
+            rest = lost * difference * (1.0 - difference)
+            chance = (math.sqrt(linear**2 + 8 * n * rest) - linear) / (4 * n)
+            variance = n * (2 * chance + difference * (1.0 - difference))
+            distance = n * difference - gained + lost
+            return distance - z * math.sqrt(max(variance, 0.0))
+
+        return _crossing(excess, (gained - lost) / n)
+
+    low, high = -upper(lost, gained), upper(gained, lost)
+    return Interval(low, high, level, "score")
+
+
+def _crossing(function: Callable[[float], float], low: float) -> float:
+    """Where a function that rises from `low` to 1 crosses 0, by halving."""
+    high = 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if function(middle) <= 0.0 else (low, middle)
+    return high
 
 
 class TTest(NamedTuple):
-    """A t test of a mean difference.
+    """Student's t test of a mean difference, two-sided, and its interval.
 
     Attributes:
-        t: the difference in standard errors; NaN where the differences never vary.
-        df: degrees of freedom.
-        p: how likely one as far out is by chance; NaN where t is.
+        p: how likely one as far out is by chance; NaN where the differences never vary.
+        interval: None there.
     """
 
-    t: float
-    df: float
     p: float
+    interval: Interval | None
 
 
 def t_test(differences: Floats, *, clusters: Ints | None = None) -> TTest:
-    """Student's t test of paired differences, two-sided.
-
-    Args:
-        differences: at least two queries, or all is NaN.
-        clusters: a number per query; the standard error is then cluster-robust.
+    """Student's t test of paired differences; over clusters, cluster-robust.
 
     Example:
-        >>> t_test(np.array([0.1, 0.3, 0.2, 0.0]))  # doctest: +ELLIPSIS
-        TTest(t=2.32..., df=3.0, p=0.10...)
+        >>> round(t_test(np.array([0.1, 0.3, 0.2, 0.0])).p, 4)
+        0.1027
     """
     sample = sample_of(differences, clusters) if len(differences) else None
     if sample is None or sample.units == 1 or sample.flat:
-        return TTest(math.nan, math.nan, math.nan)
-    t = sample.mean / sample.standard_error
-    return TTest(t, sample.df, 2.0 * t_below(-abs(t), sample.df))
+        return TTest(math.nan, None)
+    p = 2.0 * t_below(-abs(sample.mean / sample.standard_error), sample.df)
+    half = t_quantile(1 - ALPHA / 2, sample.df) * sample.standard_error
+    limits = sample.mean - half, sample.mean + half
+    return TTest(p, Interval(*limits, 1 - ALPHA, "t"))
 
 
-class EffectSize(NamedTuple):
-    """How large a difference is, whatever the unit of the scores.
-
-    Attributes:
-        standardised: the mean difference by the standard deviation of the differences,
-            corrected for few queries (Hedges' g of pairs); NaN where they never vary.
-        superiority: the chance that the candidate does better on a query, ties counted
-            half.
-    """
-
-    standardised: float
-    superiority: float
-
-
-def effect_size(differences: Floats) -> EffectSize:
-    """How large the difference is, by its own spread and by queries won.
+def wilcoxon(differences: Floats) -> float:
+    """P of Wilcoxon's signed-rank test, two-sided: ties left out, their signs flipped.
 
     Example:
-        >>> size = effect_size(np.array([0.1, 0.3, 0.2, 0.0]))
-        >>> round(size.standardised, 3), size.superiority
-        (0.845, 0.875)
+        >>> wilcoxon(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -0.7]))
+        0.296875
     """
-    won, tied, _ = outcomes(differences)
-    n = len(differences)
-    sample = sample_of(differences) if n > 1 else None
-    if sample is None or sample.flat:
-        return EffectSize(math.nan, (won + tied / 2) / n if n else math.nan)
-    correction = 1.0 - 3.0 / (4.0 * (n - 1) - 1.0)
-    size = correction * sample.mean / sample.sd
-    return EffectSize(size, (won + tied / 2) / n)
+    moved = differences[np.abs(differences) > _ROUNDING]
+    if not len(moved):
+        return 1.0
+    _, place, count = np.unique(
+        np.abs(moved).round(12), return_inverse=True, return_counts=True
+    )
+    ranks = np.cumsum(count) - (count - 1) / 2
+    return float(sign_flip(np.copysign(ranks[place], moved)))
+
+
+def spread_of(sample: Sample) -> float:
+    """The standard deviation of a difference between queries; more within clusters.
+
+    Example:
+        >>> round(spread_of(sample_of(np.array([0.0, 1.0, 1.0, 0.0]))), 4)
+        0.5774
+    """
+    return sample.standard_error * math.sqrt(sample.n)
+
+
+def queries_needed(
+    difference: float, spread: float, alpha: float = ALPHA, power: float = _POWER
+) -> float:
+    """How many queries would show a mean difference of this size.
+
+    Args:
+        difference: the mean difference; its sign does not matter.
+        spread: standard deviation of the differences between queries.
+        alpha: the largest p that counts as shown.
+        power: how often it is to be shown.
+
+    Returns:
+        A whole number; infinite for no difference at all.
+
+    Example:
+        >>> queries_needed(0.05, 0.2), queries_needed(-0.02, 0.2)
+        (128.0, 787.0)
+    """
+    if difference == 0:
+        return math.inf
+    distance = normal_quantile(1 - alpha / 2) + normal_quantile(power)
+    return math.ceil((distance * spread / difference) ** 2) + float(_STUDENT)
 
 
 class Outcomes(NamedTuple):
@@ -192,38 +269,3 @@ def outcomes(differences: Floats) -> Outcomes:
     wins = int(np.count_nonzero(differences > _ROUNDING))
     losses = int(np.count_nonzero(differences < -_ROUNDING))
     return Outcomes(wins, len(differences) - wins - losses, losses)
-
-
-def smallest_margin(
-    differences: Floats,
-    *,
-    binary: bool = False,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    clusters: Ints | None = None,
-) -> float:
-    """The smallest margin within which two systems can be called equivalent.
-
-    Equivalence is shown where the interval of level 0.9 lies within a margin. Where
-    that is Student's t, as for many even differences, this says the same as two
-    one-sided tests at 0.05 (TOST); elsewhere it is the more cautious of the two.
-
-    Args:
-        differences: one per query.
-        binary: as for `difference_interval`.
-        bounds: as for `difference_interval`.
-        clusters: as for `difference_interval`.
-
-    Example:
-        >>> round(smallest_margin(np.tile([0.01, -0.02, 0.02, 0.0], 25)), 4)
-        0.005
-    """
-    interval = difference_interval(
-        differences,
-        binary=binary,
-        bounds=bounds,
-        level=1 - 2 * _ALPHA,
-        clusters=clusters,
-    )
-    if interval is None:
-        return math.inf
-    return max(abs(interval.low), abs(interval.high))

@@ -1,216 +1,244 @@
 """Paired randomisation: could the difference of two means have come about by chance?
 
 If two systems are equally good, each query's difference might as well have had the
-other sign. So flip the signs at random, again and again, and count how often the mean
-is as far from 0 as the one observed. It tests the mean, assumes no distribution, and
-agrees closely with the t test (Smucker, Allan and Carterette, CIKM 2007).
+other sign. So flip the signs at random, again and again, and count how often Student's
+t is as far from 0 as the one observed. It tests the mean, assumes no distribution, and
+agrees closely with the t test (Smucker, Allan and Carterette, CIKM 2007). The sum of
+squares does not depend on signs: for one system, t is ordered as the sum is.
 
-All signs of 16 queries or fewer are tried; else 9,999 draws of them by default.
-Metrics, systems and pairs of systems share one draw of signs: that is cheaper, and
-keeps what they have in common, which corrections for many tests live on.
+The same flips give an interval: all d for which "the mean difference is d" is not
+rejected. With A and C the sums of the differences and of their numbers under a
+combination of signs, that of the shifted differences is A - d C. The distance from the
+mean up to which it is as large as the one observed is explicit, so a limit is one of
+these distances, and nothing is searched for.
+
+Up to 16 queries (or clusters) that differ, p is of all combinations; else of 9,999
+draws. Metrics, systems and pairs of systems share one draw of signs: that is cheaper,
+and keeps what they have in common, which corrections for many tests live on.
 
 Eight queries make one look-up table of their 256 signed sums, and a byte of random bits
-picks one: no matrix of signs is ever laid out, memory does not grow with the draws, and
-sums are added in the same order on every machine.
+picks one: no matrix of signs is ever laid out, and sums are added in the same order on
+every machine.
 """
 
-from collections.abc import Iterator
+import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from karat.data.arrays import Floats, Ints
+from karat.data.arrays import Bools, Floats, Ints
 from karat.errors import ParameterError
 from karat.stats.clusters import cluster_totals
 
+ALPHA = 0.05
+"""The largest p that counts as a finding."""
 DRAWS = 9_999
-"""How many random draws of signs a test takes by default."""
+"""How many random draws of signs a test takes."""
 MOST_EXACT = 16
-"""Up to so many queries, every combination of signs is tried."""
-SEED = 20_240_229
-"""The same draws every time, and so the same p."""
+"""Up to so many queries that differ, every combination of signs is tried."""
 
-_BLOCK = 8_192
-_BYTE = 8
+# The same draws every time, and so the same p.
+_SEED = 20_240_229
+_WORD, _BYTE = 64, 8
 # Sums that differ by less, as a part of the largest there can be, are the same sum.
 _ROUNDING = 1e-12
 
-_Bits = npt.NDArray[np.uint8]
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """Differences of two systems, and their sums under combinations of signs.
+
+    Attributes:
+        totals: the differences; the sum of each cluster's, where there are clusters.
+        sizes: how many queries are in each total.
+        sums: of the totals, under each combination.
+        counts: of the sizes, under each combination.
+        noise: by how much a sum may be off for rounding.
+    """
+
+    totals: Floats
+    sizes: Floats
+    sums: Floats
+    counts: Floats
+    noise: float
+
+    def __sub__(self, other: "Flips") -> "Flips":
+        """The differences of two systems that are compared with one baseline.
+
+        Both must be on the same queries: all signs are the same then.
+        """
+        totals = self.totals - other.totals
+        noise = self.noise + other.noise
+        totals[np.abs(totals) <= noise / len(totals)] = 0.0
+        return Flips(totals, self.sizes, self.sums - other.sums, self.counts, noise)
+
+    @cached_property
+    def n(self) -> float:
+        """Number of queries."""
+        return float(self.sizes.sum())
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean difference."""
+        return float(self.totals.sum()) / self.n
+
+    @cached_property
+    def p(self) -> float:
+        """How likely a mean as far from 0 is by chance, two-sided; never 0."""
+        differ = self.totals[self.totals != 0.0]
+        least = abs(float(self.totals.sum())) - self.noise
+        if not len(differ):
+            return 1.0
+        if len(differ) <= MOST_EXACT < len(self.totals):
+            return float((np.abs(signed_sums(differ[None])) >= least).mean())
+        return self.chance(np.abs(self.sums) >= least)
+
+    def chance(self, extreme: Bools) -> float:
+        """The share of combinations that are extreme; of draws, the own one added."""
+        drawn = len(self.totals) > MOST_EXACT
+        return float((extreme.sum() + drawn) / (len(extreme) + drawn))
+
+    def limits(self, alpha: float) -> tuple[float, float]:
+        """Between which mean differences no one is rejected with p at most alpha.
+
+        Example:
+            >>> flips = flipped(np.array([[0.1, 0.2, 0.1, 0.3, 0.2, 0.3]]))[0]
+            >>> [round(limit, 3) for limit in flips.limits(0.05)]
+            [0.1, 0.3]
+        """
+        rest = self.sums - self.mean * self.counts
+        size, turned = np.abs(rest), np.copysign(self.counts, rest * self.counts)
+        # All signs alike: as far from every mean as what was observed.
+        same = np.abs(self.counts) >= self.n * (1.0 - _ROUNDING)
+        size[same], turned[same] = math.inf, 0.0
+        place = self.place(alpha)
+        below, above = (
+            float(np.partition(size / (self.n + way * turned), place)[place])
+            for way in (-1, 1)
+        )
+        return self.mean - below, self.mean + above
+
+    def place(self, alpha: float) -> int:
+        """Which combination, the least extreme first, is the last not rejected."""
+        tried = len(self.sums)
+        drawn = len(self.totals) > MOST_EXACT
+        rank = math.floor(alpha * (tried + drawn) + _ROUNDING) + (not drawn)
+        return tried - min(max(rank, 1), tried)
 
 
-def sign_flip(
-    differences: Floats,
-    *,
-    clusters: Ints | None = None,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Floats:
+def flipped(
+    differences: Floats, *, known: Bools | None = None, clusters: Ints | None = None
+) -> list[Flips]:
+    """Rows of differences under combinations of signs that they share.
+
+    Args:
+        differences: (rows, queries), without NaN: metrics, or systems.
+        known: (rows, queries), which of them there are; the others must be 0.
+        clusters: a number per query; the signs of one cluster are flipped together.
+
+    Raises:
+        ParameterError: no query, or a difference that is not finite.
+    """
+    if not differences.size:
+        raise ParameterError("sign_flip", "queries", "1 or more", 0)
+    if not np.isfinite(differences).all():
+        raise ParameterError("sign_flip", "scores", "finite", "NaN or infinite ones")
+    there = np.ones((1, differences.shape[1])) if known is None else known.astype(float)
+    if (there == there[0]).all():
+        there = there[:1]
+    totals, sizes = (cluster_totals(rows, clusters) for rows in (differences, there))
+    noise = _ROUNDING * np.abs(totals).sum(axis=1)
+    none = np.abs(totals) <= noise[:, None] / totals.shape[1]
+    totals = np.where(none, 0.0, totals)
+    sums = signed_sums(np.concatenate([totals, sizes]))
+    shared = len(sizes) == 1
+    return [
+        Flips(
+            total,
+            sizes[0 if shared else row],
+            sums[row],
+            sums[len(totals) + (0 if shared else row)],
+            float(noise[row]),
+        )
+        for row, total in enumerate(totals)
+    ]
+
+
+def sign_flip(differences: Floats, *, clusters: Ints | None = None) -> Floats:
     """P of each row: whether its mean difference could be chance, two-sided.
-
-    It is the share of sign combinations whose mean is at least as far from 0 as the
-    observed one. Of drawn combinations it is (b + 1) / (draws + 1), which is never 0.
 
     Args:
         differences: (queries,) or (metrics, queries), without NaN. A query that only
             some rows have is a difference of 0 in the others, which changes nothing.
         clusters: a number per query; the signs of one cluster are flipped together.
-        draws: how many combinations to draw where there are too many to try all.
-        seed: of the draws.
 
     Example:
         >>> sign_flip(np.array([0.1, 0.2, 0.1, 0.3, 0.2]))  # 2 of 32
         array(0.0625)
     """
-    rows = cluster_totals(_rows("sign_flip", differences), clusters)
-    observed = np.abs(rows.sum(axis=1)) - _tolerance(rows)
-    extreme = np.zeros(len(rows), np.int64)
-    for sums in signed_sums(rows, draws=draws, seed=seed):
-        extreme += (np.abs(sums) >= observed).sum(axis=0)
-    return _chance(extreme, rows.shape[1], draws).reshape(differences.shape[:-1])
+    rows = flipped(np.atleast_2d(differences), clusters=clusters)
+    return np.array([row.p for row in rows]).reshape(differences.shape[:-1])
 
 
-def sign_flip_pairs(
-    scores: Floats,
-    *,
-    clusters: Ints | None = None,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Floats:
-    """Test every pair of systems, at the cost of testing each system once.
-
-    The signed sum of a difference is the difference of two signed sums, so p equals
-    what `sign_flip` gives for each pair.
-
-    Args:
-        scores: (systems, queries), without NaN.
-        clusters: as for `sign_flip`.
-        draws: as for `sign_flip`.
-        seed: as for `sign_flip`.
-
-    Returns:
-        p as a symmetric matrix (systems, systems), 1 on the diagonal.
-
-    Example:
-        >>> scores = np.array([[0.1, 0.2, 0.4], [0.2, 0.3, 0.5], [0.1, 0.2, 0.4]])
-        >>> sign_flip_pairs(scores)[0]
-        array([1.  , 0.25, 1.  ])
-    """
-    rows = _rows("sign_flip_pairs", scores)
-    # What all systems have in common cancels out; without it less is lost to rounding.
-    rows = cluster_totals(rows - rows.mean(axis=0), clusters)
-    systems = len(rows)
-    totals = rows.sum(axis=1)
-    extreme = np.zeros((systems, systems), np.int64)
-    observed = np.abs(totals[:, None] - totals)
-    for one in range(systems):
-        observed[one] -= _tolerance(rows[one] - rows)
-    for sums in signed_sums(rows, draws=draws, seed=seed):
-        # Systems by draws, so that what is compared lies side by side.
-        by_system = np.ascontiguousarray(sums.T)
-        for one in range(1, systems):
-            apart = np.abs(by_system[one] - by_system[:one])
-            extreme[one, :one] += (apart >= observed[one, :one, None]).sum(axis=1)
-    extreme += extreme.T
-    found = _chance(extreme, rows.shape[1], draws)
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
-def signed_sums(
-    rows: Floats, *, draws: int = DRAWS, seed: int = SEED
-) -> Iterator[Floats]:
-    """The sums of rows under one combination of signs after another, in blocks.
+def signed_sums(rows: Floats, draws: int = DRAWS) -> Floats:
+    """The sums of rows under many combinations of signs, which all rows share.
 
     All combinations for 16 columns or fewer, up to the sign of the whole, which no
-    two-sided test can see; else `draws` random ones. Every row has the same signs.
+    two-sided test can see; else `draws` random ones. What a column is flipped by does
+    not depend on the columns after it.
 
     Args:
         rows: (rows, columns).
         draws: how many random combinations.
-        seed: of the draws.
 
-    Yields:
-        Arrays (combinations, rows).
+    Returns:
+        (rows, combinations).
 
     Example:
-        >>> [sums.tolist() for sums in signed_sums(np.array([[1.0, 2.0]]))]
-        [[[-3.0], [-1.0]]]
+        >>> signed_sums(np.array([[1.0, 2.0]])).tolist()
+        [[-3.0, -1.0]]
     """
-    if draws < 1:
-        raise ParameterError("sign_flip", "draws", "1 or more", draws)
-    columns = np.ascontiguousarray(rows.T)
-    for bits in _sign_bits(len(columns), draws, seed):
-        sums = np.zeros((bits.shape[1], len(rows)))
-        part = np.empty_like(sums)
-        for place, picked in enumerate(bits):
-            table = _signed_table(columns[place * _BYTE : (place + 1) * _BYTE])
-            # "clip" is only faster: there are no bits beyond the table's.
-            np.take(table, picked, axis=0, out=part, mode="clip")
-            sums += part
-        yield sums
+    size, columns = rows.shape
+    drawn = columns > MOST_EXACT
+    words = np.arange(1 << min(columns - 1, MOST_EXACT), dtype="<u8")
+    sums = np.zeros((draws if drawn else len(words), size))
+    generator = np.random.PCG64(_SEED)
+    for start in range(0, columns, _WORD):
+        if drawn:
+            words = generator.random_raw(draws).astype("<u8", copy=False)
+        bits = np.ascontiguousarray(words.view(np.uint8).reshape(-1, _BYTE).T)
+        tables = _signed_tables(rows[:, start : start + _WORD])
+        for table, byte in zip(tables, bits, strict=False):
+            sums += table.take(byte, axis=0)
+    return np.ascontiguousarray(sums.T)
 
 
-def smallest_p(queries: int, draws: int = DRAWS) -> float:
-    """The smallest p that a sign-flip test of so many queries can give.
+def _signed_tables(rows: Floats) -> Floats:
+    """Every signed sum of each eight columns: (bytes, 256, rows).
 
-    Below 6 queries it is above 0.05: whatever the difference, the test cannot see it.
+    Where bit i is set, column i counts plus. Columns that are not there are 0.
+    """
+    size, columns = rows.shape
+    padded = np.zeros((-(-columns // _BYTE) * _BYTE, size))
+    padded[:columns] = rows.T
+    groups = padded.reshape(-1, _BYTE, 1, size)
+    tables = np.zeros((len(groups), 1, size))
+    for place in range(_BYTE):
+        column = groups[:, place]
+        tables = np.concatenate([tables - column, tables + column], axis=1)
+    return tables
+
+
+def smallest_p(units: int) -> float:
+    """The smallest p that a sign-flip test of so many queries or clusters can give.
+
+    Below 6 it is above 0.05: whatever the difference, the test cannot see it.
 
     Example:
         >>> smallest_p(5), smallest_p(6), smallest_p(100)
         (0.0625, 0.03125, 0.0001)
     """
-    if queries <= MOST_EXACT:
-        return min(1.0, 2.0 ** (1 - queries))
-    return 1.0 / (draws + 1)
-
-
-def _rows(owner: str, values: Floats) -> Floats:
-    """The values as rows of queries, checked."""
-    rows = np.atleast_2d(values)
-    if not rows.shape[1]:
-        raise ParameterError(owner, "queries", "1 or more", 0)
-    if not np.isfinite(rows).all():
-        raise ParameterError(owner, "scores", "finite", "NaN or infinite ones")
-    return rows
-
-
-def _tolerance(rows: Floats) -> Floats:
-    """By how much a sum of each row may be off for rounding."""
-    size: Floats = _ROUNDING * np.abs(rows).sum(axis=1)
-    return size
-
-
-def _chance(extreme: Ints, units: int, draws: int) -> Floats:
     if units <= MOST_EXACT:
-        return extreme / (1 << (units - 1))
-    return (extreme + 1) / (draws + 1)
-
-
-def _sign_bits(units: int, draws: int, seed: int) -> Iterator[_Bits]:
-    """Bits that choose signs, in blocks (bytes, combinations); a byte has 8 units."""
-    if units <= MOST_EXACT:
-        every = np.arange(1 << (units - 1), dtype="<u2")
-        yield every.view(np.uint8).reshape(-1, 2).T[: -(-units // _BYTE)]
-        return
-    generator = np.random.PCG64(seed)
-    words = -(-units // 64)
-    for start in range(0, draws, _BLOCK):
-        # Whole words of 64 bits for each draw: the block's size changes nothing.
-        block = min(_BLOCK, draws - start)
-        raw = generator.random_raw(block * words).astype("<u8", copy=False)
-        bits = raw.reshape(block, words).view(np.uint8)
-        yield np.ascontiguousarray(bits.T[: -(-units // _BYTE)])
-
-
-def _signed_table(columns: Floats) -> Floats:
-    """Every signed sum of eight columns or fewer; bit i set: column i counts plus."""
-    table = np.zeros((1 << _BYTE, columns.shape[1]))
-    for place, column in enumerate(columns):
-        size = 1 << place
-        np.add(table[:size], column, out=table[size : 2 * size])
-        table[:size] -= column
-    # Bits beyond the last column say nothing.
-    filled = 1 << len(columns)
-    for start in range(filled, 1 << _BYTE, filled):
-        table[start : start + filled] = table[:filled]
-    return table
+        return min(1.0, 2.0 ** (1 - units))
+    return 1.0 / (DRAWS + 1)

@@ -1,40 +1,20 @@
-"""McNemar's test against statsmodels; Tango's interval against its definition."""
+"""Tango's interval against its definition."""
 
 import math
 
 import numpy as np
 import pytest
 import scipy.optimize
-import scipy.stats
 from hypothesis import given, strategies as st
-from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
 
 from karat.data.arrays import Floats
-from karat.errors import ParameterError
-from karat.stats.exact_tests import mcnemar, score_interval
+from karat.stats.paired import score_interval
 
 COUNTS = st.integers(0, 60)
 
 
 def differences(gained: int, lost: int, same: int) -> Floats:
     return np.repeat([1.0, -1.0, 0.0], [gained, lost, same])
-
-
-@given(COUNTS, COUNTS, COUNTS)
-def test_mcnemar_equals_statsmodels(gained: int, lost: int, same: int) -> None:
-    found = mcnemar(differences(gained, lost, same))
-    table = [[same, lost], [gained, 0]]
-    expected = (
-        mcnemar_of_statsmodels(table, exact=True).pvalue if gained + lost else 1.0
-    )
-    assert found == pytest.approx(float(expected), abs=1e-12)
-
-
-def test_mcnemar_of_many_queries_keeps_its_digits() -> None:
-    for gained, lost in ((5_200, 5_000), (500_300, 499_700), (900, 20)):
-        expected = scipy.stats.binomtest(lost, gained + lost).pvalue
-        found = mcnemar(differences(gained, lost, 3))
-        assert found == pytest.approx(expected, rel=1e-9)
 
 
 def score(difference: float, gained: int, lost: int, n: int) -> float:
@@ -94,10 +74,3 @@ def test_all_ties_and_all_wins_still_leave_room() -> None:
     won = score_interval(np.ones(30))
     assert won.high == 1.0
     assert won.low < 0.9
-
-
-@pytest.mark.parametrize("odd", [0.5, -2.0, math.nan])
-def test_only_differences_of_zeros_and_ones(odd: float) -> None:
-    for test in (mcnemar, score_interval):
-        with pytest.raises(ParameterError, match="-1, 0 or 1"):
-            test(np.array([0.0, odd, 1.0]))
