@@ -3,16 +3,13 @@
 import time
 import tracemalloc
 from collections.abc import Iterator
-from itertools import combinations
 
 import numpy as np
 import scipy.stats
 
+import karat
 from karat.stats.bootstrap import bootstrap_means
-from karat.stats.multiple_tests import holm
-from karat.stats.paired import difference_interval, effect_size, outcomes, t_test
-from karat.stats.power import minimum_detectable_effect, queries_needed
-from karat.stats.sign_flip import sign_flip, sign_flip_pairs
+from karat.stats.sign_flip import DRAWS, sign_flip
 from timing import Bar, Row, clock, faster, in_process
 
 __all__ = ["TITLE", "measure"]
@@ -22,8 +19,12 @@ TITLE = (
 )
 
 _QUERIES, _METRICS = 1_000, 10
-_PERMUTATIONS, _SAMPLED = 100_000, 2_000
+_SAMPLED = 2_000
 _RESAMPLES = 10_000
+_COMPARED = (
+    *("ndcg@5", "ndcg@10", "recall@5", "recall@10", "precision@5"),
+    *("hit@1", "hit@5", "rr", "ap", "rbp"),
+)
 
 
 def measure(sizes: list[str]) -> Iterator[Row]:
@@ -34,14 +35,14 @@ def measure(sizes: list[str]) -> Iterator[Row]:
     yield _sign_flip(one, other)
     yield from _bootstrap(one)
     if "large" in sizes:
-        yield from _all_pairs(10_000, 17, _METRICS)
+        yield from _all_pairs(10_000, 17)
 
 
 def _sign_flip(one: np.ndarray, other: np.ndarray) -> Row:
     differences = other - one
     took = in_process(
         {
-            "karat": lambda: sign_flip(differences, draws=_PERMUTATIONS),
+            "karat": lambda: sign_flip(differences),
             "scipy": lambda: scipy.stats.permutation_test(
                 (other[0], one[0]),
                 lambda x, y, axis: np.mean(x - y, axis=axis),
@@ -53,9 +54,9 @@ def _sign_flip(one: np.ndarray, other: np.ndarray) -> Row:
         },
         rounds=3,
     )
-    scale = _METRICS * _PERMUTATIONS / _SAMPLED
+    scale = _METRICS * DRAWS / _SAMPLED
     ours, theirs = took["karat"].seconds, took["scipy"].seconds * scale
-    return faster("100k x 10", ours, "scipy perm.", theirs, 100)
+    return faster("10k x 10", ours, "scipy perm.", theirs, 100)
 
 
 def _bootstrap(scores: np.ndarray) -> Iterator[Row]:
@@ -80,33 +81,26 @@ def _bootstrap(scores: np.ndarray) -> Iterator[Row]:
         yield faster(f"10k x {metrics}", ours, "scipy boot.", theirs, bar)
 
 
-def _all_pairs(queries: int, runs: int, metrics: int) -> Iterator[Row]:
-    """Everything a comparison says of every pair, and the memory it takes."""
-    dice = np.random.default_rng(1)
-    scores = dice.random((metrics, runs, queries), dtype=np.float64)
-    began = time.perf_counter()
-    for table in scores:
-        _say_all(table)
-    took = time.perf_counter() - began
+def _all_pairs(queries: int, runs: int) -> Iterator[Row]:
+    """`compare(all_pairs=True)` of runs that were scored, and the memory it takes."""
+    names = [f"q{number}" for number in range(queries)]
+    gold = {name: ["d0", "d1", "d2"] for name in names}
+    scored = []
+    for number in range(runs):
+        dice = np.random.default_rng(number)
+        order = dice.random((queries, 30))
+        order[:, :3] -= (0.3 + 0.02 * number) * dice.random((queries, 3))
+        found = [[f"d{one}" for one in row] for row in order.argsort(axis=1).tolist()]
+        run = dict(zip(names, found, strict=True))
+        options = {"metrics": _COMPARED, "name": f"run {number}"}
+        scored.append(karat.evaluate(run, gold=gold, **options))
+    began = time.process_time()
+    compared = karat.compare(*scored, all_pairs=True)
+    took = time.process_time() - began
     tracemalloc.start()
-    _say_all(scores[0])
+    karat.compare(*scored[:3], all_pairs=True)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-    work = f"{queries // 1000}k x {runs}"
-    yield Row(work, clock(took), "all pairs", "", took, "s", Bar(20, at_most=True))
-    yield Row(work, "", "memory", "", peak, "MB", Bar(100, at_most=True))
-
-
-def _say_all(table: np.ndarray) -> None:
-    """What a comparison says of every pair of the runs of one metric."""
-    runs, queries = table.shape
-    holm(sign_flip_pairs(table)[np.triu_indices(runs, 1)])
-    for a, b in combinations(range(runs), 2):
-        differences = table[b] - table[a]
-        difference_interval(differences)
-        t_test(differences)
-        outcomes(differences)
-        effect_size(differences)
-        sd = float(differences.std(ddof=1))
-        minimum_detectable_effect(queries, sd)
-        queries_needed(float(differences.mean()), sd)
+    work = f"{queries // 1000}k x {runs} x {len(compared.differences) // 136}"
+    yield Row(work, clock(took), "all pairs", "", took, "s", Bar(10, at_most=True))
+    yield Row(work, "", "memory of 3", "", peak, "MB", Bar(100, at_most=True))

@@ -397,8 +397,8 @@ def test_tests_and_corrections_are_named_and_agree_with_their_intervals() -> Non
     expected = scipy.stats.wilcoxon(scores(OLD, "rr"), scores(others["nearly"], "rr"))
     p = found.difference("rr", "nearly").p
     assert p == pytest.approx(expected.pvalue, abs=0.03)
-    wrong = {"test": "f"}, {"correction": "x"}, {"test": "t", "correction": "maxt"}
-    for choice in wrong:
+    wrong: list[dict[str, Any]] = [{"test": "f"}, {"correction": "x"}]
+    for choice in [*wrong, {"test": "t", "correction": "maxt"}]:
         with pytest.raises(UsageError, match=r"there are|take holm"):
             karat.compare(OLD, others, **choice, **options)
 
