@@ -215,7 +215,7 @@ class IncompleteError(KaratError, RuntimeError):
         rows = stop if during else f"{done} of {total} {row} done"
         rows += f" and {failed} failed" * (failed > 0)
         goes_on = "all is kept, run the same again to continue"
-        takes = "that takes a journal, and a judge with a name"
+        takes = "that takes a journal, and of a Python function its version="
         lost = f"nothing is kept for another process: {takes}"
         super().__init__(f"{reason}; {rows}; {goes_on if kept else lost}")
 

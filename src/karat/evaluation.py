@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
+from inspect import signature
 from math import isfinite
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 
@@ -26,21 +27,27 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.metrics import Metric, split_metrics
 from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
+from karat.reading.meaning.mapping import INSIDE
 from karat.reading.queries import read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
 from karat.results.scores import score_measures
 from karat.version import __version__
 
+if TYPE_CHECKING:
+    from karat.retrieving.retrieve import Asking
+
 _KEPT = 5
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_OWN = {"retriever", "engine", "name", "keep", "workers"}
+_OWN = {"retriever", "engine", "name", "keep", "workers", "asking"}
 
 # How many documents a retriever is asked for at least.
 _DEPTH = 20
+# What a mapping may name in the answers of a retriever.
+_OF_ANSWERS = {"retrieved", *INSIDE} - {"grade"}
 
 
 def evaluate(  # noqa: PLR0913
@@ -72,6 +79,7 @@ def evaluate(  # noqa: PLR0913
     name: str | None = None,
     keep: int | None = None,
     workers: int = 0,
+    **asking: Unpack["Asking"],
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
@@ -81,7 +89,8 @@ def evaluate(  # noqa: PLR0913
         gold: `{query: {document: grade}}`, `{query: [document, ...]}`, a list of lists,
             a path, a DataFrame or a `Gold`; None when the samples carry their own.
         retriever: in place of a run, what `retrieve` takes: it is asked the `queries`
-            for as many documents as the deepest metric reads, and for 20 at least.
+            for as many documents as the deepest metric reads, and for 20 at least;
+            `mapping` is about its answers, too.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
         match: how a document satisfies a gold item; `auto` goes by what gold holds.
         judge: who says which document supports which claim, for `context_recall` and
@@ -118,6 +127,9 @@ def evaluate(  # noqa: PLR0913
             texts were matched, else none.
         workers: how many processes read a run of Parquet files, for machines with many
             processors; 0 for threads of this one.
+        asking: how a retriever is asked, as `retrieve` takes it: `concurrency`,
+            `version`, `output`, `ids`, `encode`, `options`, `headers`, `timeout`,
+            `cache` and `settings`.
 
     Raises:
         UsageError: an unknown or impossible metric, matcher or option.
@@ -131,10 +143,11 @@ def evaluate(  # noqa: PLR0913
     # What planning is asked for: all but what this function sees to itself.
     asked = {option: value for option, value in locals().items() if option not in _OWN}
     _check_engine(engine)
-    if retriever is not None:
-        if run is not None:
-            raise UsageError("run and retriever are one too many: pass either")
-        run = _retrieved(retriever, queries, metrics, k, name)
+    if retriever is not None or asking:
+        # Only who has a retriever pays for importing what asks it.
+        from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
+
+        run = retrieve(**_question({**asked, "name": name}, retriever, asking))
     prepared = prepare(**{**asked, "run": run})
     if workers:
         prepared = prepared._replace(run=_with_workers(prepared.run, workers))
@@ -217,35 +230,69 @@ def _with_workers(run: Run, workers: int) -> Run:
     return run
 
 
-def _retrieved(
-    retriever: Any, queries: Any, metrics: Any, k: int | None, name: str | None
-) -> Run:
-    if queries is None:
+def _question(
+    options: Mapping[str, Any], retriever: Any, asking: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of `retrieve` that follow from those of `evaluate`."""
+    from karat.retrieving.retrieve import Asking  # noqa: PLC0415
+
+    known = Asking.__annotations__
+    for name in asking:
+        if name not in known:
+            names = [*(evaluate.__kwdefaults__ or ()), *known]
+            raise UnknownNameError("option of evaluate", name, names)
+        if retriever is None:
+            raise UsageError(f"{name} is about a retriever: pass one as retriever=")
+    if options["run"] is not None:
+        raise UsageError("run and retriever are one too many: pass either")
+    if options["gold"] is None:
+        raise UsageError("a retriever needs gold=: what it should retrieve")
+    if options["queries"] is None:
         raise UsageError("a retriever needs queries=: texts by id, a list, or a file")
-    # Only who has a retriever pays for importing what asks it.
-    from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
-
-    read = (read_measure(metric, "id", None) for metric in split_metrics(metrics))
+    queries = read_queries(options["queries"])
+    metrics = split_metrics(options["metrics"])
+    read = (read_measure(metric, "id", None) for metric in metrics)
     cutoffs = [getattr(measure.metric, LETTER, None) for measure in read]
-    own = [q.k for q in read_queries(queries).values() if q.k is not None]
-    deepest = max([_DEPTH, *own, k or 0, *(c for c in cutoffs if isinstance(c, int))])
-    return retrieve(retriever, queries, deepest, name=name)
+    own = [q.k for q in queries.values() if q.k is not None]
+    depths = (c for c in cutoffs if isinstance(c, int))
+    mapping = options["mapping"] or {}
+    return {
+        **asking,
+        "retriever": retriever,
+        "queries": queries,
+        "k": max([_DEPTH, *own, options["k"] or 0, *depths]),
+        "name": options["name"],
+        "mapping": {n: theirs for n, theirs in mapping.items() if n in _OF_ANSWERS},
+    }
 
 
-def _in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """The same function for async code; what it does never blocks the event loop."""
+def _async(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """The same function for async code; scoring never blocks the event loop.
+
+    A retriever is asked in the caller's own loop, to which its connections belong.
+    """
 
     @wraps(function)
     async def twin(*args: P.args, **options: P.kwargs) -> T:
         # Most callers never need an event loop, and importing one is slow.
         import asyncio  # noqa: PLC0415
 
-        return await asyncio.to_thread(function, *args, **options)
+        bound = signature(function).bind(*args, **options)
+        bound.apply_defaults()
+        named = bound.arguments
+        asking = named.pop("asking")
+        if named["retriever"] is not None:
+            from karat.retrieving.retrieve import aretrieve  # noqa: PLC0415
+
+            question = _question(named, named.pop("retriever"), asking)
+            named["run"], asking = await aretrieve(**question), {}
+        call = partial(function, **named, **asking)
+        return await asyncio.to_thread(call)
 
     return twin
 
 
-aevaluate = _in_thread(evaluate)
+aevaluate = _async(evaluate)
 
 
 def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Evaluation:

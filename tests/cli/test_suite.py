@@ -1,7 +1,10 @@
 """`karat init` and `karat suite`: an evaluation written down, and run by its name."""
 
 import json
+import os
+import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -323,8 +326,41 @@ def test_a_suite_asks_retrievers(karat: Karat, folder: Path) -> None:
         assert saved.means["ndcg@10"] == direct.means["ndcg@10"]
     assert "<svg" in (made / "report.html").read_text()
     # Only what has a version is trusted to be the same.
-    again = karat("suite").err
-    assert "not scored again, since nothing changed: kept\n" in again
+    second = karat("suite")
+    assert "not scored again, since nothing changed: kept\n" in second.err
+    asked = "queries were asked by an earlier run of the suite, under the same version"
+    assert f"cached: {asked}: kept 40" in second.out
+    served = library.load(results(folder)[1] / "evaluation.json", run="kept")
+    assert "cached" in {notice.kind for notice in served.notices}
+
+
+def test_other_code_scores_again(folder: Path) -> None:
+    (folder / "karat.yaml").write_text(SUITE)
+    package = Path(library.__file__).parent
+    shutil.copytree(package, folder / "site" / "karat")
+    plugin = folder / "site" / "half.py"
+    plugin.write_text("def half():\n    return 0.5\n")
+    about = folder / "site" / "half-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[karat.metrics]\nhalf = half:half\n")
+    formula = folder / "site" / "karat" / "metrics" / "ranking.py"
+
+    def is_scored_again() -> bool:
+        done = subprocess.run(
+            [sys.executable, "-m", "karat", "suite"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder / "site")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return "not scored again" not in done.stderr
+
+    assert [is_scored_again() for _ in range(2)] == [True, False]
+    for changed in (formula, plugin):
+        changed.write_text(changed.read_text() + "\n# Another formula.\n")
+        assert [is_scored_again() for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -365,12 +401,14 @@ def test_a_suite_may_be_a_sweep(karat: Karat, folder: Path) -> None:
     assert "2 settings, 40 queries" in done.out
     (made,) = results(folder)
     assert {path.name for path in made.iterdir()} == {"sweep.json", "sweep.html"}
-    first = library.Sweep.load(made / "sweep.json")
-    assert "kept from an earlier sweep: 2 settings" in karat("suite").out
-    assert library.Sweep.load(results(folder)[1] / "sweep.json") == first
-    # Another code is another retriever.
-    (folder / "live_search.py").write_text(SEARCH + "# changed\n")
+    # Nobody but its owner knows whether it is the same retriever.
     assert "earlier" not in karat("suite").out
+    (folder / "karat.yaml").write_text(f'{head}{sweep}      version: "1"\n')
+    assert "earlier" not in karat("suite").out
+    assert "kept from an earlier sweep: 2 settings" in karat("suite").out
+    first, second = (library.Sweep.load(p / "sweep.json") for p in results(folder)[2:])
+    assert first == second
+    assert "earlier" not in karat("suite", "--fresh").out
     (folder / "karat.yaml").write_text(head + sweep.replace("least", "leest"))
     done = karat("suite")
     assert "karat.yaml:8: unknown parameter of the factory 'leest'; did you" in done.err

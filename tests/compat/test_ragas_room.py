@@ -179,22 +179,19 @@ def test_a_cancelled_run_goes_on_where_it_was() -> None:
 
 
 def test_replies_are_kept_of_whoever_can_be_told_from_others() -> None:
-    def named(prompt: str) -> str:
-        return json.dumps(answer(prompt))
-
     asked: list[str] = []
 
     def unseen(prompt: str) -> str:
         asked.append(prompt)
         return json.dumps(answer(prompt))
 
-    for llm in (unseen, llm_factory("m", client=Chat())):
+    named = FunctionClient(unseen, model="mine")
+    for llm in (unseen, named, llm_factory("m", client=Chat())):
         ContextRecall(llm).score(**ROWS[0])
         assert not JOURNAL.exists()
     for kept in (
-        named,
         llm_factory("m", client=Chat(base_url="http://127.0.0.1:1/v1/")),
-        FunctionClient(unseen, model="mine"),
+        FunctionClient(unseen, version="1"),
         ChatClient("m", Chat(), name="mine"),
     ):
         ContextRecall(kept).score(**ROWS[0])

@@ -2,8 +2,12 @@
 # ruff: noqa: ARG001, ARG002, ARG005 (most retrievers here do not look at the query)
 
 import asyncio
+import inspect
 import pickle  # noqa: TID251
 import random
+import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +26,7 @@ from karat.errors import (
     UsageError,
 )
 from karat.extend import Settings
-from karat.retrieving.retrieve import ATTEMPTS
+from karat.retrieving.retrieve import ATTEMPTS, Asking
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
 CORPUS = ["d1", "d2", "d3", "d4"]
@@ -114,6 +118,132 @@ def test_equal_queries_are_asked_once() -> None:
     assert set(run.latency.milliseconds) == {"a", "c"}
 
 
+class Remembers:
+    """Finds by what it keeps on itself, as many retrievers do."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.threads: set[int] = set()
+
+    def search(self, query: str, k: int) -> list[str]:
+        self.threads.add(threading.get_ident())
+        self.words = query.split()
+        time.sleep(0.002)
+        return [f"d{self.words[-1]}"]
+
+
+MANY = {f"q{n}": f"question {n}" for n in range(40)}
+TRUTH = {f"q{n}": [f"d{n}"] for n in range(40)}
+
+
+def test_a_plain_function_is_asked_one_query_at_a_time_in_the_callers_thread() -> None:
+    retriever = Remembers()
+    result = karat.evaluate(
+        retriever=retriever.search, queries=MANY, gold=TRUTH, metrics="rr"
+    )
+    assert result.means == {"rr": 1.0}
+    assert retriever.threads == {threading.get_ident()}
+
+    async def main() -> tuple[float, set[int], int]:
+        own = Remembers()
+        result = await karat.aevaluate(
+            retriever=own.search, queries=MANY, gold=TRUTH, metrics="rr"
+        )
+        return result.means["rr"], own.threads, threading.get_ident()
+
+    mean, threads, here = asyncio.run(main())
+    assert mean == 1.0
+    assert threads == {here}
+
+
+@pytest.mark.parametrize("concurrency", [None, 1])
+def test_a_connection_of_this_thread_can_be_asked(concurrency: int | None) -> None:
+    index = sqlite3.connect(":memory:")
+    index.execute("create table texts (id text, body text)")
+    index.execute("insert into texts values ('d7', 'question 7')")
+
+    def search(query: str) -> list[str]:
+        return [name for (name,) in index.execute("select id from texts")]
+
+    async def main() -> karat.Run:
+        return await karat.aretrieve(search, MANY, concurrency=concurrency)
+
+    async def notebook() -> karat.Run:
+        return karat.retrieve(search, MANY, concurrency=concurrency)
+
+    runs = [karat.retrieve(search, MANY, concurrency=concurrency)]
+    runs += [asyncio.run(main()), asyncio.run(notebook())]
+    assert [run.failures for run in runs] == [{}] * 3
+    index.close()
+
+
+def test_a_plain_function_may_run_a_loop_of_its_own() -> None:
+    async def find(query: str) -> list[str]:
+        return CORPUS
+
+    run = karat.retrieve(lambda query: asyncio.run(find(query)), QUERIES)
+    assert ids(run)["q0"] == CORPUS
+
+
+def test_an_interrupt_reaches_the_caller() -> None:
+    def interrupted(query: str) -> list[str]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        karat.retrieve(interrupted, QUERIES)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "plain", "later"),
+    [(None, 1, 8), (1, 1, 1), (3, 3, 3)],
+)
+def test_calls_at_once_are_asked_for_or_natural_and_are_shown(
+    concurrency: int | None, plain: int, later: int, tmp_path: Path
+) -> None:
+    under_way: list[int] = [0]
+    most: list[int] = []
+
+    def count(query: str) -> list[str]:
+        under_way[0] += 1
+        most.append(under_way[0])
+        time.sleep(0.01)
+        under_way[0] -= 1
+        return CORPUS
+
+    async def count_later(query: str) -> list[str]:
+        under_way[0] += 1
+        most.append(under_way[0])
+        await asyncio.sleep(0.01)
+        under_way[0] -= 1
+        return CORPUS
+
+    retrievers: list[tuple[Any, int]] = [(count, plain), (count_later, later)]
+    for retriever, expected in retrievers:
+        most.clear()
+        result = karat.evaluate(
+            retriever=retriever,
+            queries=MANY,
+            gold=TRUTH,
+            metrics="rr",
+            force=True,
+            concurrency=concurrency,
+        )
+        assert max(most) == expected
+        assert result.latency is not None
+        assert result.latency.concurrency == expected
+        said = "one call at a time" if expected == 1 else f"{expected} calls at once"
+        assert said in str(result)
+        assert said in str(result.latency)
+        result.save(tmp_path / "r.json")
+        assert karat.load(tmp_path / "r.json").latency == result.latency
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, 2.5, "8", True])
+def test_concurrency_is_a_positive_integer(concurrency: Any) -> None:
+    with pytest.raises(ParameterError, match="concurrency must be 1 or more"):
+        karat.retrieve(search, QUERIES, concurrency=concurrency)
+
+
 def test_time_is_taken_in_the_worker_and_not_while_waiting() -> None:
     def slow(query: str) -> list[str]:
         time.sleep(0.02)
@@ -146,7 +276,7 @@ def test_the_first_call_is_made_alone_and_is_in_no_percentile() -> None:
     assert run.latency.p99 < 200
 
 
-def test_answers_of_a_named_retriever_are_kept_with_their_times(tmp_path: Path) -> None:
+def test_answers_with_a_version_are_kept_with_their_times(tmp_path: Path) -> None:
     calls: list[str] = []
 
     def note(query: str, k: int) -> list[str]:
@@ -164,10 +294,30 @@ def test_answers_of_a_named_retriever_are_kept_with_their_times(tmp_path: Path) 
     assert set(again.latency.earlier) == set(QUERIES)
     assert "cached" in kinds(again)
     assert "6 timed in an earlier run" in str(again.latency)
+    result = karat.evaluate(again, gold={q: ["d2"] for q in QUERIES}, metrics="rr")
+    assert "cached: 6 answers are from an earlier call under version '1'" in str(result)
+    assert "cached" in {notice.kind for notice in result.notices}
     # Each of these decides what comes back, and so is asked anew.
     for number, (k, version) in enumerate(((3, "1"), (2, "2")), 2):
         karat.retrieve(note, QUERIES, k=k, version=version, **keep)
         assert len(calls) == number * len(QUERIES)
+
+
+def test_a_run_that_was_stopped_goes_on_and_says_what_is_old(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def stops(query: str) -> list[str]:
+        calls.append(query)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return CORPUS
+
+    keep: dict[str, Any] = {"cache": tmp_path / "c.sqlite", "version": "1"}
+    with pytest.raises(KeyboardInterrupt):
+        karat.retrieve(stops, QUERIES, **keep)
+    run = karat.retrieve(stops, QUERIES, **keep)
+    assert len(calls) == len(QUERIES) + 1
+    assert [n.count for n in run.retrieval.notices if n.kind == "cached"] == [3]
 
 
 def test_options_are_part_of_what_answers_are_kept_under(tmp_path: Path) -> None:
@@ -177,30 +327,63 @@ def test_options_are_part_of_what_answers_are_kept_under(tmp_path: Path) -> None
         calls.append(lang)
         return CORPUS
 
+    keep: dict[str, Any] = {"cache": tmp_path / "c.sqlite", "version": "1"}
     for lang in ("en", "de", "en"):
-        karat.retrieve(
-            note, ["rye"], options={"lang": lang}, name="x", cache=tmp_path / "c.sqlite"
-        )
+        karat.retrieve(note, ["rye"], options={"lang": lang}, **keep)
     assert calls == ["en", "de"]
 
 
-def test_a_retriever_without_a_name_is_trusted_in_this_process(tmp_path: Path) -> None:
-    calls: list[str] = []
+def test_without_a_version_nothing_is_kept_and_a_name_only_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = {"question": ["d1"]}
 
-    def note(query: str) -> list[str]:
-        calls.append(query)
-        return CORPUS
+    def find(query: str) -> list[str]:
+        return index["question"]
 
-    def other(query: str) -> list[str]:
-        return note(query)
+    for name in (None, "prod"):
+        for best, expected in (("d1", 1.0), ("d2", 0.0)):
+            index["question"] = [best, "d9"]
+            result = karat.evaluate(
+                retriever=find,
+                queries={"q1": "question"},
+                gold={"q1": ["d1"]},
+                metrics="rr",
+                name=name,
+                force=True,
+            )
+            assert result.means == {"rr": expected}
+            assert result.run == (name or "find")
+    assert not (tmp_path / ".karat").exists()
+    with pytest.raises(UsageError, match=r"offline .* version= \(--index-version\)"):
+        karat.retrieve(find, QUERIES, settings=Settings(offline=True))
 
-    cache = tmp_path / "c.sqlite"
-    karat.retrieve(note, ["rye"], cache=cache)
-    karat.retrieve(note, ["rye"], cache=cache)
-    assert calls == ["rye"]
-    karat.retrieve(other, ["rye"], cache=cache)
-    karat.retrieve(note, ["rye"], cache=None)
-    assert calls == ["rye"] * 3
+
+def test_a_changed_index_is_asked_by_another_process(tmp_path: Path) -> None:
+    script = """
+import sys, karat
+def search(query):
+    return [sys.argv[1]]
+version = sys.argv[2] or None
+result = karat.evaluate(
+    retriever=search, queries={"q": "rye"}, gold={"q": ["d1"]}, metrics="rr",
+    name="prod", version=version, force=True,
+)
+print(result.means["rr"], "cached" in {n.kind for n in result.notices})
+"""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script, document, version],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for version in ("", "1")
+        for document in ("d1", "d2")
+    ]
+    assert said == ["1.0 False", "0.0 False", "1.0 False", "1.0 True"]
 
 
 def test_transient_faults_lose_nothing() -> None:
@@ -329,6 +512,170 @@ def test_evaluate_takes_a_retriever_and_asks_deep_enough() -> None:
         karat.evaluate({}, retriever=note, queries=QUERIES, gold=gold)
 
 
+GOLD = {q: ["d2"] for q in QUERIES}
+
+
+def live(retriever: Any, **asking: Any) -> karat.Evaluation:
+    return karat.evaluate(
+        retriever=retriever, queries=QUERIES, gold=GOLD, metrics="rr", **asking
+    )
+
+
+def test_evaluate_hands_on_the_mapping() -> None:
+    def nested(query: str) -> dict[str, Any]:
+        return {"found": [{"meta": {"uid": name}} for name in CORPUS]}
+
+    mapping = {"retrieved": "found", "document": "meta.uid", "grade": "label"}
+    gold = [{"query": q, "document": "d2", "label": 1} for q in QUERIES]
+    result = karat.evaluate(
+        retriever=nested, queries=QUERIES, gold=gold, metrics="rr", mapping=mapping
+    )
+    assert result.means == {"rr": 0.5}
+
+
+def test_evaluate_hands_on_the_concurrency() -> None:
+    latency = live(search, concurrency=3).latency
+    assert latency is not None
+    assert latency.concurrency == 3
+
+
+def test_evaluate_hands_on_encode() -> None:
+    def find(vector: list[int]) -> list[str]:
+        return CORPUS[sum(vector) :]
+
+    assert live(find, encode=lambda query: [1]).means == {"rr": 1.0}
+
+
+def test_evaluate_hands_on_ids() -> None:
+    assert live(lambda query: [0, 1], ids=["d1", "d2"]).means == {"rr": 0.5}
+
+
+def test_evaluate_hands_on_options() -> None:
+    def find(query: str, start: int) -> list[str]:
+        return CORPUS[start:]
+
+    assert live(find, options={"start": 1}).means == {"rr": 1.0}
+
+
+def test_evaluate_hands_on_version_and_cache(tmp_path: Path) -> None:
+    keep: dict[str, Any] = {"version": "1", "cache": tmp_path / "c.sqlite"}
+    latencies = [live(search, **keep).latency for _ in range(2)]
+    earlier = [latency.earlier for latency in latencies if latency is not None]
+    assert [*map(len, earlier)] == [0, len(QUERIES)]
+    fresh = live(search, version="1", cache=None).latency
+    assert fresh is not None
+    assert not fresh.earlier
+
+
+def test_evaluate_hands_on_the_output() -> None:
+    answer = {"other": {"documents": []}, "found": {"documents": CORPUS}}
+    assert live(lambda query: answer, output="found.documents").means == {"rr": 0.5}
+
+
+def test_evaluate_hands_on_timeout_and_settings() -> None:
+    async def hangs(query: str) -> list[str]:
+        await asyncio.sleep(60 if query == "question 1" else 0)
+        return CORPUS
+
+    once = Settings(max_attempts=1)
+    assert live(hangs, timeout=0.1, settings=once)["rr"].failed == 1
+
+
+def test_aevaluate_hands_on_all_of_it_and_asks_in_the_callers_loop() -> None:
+    async def main() -> karat.Evaluation:
+        mine = asyncio.get_running_loop()
+
+        async def find(query: str, start: int) -> list[str]:
+            assert asyncio.get_running_loop() is mine
+            return CORPUS[start:]
+
+        return await karat.aevaluate(
+            retriever=find,
+            queries=QUERIES,
+            gold=GOLD,
+            metrics="rr",
+            options={"start": 1},
+            concurrency=2,
+        )
+
+    result = asyncio.run(main())
+    assert result.means == {"rr": 1.0}
+    assert result.latency is not None
+    assert result.latency.concurrency == 2
+
+
+def test_evaluate_takes_all_that_retrieve_does() -> None:
+    own = {"retriever", "queries", "k", "name", "mapping"}
+    names = {*inspect.signature(karat.retrieve).parameters} - own
+    assert names == {*Asking.__annotations__}
+    with pytest.raises(UsageError, match="did you mean 'concurrency'"):
+        live(search, concurency=3)
+    with pytest.raises(UsageError, match="version is about a retriever"):
+        karat.evaluate({"q": ["d1"]}, gold={"q": ["d1"]}, version="1")
+    with pytest.raises(UsageError, match="needs gold="):
+        karat.evaluate(retriever=search, queries=QUERIES)
+
+
+def test_distances_by_document_are_flagged_as_in_a_run() -> None:
+    near = {"d1": 0.1, "d2": 0.5, "d3": 0.9}
+    wrong = live(lambda query: near)
+    given = karat.evaluate(dict.fromkeys(QUERIES, near), gold=GOLD, metrics="rr")
+    orders = [
+        [str(n) for n in result.notices if n.kind == "order"]
+        for result in (wrong, given)
+    ]
+    assert orders[0] == orders[1] != []
+    right = karat.evaluate(
+        retriever=lambda query: near,
+        queries=QUERIES,
+        gold=GOLD,
+        metrics="rr",
+        order="ascending",
+    )
+    assert right.means == {"rr": 0.5}
+    assert not kinds(karat.retrieve(lambda query: {"d2": 0.9, "d1": 0.1}, ["a"], 2))
+
+
+def test_a_retriever_is_asked_for_k_whatever_it_was_built_with() -> None:
+    class Fixed:
+        """As LangChain's BM25Retriever: what it returns is what it was built with."""
+
+        k = 2
+
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any: ...
+
+        def invoke(self, query: str) -> list[str]:
+            return CORPUS[: self.k]
+
+        async def ainvoke(self, query: str) -> Any: ...
+
+    class Store(Fixed):
+        """As the retriever of a vector store, when it took no arguments yet."""
+
+        def __init__(self) -> None:
+            self.search_kwargs = {"k": 2, "filter": "x"}
+
+        def invoke(self, query: str) -> list[str]:
+            assert self.search_kwargs["filter"] == "x"
+            return CORPUS[: int(self.search_kwargs["k"])]
+
+    for retriever in (Fixed(), Store()):
+        assert ids(karat.retrieve(retriever, ["rye"], k=4)) == {"0": CORPUS}
+        assert retriever.k == 2
+        assert len(retriever.invoke("")) == 2
+
+
+def test_what_is_no_retriever_or_no_run_is_told_what_to_pass() -> None:
+    class Store:
+        def as_retriever(self) -> Any: ...
+
+    with pytest.raises(UsageError, match=r"Store is no retriever.*\.as_retriever\(\)"):
+        karat.retrieve(Store(), QUERIES)
+    for wrong in (search, Store()):
+        with pytest.raises(DataError, match="a retriever goes to retriever="):
+            karat.evaluate(wrong, gold=GOLD)
+
+
 def test_k_below_the_deepest_metric_is_an_error() -> None:
     run = karat.retrieve(search, QUERIES, k=3, cache=None)
     gold = {q: ["d1"] for q in QUERIES}
@@ -423,9 +770,17 @@ def test_a_retriever_that_hangs_is_given_up() -> None:
         return CORPUS
 
     quick = Settings(first_wait=0.001, max_attempts=2)
-    run = karat.retrieve(hangs, QUERIES, timeout=0.1, cache=None, settings=quick)
-    assert [*run.failures] == ["q1"]
-    assert "gave no answer within 0.1 s" in run.failures["q1"]
+
+    async def hangs_later(query: str) -> list[str]:
+        await asyncio.sleep(60 if query == "question 1" else 0)
+        return CORPUS
+
+    for retriever, concurrency in ((hangs, 2), (hangs_later, None)):
+        run = karat.retrieve(
+            retriever, QUERIES, timeout=0.1, concurrency=concurrency, settings=quick
+        )
+        assert [*run.failures] == ["q1"]
+        assert "gave no answer within 0.1 s" in run.failures["q1"]
     forever.set()
 
 
@@ -465,7 +820,9 @@ def test_nothing_found_is_an_empty_ranking_and_scores_0() -> None:
     assert [str(notice) for notice in run.retrieval.notices] == [
         "1 query got no documents (for example q3)"
     ]
-    assert str(run.latency).endswith("n = 5, the first call left out")
+    assert str(run.latency).endswith(
+        "n = 5, one call at a time, the first call left out"
+    )
     gold = {q: ["d1"] for q in QUERIES}
     result = karat.evaluate(run, gold=gold, metrics="recall@3")
     assert result["recall@3"]["q3"] == 0

@@ -7,17 +7,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from click.testing import CliRunner
 
 import karat
 from karat.cli import karat as command
-from karat.errors import Refused, UsageError
+from karat.errors import DataError, Refused, UsageError
 from karat.extend import Settings
 
 QUERIES = {"q1": "rye", "q2": 'oats "and" {k}'}
@@ -42,7 +44,10 @@ class Service(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(404 if "nowhere" in self.path else 200)
         self.end_headers()
-        self.wfile.write(json.dumps({"found": [{"uid": self.path}]}).encode())
+        size = 17 << 20 if "huge" in self.path else 0
+        with suppress(OSError):
+            self.wfile.write(b" " * size)
+            self.wfile.write(json.dumps({"found": [{"uid": self.path}]}).encode())
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -96,6 +101,36 @@ def test_a_service_is_asked_by_its_address(
         karat.retrieve("http://me:secret@127.0.0.1/?q={query}", ["a"], cache=None)
     with pytest.raises(UsageError, match="is an address such as"):
         karat.retrieve("my.module:search", ["a"], cache=None)
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("what is C#?", "what%20is%20C%23%3F"),
+        ("a/../../admin", "a%2F%2E%2E%2F%2E%2E%2Fadmin"),
+        ("..", "%2E%2E"),
+        ("100% of {k} & more", "100%25%20of%20%7Bk%7D%20%26%20more"),
+        ("größte", "gr%C3%B6%C3%9Fte"),
+    ],
+)
+def test_a_query_is_quoted_in_the_address(
+    service: tuple[str, list[dict[str, Any]]], query: str, path: str
+) -> None:
+    mapping = {"retrieved": "found", "document": "uid"}
+    run = karat.retrieve(f"{service[0]}/s/{{query}}", [query], mapping=mapping)
+    assert run.sample_ids() == [f"/s/{path}"]
+    url = f"{service[0]}/s?f=a&f=b&q={{query}}&n={{k}}"
+    run = karat.retrieve(url, [query], 3, mapping=mapping)
+    (name,) = run.sample_ids()
+    sent = parse_qsl(urlsplit(name).query)
+    assert sent == [("f", "a"), ("f", "b"), ("q", query), ("n", "3")]
+
+
+def test_an_answer_of_more_than_16_mb_is_refused(
+    service: tuple[str, list[dict[str, Any]]],
+) -> None:
+    with pytest.raises(DataError, match="answered with more than 16 MB"):
+        karat.retrieve(f"{service[0]}/huge?q={{query}}", ["a"])
 
 
 SEARCH = """
@@ -153,7 +188,7 @@ def test_the_command_writes_a_run_with_latency_and_failures(folder: Path) -> Non
 @pytest.mark.parametrize("spelled", ["--journal", "--cache"])
 def test_answers_are_kept_where_the_command_says(folder: Path, spelled: str) -> None:
     arguments = ["retrieve", "my_search:search", "--queries", "queries.jsonl"]
-    arguments += ["-o", "run.jsonl", "--name", "mine", spelled, "kept.sqlite"]
+    arguments += ["-o", "run.jsonl", "--index-version", "1", spelled, "kept.sqlite"]
     assert CliRunner().invoke(command, arguments).exit_code == 3
     assert (folder / "kept.sqlite").is_file()
     assert not (folder / ".karat").exists()
@@ -168,6 +203,7 @@ def test_answers_are_kept_where_the_command_says(folder: Path, spelled: str) -> 
         (["my_search"], "is spelled MODULE:NAME"),
         (["my_search.py:search"], "did you mean my_search:search?"),
         ([], "name one retriever"),
+        (["http://127.0.0.1:9/s"], "is asked with --http http://127.0.0.1:9/s"),
         (["--http", "http://127.0.0.1:9/", "--body", "{"], "--body must be JSON"),
     ],
 )
@@ -197,7 +233,8 @@ def test_a_run_that_is_killed_asks_no_query_twice_but_those_in_flight(
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "queries.jsonl").write_text(text)
     arguments = [sys.executable, "-m", "karat", "retrieve", "my_search:search"]
-    arguments += ["--queries", "queries.jsonl", "-o", "run.jsonl", "--name", "mine"]
+    arguments += ["--queries", "queries.jsonl", "-o", "run.jsonl"]
+    arguments += ["--index-version", "1"]
     arguments += ["--concurrency", str(concurrency)]
     log = folder / "asked.txt"
     log.touch()

@@ -3,6 +3,7 @@
 import json
 import pickle  # noqa: TID251
 import random
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,25 +111,46 @@ def test_settings_that_are_alike_are_named_and_others_are_not() -> None:
 
 def test_a_sweep_goes_on_where_it_was_stopped() -> None:
     class Stopped(Chunks):
+        def __init__(self, most: int = 160) -> None:
+            super().__init__()
+            self.most = most
+
         def __call__(self, size: int) -> Any:
-            if size == 640:
+            if size > self.most:
                 raise KeyboardInterrupt
             return super().__call__(size)
 
     grid = {"size": [40, 160, 640]}
     with pytest.raises(KeyboardInterrupt):
-        swept(Stopped(), grid, name="words")
-    factory = Chunks()
-    result = swept(factory, grid, name="words")
+        swept(Stopped(), grid, version="1")
+    factory = Stopped(640)
+    result = swept(factory, grid, version="1")
     assert factory.built == [640]
     assert result.earlier == 2
-    again = swept(Chunks(), grid, name="words")
+    again = swept(Stopped(), grid, version="1")
     assert again == result
     assert "kept from an earlier sweep: 3 settings" in str(again)
-    for changed in ({"version": "2"}, {"name": None}, {"metrics": "recall@k"}):
-        factory = Chunks()
-        swept(factory, grid, **{"name": "words", **changed})
+    changes: tuple[dict[str, Any], ...] = (
+        *({"version": "2"}, {"version": None}, {"version": None, "name": "words"}),
+        *({"name": "other"}, {"metrics": "recall@k"}),
+    )
+    for changed in changes:
+        factory = Stopped(640)
+        swept(factory, grid, **{"version": "1", **changed})
         assert len(factory.built) == 3
+
+
+def test_a_retriever_is_made_in_the_thread_that_asks_it() -> None:
+    def build(rank: int) -> Callable[[str], list[str]]:
+        index = sqlite3.connect(":memory:")
+        index.execute("create table texts (id text)")
+        index.execute("insert into texts values ('a')")
+        return lambda _: [*["b"] * rank, *next(index.execute("select id from texts"))]
+
+    result = karat.sweep(
+        build, {"rank": [0, 1]}, {"q": "x"}, {"q": ["a"]}, metrics="rr"
+    )
+    assert [trial.failed for trial in result.trials] == [0, 0]
 
 
 def test_halving_asks_the_worse_settings_less() -> None:

@@ -44,9 +44,11 @@ _SHOWN = 3
 @header_option
 @option("--pipeline-output PATH", "As in retriever.documents.")
 @mapping_option
-@option("--name TEXT", "What answers are kept under, and the run's name.")
-@option("--index-version version TEXT", "Another one is asked anew.")
-@option("--concurrency INTEGER", "Calls under way at once.", default=8)
+@option("--name TEXT", "The run's name.")
+@option("--index-version version TEXT", "Keep answers; another one is asked anew.")
+@option(
+    "--concurrency INTEGER", "Calls at once; default: 1, and 8 for async and --http."
+)
 @option("--timeout FLOAT", "Seconds for a call.", default=60)
 @option("--max-attempts INTEGER", "Calls for one query.", default=ATTEMPTS)
 @option("--max-failures INTEGER", "Failed queries allowed.", default=0)
@@ -101,14 +103,14 @@ def command(**options: Any) -> None:
             progress=bar,
         ),
     )
-    found = Dataset(
-        run=run, queries={q: replace(f, k=None) for q, f in queries.items()}
-    )
-    write_dataset(found, target, to, "run", [options["queries"]])
+    facts = {query: replace(fact, k=None) for query, fact in queries.items()}
+    dataset = Dataset(run=run, queries=facts)
+    write_dataset(dataset, target, to, "run", [options["queries"]])
     for line in (f"latency: {run.latency}", *map(str, run.retrieval.notices)):
         say(f"karat: {line}", err=True)
-    if options["name"] is None:
-        say("karat: nothing is kept for the next time; --name NAME does", err=True)
+    if options["version"] is None:
+        why = "no answer is kept for the next time; --index-version TEXT keeps them"
+        say(f"karat: {why}", err=True)
     if run.failures:
         say(f"karat: {counted(len(run.failures), 'query')} failed", err=True)
         for query, why in [*run.failures.items()][:_SHOWN]:

@@ -123,6 +123,7 @@ class Latency:
             so only the first of them has a time.
         earlier: queries whose answer, and time, come from an earlier run.
         first_call: queries asked before the retriever had answered anything.
+        concurrency: how many calls were under way at once; None if nobody knows.
 
     Example:
         >>> Latency({"q1": 900.0, "q2": 10.0, "q3": 30.0}, first_call={"q1"}).p50
@@ -132,6 +133,7 @@ class Latency:
     milliseconds: Mapping[str, float]
     earlier: Collection[str] = frozenset()
     first_call: Collection[str] = frozenset()
+    concurrency: int | None = None
 
     @cached_property
     def usual(self) -> Mapping[str, float]:
@@ -176,6 +178,7 @@ class Latency:
             {q: t for q, t in self.milliseconds.items() if q in wanted},
             wanted.intersection(self.earlier),
             wanted.intersection(self.first_call),
+            self.concurrency,
         )
 
     def in_words(self) -> dict[str, str]:
@@ -190,6 +193,14 @@ class Latency:
         rest = [DASH, f"{self.n}/{total}", *[DASH] * 3]
         return [[name, time, *rest] for name, time in self.in_words().items()]
 
+    @property
+    def load(self) -> str:
+        """How many calls shared the retriever while it was timed, if that is known."""
+        if self.concurrency is None:
+            return ""
+        many = f"{self.concurrency} calls at once"
+        return "one call at a time" if self.concurrency == 1 else many
+
     def __str__(self) -> str:
         shown = (f"{name} {time}" for name, time in self.in_words().items())
         old = len(self.earlier)
@@ -197,7 +208,8 @@ class Latency:
         first = len(self.milliseconds) - self.n
         calls = "call" if first == 1 else f"{first} calls"
         left = f", the first {calls} left out" if first else ""
-        return f"{', '.join(shown)}, n = {self.n}{left}{earlier}"
+        load = f", {self.load}" if self.load else ""
+        return f"{', '.join(shown)}, n = {self.n}{load}{left}{earlier}"
 
 
 @dataclass(frozen=True)
@@ -227,6 +239,7 @@ class Retrieval:
                 {names.get(q, q): time for q, time in times},
                 {names.get(q, q) for q in latency.earlier},
                 {names.get(q, q) for q in latency.first_call},
+                latency.concurrency,
             )
         failures = {names.get(q, q): why for q, why in self.failures.items()}
         return replace(self, latency=latency, failures=failures)

@@ -247,7 +247,7 @@ class Claims(Matcher):
         if self.session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
-                "karat.extend.FunctionClient(function, model=NAME) keeps its replies"
+                "karat.extend.FunctionClient(function, version=...) keeps its replies"
             )
             notices.append(_notice("passing", len(valid), "claim", "were", why))
         if unknown:

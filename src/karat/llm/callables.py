@@ -1,14 +1,12 @@
 """Python functions as clients."""
 
 import asyncio
-import hashlib
 import inspect
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from karat.data.judgements import Prompt, Reply
@@ -18,9 +16,6 @@ from karat.llm.credentials import check_parameters, redact
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
 # asyncio's own pool has a handful of threads; calls mostly wait.
 _THREADS = 64
-# A function that reads more plain values than this has no digest.
-_MAX_DIGEST_PARTS = 100_000
-_PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
 class FunctionClient:
@@ -29,18 +24,22 @@ class FunctionClient:
     It is given the instruction and the question as one text. An `OSError` or
     `TimeoutError` it raises is tried again; any other error fails the row.
 
-    Replies are kept under the function's name and a digest of its code and the plain
-    values it reads, so that an edited function is asked again. A function that depends
-    on anything else, such as a client object or a value of an enclosing function, has
-    no digest: give it a `model` name, or its replies are used in this process only.
+    Nobody but its author knows whether a function still answers as it did. So its
+    replies are kept for other processes only under a `version`, which is to change
+    whenever the function does.
+
+    Args:
+        function: from prompt to reply.
+        model: its name; by default the function's own.
+        parameters: anything else that decides the answers.
+        version: of the function and of all that it depends on.
 
     Attributes:
         endpoint: `python:` and the function's name.
-        model: what its replies are kept under.
-        parameters: anything else that decides the answers.
+        model: the name that labels carry.
+        parameters: what else decides the answers, the version included.
         is_async: whether the function is to be awaited.
         persistent: whether another process can use its replies.
-        label: its name in labels: `model` if given, else the function's name.
 
     Example:
         >>> def yes(prompt): return "yes"
@@ -53,6 +52,7 @@ class FunctionClient:
         function: Answerer,
         model: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        version: str | None = None,
     ) -> None:
         check_parameters(parameters or {})
         self._call = ThreadedFunction(function)
@@ -62,12 +62,11 @@ class FunctionClient:
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         self.endpoint = f"python:{module}.{name}"
-        digest = _digest(function) if model is None else None
-        self.persistent = model is not None or digest is not None
-        temporary = f"this process {uuid.uuid4().hex[:12]}"
-        self.model = model or (f"code {digest[:12]}" if digest else temporary)
-        self.label = model or self.endpoint
-        self.parameters: Mapping[str, Any] = dict(parameters or {})
+        self.model = model or self.endpoint
+        self.persistent = version is not None
+        if version is None:
+            version = f"this process {uuid.uuid4().hex[:12]}"
+        self.parameters: Mapping[str, Any] = {**(parameters or {}), "version": version}
 
     def __repr__(self) -> str:
         return f"FunctionClient({self.endpoint!r}, model={self.model!r})"
@@ -165,97 +164,3 @@ def _redacted(error: CallError, redact: Callable[[str], str]) -> CallError:
     error.__cause__ = error.__context__ = None
     vars(error).pop("__notes__", None)
     return error.with_traceback(None)
-
-
-class _NoDigest(Exception):  # noqa: N818
-    """A function depends on a value that has no digest."""
-
-
-def _digest(function: object) -> str | None:
-    """A digest of a function's code and of the plain values that it reads.
-
-    Other functions of its module that it calls are part of it; what it takes from
-    other modules goes by name. None if it depends on anything else: values of an
-    enclosing function, or an object such as a client.
-
-    Example:
-        >>> def yes(prompt): return "yes"
-        >>> _digest(yes) == _digest(lambda prompt: "no")
-        False
-        >>> _digest([].append) is None
-        True
-    """
-    if not isinstance(function, FunctionType):
-        return None
-    digest = hashlib.sha256()
-    try:
-        for number, part in enumerate(_function_parts(function, set())):
-            if number > _MAX_DIGEST_PARTS:
-                return None
-            digest.update(part.encode("utf-8", "backslashreplace") + b"\0")
-    except (_NoDigest, RecursionError):
-        return None
-    return digest.hexdigest()
-
-
-def _function_parts(function: FunctionType, seen: set[int]) -> Iterator[str]:
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    if function.__closure__:
-        raise _NoDigest
-    yield from _value_parts(function.__defaults__)
-    yield from _value_parts(function.__kwdefaults__)
-    for code in _nested_codes(function.__code__):
-        yield code.co_code.hex()
-        yield repr((code.co_names, code.co_varnames, code.co_argcount))
-        for constant in code.co_consts:
-            if not isinstance(constant, CodeType):
-                yield from _value_parts(constant)
-        for name in code.co_names:
-            # These include names of attributes; one that is a global as well only
-            # makes the digest stricter.
-            if name in function.__globals__:
-                yield name
-                value = function.__globals__[name]
-                yield from _global_parts(value, function.__module__, seen)
-
-
-def _nested_codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _nested_codes(constant)
-
-
-def _global_parts(value: object, module: str, seen: set[int]) -> Iterator[str]:
-    if isinstance(value, ModuleType):
-        yield value.__name__
-    elif isinstance(value, FunctionType) and value.__module__ == module:
-        yield from _function_parts(value, seen)
-    elif isinstance(value, FunctionType | BuiltinFunctionType | type):
-        if value.__module__ == module:
-            raise _NoDigest
-        yield f"{value.__module__}.{value.__qualname__}"
-    else:
-        yield from _value_parts(value)
-
-
-def _value_parts(value: Any) -> Iterator[str]:
-    """A plain value, however deep; sets are sorted, since their order is random."""
-    if isinstance(value, set | frozenset):
-        yield f"set {len(value)}"
-        yield from sorted("\0".join(_value_parts(item)) for item in value)
-    elif isinstance(value, dict):
-        yield f"dict {len(value)}"
-        for key, item in value.items():
-            yield from _value_parts(key)
-            yield from _value_parts(item)
-    elif isinstance(value, list | tuple):
-        yield f"{type(value).__name__} {len(value)}"
-        for item in value:
-            yield from _value_parts(item)
-    elif isinstance(value, _PLAIN) or value is ...:
-        yield repr(value)
-    else:
-        raise _NoDigest

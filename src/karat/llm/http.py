@@ -209,8 +209,14 @@ class Connection:
 
         The error is returned, not raised: it holds the request, and so the key.
         """
+        return await self.send("POST", self._url, body)
+
+    async def send(
+        self, method: str, url: Any, body: Mapping[str, Any] | None
+    ) -> Response | Exception:
+        """The same for any address of the server."""
         try:
-            async with self._client.stream("POST", self._url, json=body) as response:
+            async with self._client.stream(method, url, json=body) as response:
                 content = bytearray()
                 async for chunk in response.aiter_bytes():
                     content += chunk

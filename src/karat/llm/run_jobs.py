@@ -259,11 +259,18 @@ class _JobRunner(Generic[T]):
         )
 
 
-def run_sync(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_sync(
+    task: Callable[[], Coroutine[Any, Any, T]],
+    meanwhile: Callable[[], None] | None = None,
+) -> T:
     """The result of a coroutine, for code that does not await.
 
     Where an event loop is already running, as in a notebook, the coroutine runs in a
     thread with a loop of its own.
+
+    Args:
+        task: makes the coroutine.
+        meanwhile: what the caller's own thread does, until the coroutine ends it.
 
     Example:
         >>> async def answer():
@@ -271,6 +278,8 @@ def run_sync(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
         >>> run_sync(answer)
         42
     """
+    if meanwhile is not None:
+        return _run_in_thread(task, meanwhile)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -287,7 +296,10 @@ def run_sync(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return results[0]
 
 
-def _run_in_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _run_in_thread(
+    task: Callable[[], Coroutine[Any, Any, T]],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> T:
     tasks: list[asyncio.Task[T]] = []
     loop = asyncio.new_event_loop()
     # Waited for in place of the thread, which cannot be joined a second time.
@@ -309,6 +321,7 @@ def _run_in_thread(task: Callable[[], Coroutine[Any, Any, T]]) -> T:
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     try:
         thread.start()
+        meanwhile()
         ended.wait()
     except KeyboardInterrupt:
         interrupted.set()

@@ -21,7 +21,7 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset, Strings
 from karat.data.tables import counted
-from karat.errors import MismatchError
+from karat.errors import FormatError, MismatchError
 from karat.reading.meaning.aliases import GOLD, RETRIEVED, infer, is_row, names_fields
 from karat.reading.meaning.gold import note_repeated
 from karat.reading.meaning.ids_or_texts import are_prose
@@ -40,6 +40,14 @@ FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     },
 )
 
+CHROMA = {
+    "ids": "id",
+    "documents": "text",
+    "distances": "distance",
+    "metadatas": "metadata",
+    **dict.fromkeys(("embeddings", "uris", "data", "included"), ""),
+}
+"""What an answer of Chroma holds -> our name of it, where it is read."""
 _FORMAT = "plain"
 _SCALARS = {str, int, float, bool, type(None)}
 _MANY = 4096
@@ -91,6 +99,32 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
             notices = notes.notices()
             return Dataset(gold=gold, format=_FORMAT, notices=notices, strings=strings)
     return None
+
+
+def chroma_rankings(answer: Mapping[Any, Any]) -> list[list[dict[str, Any]]] | None:
+    """The documents of each query from columns of lists, as Chroma answers.
+
+    Example:
+        >>> chroma_rankings({"ids": [["d1"], ["d2"]], "distances": [[0.1], [0.4]]})
+        [[{'id': 'd1', 'distance': 0.1}], [{'id': 'd2', 'distance': 0.4}]]
+    """
+    ids = answer.get("ids")
+    if not isinstance(ids, list) or not all(isinstance(row, list) for row in ids):
+        return None
+    names = {theirs: ours for theirs, ours in CHROMA.items() if ours}
+    columns = {
+        ours: answer[theirs]
+        for theirs, ours in names.items()
+        if answer.get(theirs) is not None
+    }
+    try:
+        return [
+            [dict(zip(columns, row, strict=True)) for row in zip(*rows, strict=True)]
+            for rows in zip(*columns.values(), strict=True)
+        ]
+    except ValueError:
+        problem = f"{', '.join(names)} must be lists of the same length"
+        raise FormatError(problem) from None
 
 
 def check_places(run: Dataset, gold: Dataset) -> None:

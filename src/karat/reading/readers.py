@@ -18,7 +18,15 @@ from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
 from karat.reading.meaning.values import looks_like_text
-from karat.reading.objects import FRAMES, is_frame, plain_gold, plain_run, with_lists
+from karat.reading.objects import (
+    CHROMA,
+    FRAMES,
+    chroma_rankings,
+    is_frame,
+    plain_gold,
+    plain_run,
+    with_lists,
+)
 from karat.reading.problems import Notes, placed
 from karat.reading.streams import Role, Source
 
@@ -325,6 +333,8 @@ def _read(
             )
             return frame
         source = source if isinstance(source, tuple) else with_lists(source)
+    elif role == "run" and isinstance(source, dict) and source.keys() <= CHROMA.keys():
+        source = chroma_rankings(source) or source
     plain = {"run": plain_run, "gold": plain_gold}.get(role)
     found = None if plain is None else plain(source)
     if found is None or mapping:
@@ -338,7 +348,9 @@ def _interpreted(source: Any, where: Source) -> Dataset:
     if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
         raise DataError(
             f"cannot read {where.role} from {type(source).__name__}",
-            hint="pass a mapping, a list, a path or a DataFrame",
+            hint="pass a mapping, a list, a path or a DataFrame"
+            + "; a retriever goes to retriever=, with queries="
+            * (where.role != "gold"),
         )
     with gc_paused():
         return interpret(with_lists(source), where, "objects")

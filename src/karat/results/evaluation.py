@@ -301,6 +301,8 @@ class Evaluation(Mapping[str, MetricScores]):
             if column.cutoffs:
                 ks = ", ".join(map(str, column.cutoffs))
                 notes.append(f"{name} used k = {ks}")
+        if self.latency is not None and self.latency.load:
+            notes.append(f"latency: {self.latency.load}")
         if self.usage.replies:
             notes.append(f"judged with {self.usage}, paid now or earlier")
         for fields in ("fields", "gold_fields"):

@@ -198,7 +198,7 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
         },
         fingerprints=[row["gold_fingerprint"] for row in rows],
         old_traces=[_trace(row) for row in rows] if old else (),
-        latency=_latency(rows) if "latency" in saved else None,
+        latency=_latency(rows, saved["latency"]) if "latency" in saved else None,
     )
     # What the evaluation itself shows is not told twice.
     shown = {*result.warnings[len(result.notices) :]}
@@ -251,13 +251,14 @@ def _column(
     )
 
 
-def _latency(rows: Rows) -> Latency:
+def _latency(rows: Rows, summary: Mapping[str, Any]) -> Latency:
     timed = {row["id"]: row["latency"] for row in rows if "latency" in row}
     marked = (
         {query for query, time in timed.items() if time.get(mark)}
         for mark in ("earlier", "first_call")
     )
-    return Latency({query: time["ms"] for query, time in timed.items()}, *marked)
+    times = {query: time["ms"] for query, time in timed.items()}
+    return Latency(times, *marked, concurrency=summary.get("concurrency"))
 
 
 def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:

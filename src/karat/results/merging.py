@@ -62,6 +62,7 @@ def _latency(parts: Sequence[Latency]) -> Latency | None:
         _united(part.milliseconds for part in parts),
         {query for part in parts for query in part.earlier},
         {query for part in parts for query in part.first_call},
+        max(part.concurrency or 0 for part in parts) or None,
     )
 
 

@@ -1,22 +1,28 @@
 """Results that are kept under `.karat`, so that the same is not computed twice.
 
-What is kept has a key: a digest of everything that decides it, files by their content.
+What is kept has a key: a digest of everything that decides it, files by their content,
+the code that computes it included.
 """
 
 import hashlib
 import json
 import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from karat.errors import DataError
 from karat.llm.journal import make_private_folder
 from karat.reading.decoding import decode_json, decode_text
-from karat.version import __version__
 from karat.writing import write_file
 
 _FOLDER = Path(".karat")
 _MOST = 500
+_COMPUTING = ("numpy", "rapidfuzz")
 
 
 def digest_of(*parts: Any) -> str:
@@ -26,8 +32,37 @@ def digest_of(*parts: Any) -> str:
         >>> digest_of({"k": 5}, "a") == digest_of({"k": 5}, "b")
         False
     """
-    text = json.dumps([__version__, *parts], sort_keys=True, default=_content)
+    text = json.dumps([_code(), *parts], sort_keys=True, default=_content)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """A digest of the code that numbers depend on: of karat, and of its plug-ins."""
+    used = [sys.version, *(f"{name} {version(name)}" for name in _COMPUTING)]
+    digest = hashlib.sha256("\n".join(used).encode())
+    for path in _sources():
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources() -> Iterator[Path]:
+    yield from sorted(Path(__file__).parents[1].rglob("*.py"))
+    points = entry_points()
+    names = {
+        point.module.partition(".")[0]
+        for group in points.groups
+        if group.startswith("karat.")
+        for point in points.select(group=group)
+    }
+    for spec in map(find_spec, sorted(names)):
+        # A plug-in that is gone cannot be used either.
+        folders = [] if spec is None else spec.submodule_search_locations or []
+        for folder in folders:
+            yield from sorted(Path(folder).rglob("*.py"))
+        if spec is not None and spec.origin and not folders:
+            yield Path(spec.origin)
 
 
 def kept(key: str) -> Any:

@@ -74,6 +74,7 @@ def _head(result: "Evaluation") -> dict[str, Any]:
     head["default_matcher"] = result.default_matcher
     if (latency := result.latency) is not None:
         counts = {"n": latency.n, "earlier": len(latency.earlier)}
+        counts |= {"concurrency": latency.concurrency} if latency.concurrency else {}
         head["latency"] = {**latency.percentiles, **counts}
     head["matchers"] = {
         name: {"judged": m.hits.judged, "distinct": m.hits.distinct, "extra": m.extra}

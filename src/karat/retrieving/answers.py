@@ -15,7 +15,7 @@ from karat.reading.meaning.aliases import IDS, TEXTS, ask
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import INSIDE, names_inside, value_at
 from karat.reading.meaning.values import is_scores, show
-from karat.reading.objects import FRAMES, is_frame
+from karat.reading.objects import FRAMES, chroma_rankings, is_frame
 from karat.reading.problems import Notes
 
 PATHS: Final = (
@@ -25,12 +25,6 @@ PATHS: Final = (
 )
 """Where an answer that wraps its hits may hold them, the surest first."""
 
-_COLUMNS: Final = {
-    "ids": "id",
-    "documents": "text",
-    "distances": "distance",
-    "metadatas": "metadata",
-}
 _FIELDS: Final = ("id", "text", "score", "source", "start", "end")
 _SCALARS: Final = (str, int, float, bool)
 _PAIR: Final = 2
@@ -64,16 +58,33 @@ def read_answer(
         >>> [document.id for document in read_answer(hits, {})]
         ['d1']
     """
-    path = mapping.get("retrieved")
-    if path is not None:
-        found = value_at(_body(answer), path)
-        if found is None:
-            names = ", ".join(map(str, answer)) if isinstance(answer, Mapping) else ""
-            raise FormatError(f"the answer has no {path!r}; it holds {names or 'none'}")
-        answer = found
-    entries = _entries(answer)
+    entries = _entries(_at_mapping(answer, mapping))
     inside = {ours: theirs for ours, theirs in mapping.items() if ours in INSIDE}
     return [_document(entry, inside, ids) for entry in entries]
+
+
+def scores_rise(answer: Any, mapping: Mapping[str, str]) -> bool:
+    """Whether an answer of scores by document has the smallest first, as distances do.
+
+    Example:
+        >>> scores_rise({"near": 0.1, "far": 0.7}, {})
+        True
+    """
+    inner = _at_mapping(answer, mapping)
+    scored = isinstance(inner, Mapping) and is_scores(inner)
+    return scored and all(a < b for a, b in pairwise(inner.values()))
+
+
+def _at_mapping(answer: Any, mapping: Mapping[str, str]) -> Any:
+    """What the caller says holds the documents."""
+    path = mapping.get("retrieved")
+    if path is None:
+        return answer
+    inner = value_at(_body(answer), path)
+    if inner is None:
+        names = ", ".join(map(str, answer)) if isinstance(answer, Mapping) else ""
+        raise FormatError(f"the answer has no {path!r}; it holds {names or 'none'}")
+    return inner
 
 
 def _body(answer: Any) -> Any:
@@ -100,8 +111,8 @@ def _refuse(answer: Any) -> Any:
 
 def _from_mapping(answer: Mapping[Any, Any]) -> Any:
     _refuse_error(answer)
-    if (columns := _columns(answer)) is not None:
-        return columns
+    if (rankings := chroma_rankings(answer)) is not None:
+        return _only(rankings)
     if is_scores(answer):
         return sorted(answer.items(), key=lambda pair: -pair[1])
     return _only(answer["responses"]) if "responses" in answer else _at_path(answer)
@@ -146,22 +157,6 @@ def _arrays(answer: tuple[Any, ...]) -> list[Any]:
     # FAISS fills up with -1 where it found fewer.
     rows_found = zip(documents, scores, strict=True)
     return [(d, score) for d, score in rows_found if type(d) is not int or d >= 0]
-
-
-def _columns(answer: Mapping[Any, Any]) -> list[Any] | None:
-    """Hits from columns of lists, as Chroma gives them: one inner list per query."""
-    ids = answer.get("ids")
-    if not isinstance(ids, list) or not all(isinstance(row, list) for row in ids):
-        return None
-    columns = {
-        ours: _only(answer[theirs])
-        for theirs, ours in _COLUMNS.items()
-        if answer.get(theirs) is not None
-    }
-    return [
-        dict(zip(columns, row, strict=True))
-        for row in zip(*columns.values(), strict=True)
-    ]
 
 
 def _only(parts: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Asking a retriever: timed calls in threads of their own, also calls by HTTP."""
+"""Asking a retriever: timed calls in the caller's thread, in others, and by HTTP."""
 
 import asyncio
 import inspect
@@ -12,16 +12,16 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, FormatError, Refused, Transient, UsageError
 from karat.llm.callables import to_call_error
 from karat.llm.credentials import check_headers, check_secrets
-from karat.llm.http import connection_error, load_httpx, may_use_proxy
+from karat.llm.http import Connection, connection_error, load_httpx
 from karat.llm.server_errors import retry_after
 from karat.reading.decoding import decode_json, decode_text
-from karat.retrieving.answers import read_answer, to_plain
+from karat.retrieving.answers import read_answer, scores_rise, to_plain
 from karat.retrieving.retrievers import Question, fill
 
 # Errors of client libraries are told apart by name: none of them is imported.
@@ -30,17 +30,23 @@ _PASSING: Final = re.compile(
 )
 _STATUSES: Final = {408, 425, 429}
 _SERVER_ERRORS: Final = range(500, 600)
+_SUCCESSES: Final = range(200, 300)
 _FOR_ALL: Final = {401, 403, 404}
 _SHOWN: Final = 200
 
 
-class _Workers:
-    """Threads that call functions, and never hold up the end of the program."""
+class CallQueue:
+    """Calls of a plain function: the caller's own thread makes them, or others do.
 
-    def __init__(self) -> None:
+    Other threads are as many as there are calls at once, and never hold up the end of
+    the program. The caller's thread makes the calls while it is in `serve`.
+    """
+
+    def __init__(self, *, threads: bool) -> None:
         self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
-        self._count = 0
+        self._threads = threads
+        self._count = 0 if threads else 1
 
     async def run(
         self, function: Callable[[str], Any], query: str
@@ -48,22 +54,23 @@ class _Workers:
         """What a function returns, or raises, and how many seconds that took."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        if not self._idle.acquire(blocking=False):
+        if self._threads and not self._idle.acquire(blocking=False):
             self._count += 1
-            threading.Thread(target=self._work, daemon=True).start()
+            threading.Thread(target=self.serve, daemon=True).start()
         self._calls.put((function, query, future, loop))
         done: tuple[Any, Exception | None, float] = await future
         return done
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Let every thread that serves go on its way."""
         for _ in range(self._count):
             self._calls.put(None)
 
-    def _work(self) -> None:
+    def serve(self) -> None:
+        """Make the calls, until there are no more."""
         while (call := self._calls.get()) is not None:
             function, query, future, loop = call
-            result = _timed_call(function, query)
+            result = timed_call(function, query)
             self._idle.release()
             # Nobody waits any more: the run has ended, or the call was given up.
             with suppress(RuntimeError):
@@ -85,7 +92,11 @@ class RetrieverClient:
         k: how many documents of an answer are kept.
         mapping: our name -> theirs, inside an answer.
         ids: the documents' ids, where an answer holds places in an index.
-        timeout: seconds after which a call is given up.
+        timeout: seconds after which a call is given up. What is called in the caller's
+            own thread cannot be given up, and is waited for.
+        calls: where a plain function is called; None for the event loop's own thread.
+        threads: whether that is in threads of its own.
+        concurrency: how many calls are under way at once.
         persistent: whether another process may use the answers.
         stoppable: the driver sets no time limit, since this does.
     """
@@ -98,18 +109,23 @@ class RetrieverClient:
     mapping: Mapping[str, str] = field(default_factory=dict)
     ids: Sequence[Any] | None = None
     timeout: float = 60.0
+    calls: CallQueue | None = None
+    threads: bool = False
+    concurrency: int = 1
     persistent: bool = True
     stoppable: bool = False
-    _workers: _Workers = field(default_factory=_Workers, repr=False)
     _first: asyncio.Event | None = field(default=None, repr=False)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
-        """Keep threads until the run ends; one that hangs is left to itself."""
+        """Keep threads and connections until the run ends; what hangs is left."""
         try:
             yield
         finally:
-            self._workers.close()
+            if self.threads and self.calls is not None:
+                self.calls.close()
+            if isinstance(self.ask, HttpRetriever):
+                await self.ask.close()
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The documents for a query, and how many milliseconds they took, as JSON."""
@@ -124,7 +140,7 @@ class RetrieverClient:
 
     async def _complete(self, query: str, *, first: bool) -> Reply:
         answer, seconds = await self._timed(query)
-        caught = _Caught()
+        caught = Caught()
         documents: list[Any] = []
         with caught:
             documents = read_answer(answer, self.mapping, self.ids)
@@ -138,18 +154,24 @@ class RetrieverClient:
         facts: dict[str, Any] = {"ms": seconds * 1000, "returned": len(documents)}
         if first:
             facts["first"] = True
+        if scores_rise(answer, self.mapping):
+            facts["rising"] = True
         facts["documents"] = [to_plain(document) for document in documents[: self.k]]
         return Reply(json.dumps(facts, ensure_ascii=False))
 
     async def _timed(self, query: str) -> tuple[Any, float]:
         """An answer and the seconds it took; a `CallError` when there is none."""
-        answer, seconds, caught = None, 0.0, _Caught()
-        limit = asyncio.timeout(self.timeout)
+        answer, seconds, caught = None, 0.0, Caught()
+        limit = asyncio.timeout(self.timeout if self.threads else None)
         with caught:
             async with limit:
-                answer, error, seconds = await self._workers.run(self.ask, query)
+                if self.calls is None:
+                    answer, error, seconds = timed_call(self.ask, query)
+                else:
+                    answer, error, seconds = await self.calls.run(self.ask, query)
                 if error is not None:
                     raise error
+                limit.reschedule(asyncio.get_running_loop().time() + self.timeout)
                 start = time.perf_counter()
                 if inspect.isawaitable(answer):
                     answer = await answer
@@ -163,7 +185,7 @@ class RetrieverClient:
         return answer, seconds
 
 
-class _Caught:
+class Caught:
     """Keeps whatever the user's code raises, of any kind; leaving the program, too."""
 
     error: Exception | None = None
@@ -192,10 +214,11 @@ def _call_error(endpoint: str, error: Exception) -> CallError:
     return problem
 
 
-def _timed_call(
+def timed_call(
     function: Callable[[str], Any], query: str
 ) -> tuple[Any, Exception | None, float]:
-    answer, caught = None, _Caught()
+    """What a function returns, or raises, and how many seconds that took."""
+    answer, caught = None, Caught()
     start = time.perf_counter()
     with caught:
         answer = function(query)
@@ -209,14 +232,14 @@ def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
         future.set_result(result)
 
 
-def address_of(url: str) -> tuple[str, dict[str, str]]:
+def address_of(url: str) -> tuple[str, list[tuple[str, str]]]:
     """The address without its query, and the query; neither may hold a secret."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in {"http", "https"} and parts.hostname
     except ValueError:
         valid = False
-    if not valid:
+    if not valid or "{" in parts.netloc:
         raise UsageError(
             "a retriever in one text is an address such as http://127.0.0.1:8080/search"
         )
@@ -225,65 +248,79 @@ def address_of(url: str) -> tuple[str, dict[str, str]]:
             f"the address of {parts.hostname} must hold no user and no password, since "
             "addresses are kept; headers= (--header) can carry them"
         )
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    check_secrets(query)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    check_secrets(dict(query))
     return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), query
 
 
-def http_function(
-    url: str, question: Question, headers: Mapping[str, str] | None, timeout: float
-) -> Callable[[str], Any]:
-    """A function that asks a service.
+class HttpRetriever:
+    """Asks a service.
 
     With options they are posted as JSON, else the address is fetched. `{query}` and
-    `{k}` are filled in, in both. A header `$NAME` is read from the environment.
+    `{k}` are filled in, in both; what stands in the address is quoted. A header `$NAME`
+    is read from the environment.
     """
-    httpx = load_httpx("asking a service")
-    address, parameters = address_of(url)
-    sent = {name: _from_environment(value) for name, value in (headers or {}).items()}
-    check_headers(sent)
-    if not question.options and "{query}" not in f"{address}{parameters}":
-        raise UsageError(
-            "nothing sends the query: write {query} into the address, or give a body "
-            """such as {"q": "{query}"} (options=, --body)"""
-        )
-    # A redirect could lead texts to where they may not go.
-    client = httpx.Client(
-        headers=sent,
-        timeout=timeout,
-        follow_redirects=False,
-        trust_env=may_use_proxy(address),
-    )
 
-    def ask(query: str) -> Any:
-        given = {"params": fill(parameters, question, query)} if parameters else {}
-        target = fill(address, question, query)
-        body = question.arguments(query)
-        try:
-            response = client.request(
-                "POST" if body else "GET", target, json=body or None, **given
+    def __init__(
+        self, url: str, question: Question, headers: Mapping[str, str] | None
+    ) -> None:
+        load_httpx("asking a service")
+        self._address, self._parameters = address_of(url)
+        self._question = question
+        sent = {n: _from_environment(value) for n, value in (headers or {}).items()}
+        check_headers(sent)
+        if (
+            not question.options
+            and "{query}" not in f"{self._address}{self._parameters}"
+        ):
+            raise UsageError(
+                "nothing sends the query: write {query} into the address, or give a "
+                """body such as {"q": "{query}"} (options=, --body)"""
             )
-        except httpx.TimeoutException:
-            raise TimeoutError(f"no answer within {timeout:g} s") from None
-        except httpx.RequestError as error:
-            raise connection_error(error, address, "the address") from None
-        status = response.status_code
+        self._connection = Connection(self._address, {}, sent)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+    async def __call__(self, query: str) -> Any:
+        """What the service answers, decoded."""
+        address, question = self._address, self._question
+        body = question.arguments(query) or None
+        response = await self._connection.send(
+            "POST" if body else "GET", self._url(query), body
+        )
+        if isinstance(response, Exception):
+            raise connection_error(response, address, "the address")
+        status, content = response.status, response.content
         if status in _STATUSES or status in _SERVER_ERRORS:
             wait = retry_after(response.headers)
             raise Transient(f"{address} answered with status {status}", wait)
-        if not response.is_success:
+        if content is None:
+            raise Refused(f"{address} answered with more than 16 MB")
+        if status not in _SUCCESSES:
+            text = content[:_SHOWN].decode("utf-8", "replace")
             raise Refused(
                 f"{address} answered with status {status}",
-                detail=" ".join(response.text[:_SHOWN].split()) or None,
+                detail=" ".join(text.split()) or None,
                 always=status in _FOR_ALL,
                 unless_answered=True,
             )
         try:
-            return decode_json(decode_text(response.content))
+            return decode_json(decode_text(content))
         except FormatError as error:
             raise Refused(f"{address} does not answer with JSON: {error}") from None
 
-    return ask
+    def _url(self, query: str) -> str:
+        """The address for a query, which may hold anything: `C#`, `?`, `../admin`."""
+        # Dots too: alone in their part of a path they would lead out of it.
+        quoted = quote(query, safe="").replace(".", "%2E")
+        pairs = [
+            (fill(name, self._question, query), fill(value, self._question, query))
+            for name, value in self._parameters
+        ]
+        address: str = fill(self._address, self._question, quoted)
+        return f"{address}?{urlencode(pairs)}" if pairs else address
 
 
 def _from_environment(value: str) -> str:

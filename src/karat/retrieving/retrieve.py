@@ -1,18 +1,18 @@
 """Asking a retriever every query: the run, how long it took, and what failed."""
 
 import hashlib
+import inspect
 import json
 import sys
-import uuid
-import weakref
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module, reload
 from numbers import Integral
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar
 
 from karat.data.judgements import Failure, Prompt, Reply
 from karat.data.queries import Query
@@ -20,13 +20,19 @@ from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.llm import Results, Settings, Stage, run_jobs, run_sync
-from karat.llm.callables import ThreadedFunction
 from karat.reading.decoding import gc_paused
 from karat.reading.meaning.gathering import Gathered
+from karat.reading.meaning.order import note_ascending
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 from karat.retrieving.answers import check_mapping, documents_from
-from karat.retrieving.client import RetrieverClient, address_of, http_function
+from karat.retrieving.client import (
+    CallQueue,
+    Caught,
+    HttpRetriever,
+    RetrieverClient,
+    address_of,
+)
 from karat.retrieving.retrievers import Question, as_function
 
 P = ParamSpec("P")
@@ -40,8 +46,24 @@ ATTEMPTS = 10
 
 _STAGE = Stage("retrieving", "query", tokens=False)
 _DEEPEST = 10**6
-# A retriever without a name is known as long as it is the same object.
-_UNNAMED: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
+_AT_ONCE = 8
+# Where `retrieve` waits to make the calls of a plain function itself.
+_CALLER: ContextVar[CallQueue | None] = ContextVar("caller", default=None)
+
+
+class Asking(TypedDict, total=False):
+    """How a retriever is asked: what `evaluate` hands on to `retrieve`."""
+
+    concurrency: int | None
+    version: str | None
+    output: str | None
+    ids: Sequence[Any] | None
+    encode: Callable[[str], Any] | None
+    options: Mapping[str, Any] | None
+    headers: Mapping[str, str] | None
+    timeout: float
+    cache: str | Path | None
+    settings: Settings | None
 
 
 class _Answer(NamedTuple):
@@ -56,7 +78,7 @@ async def aretrieve(  # noqa: PLR0913
     queries: Any,
     k: int = 20,
     *,
-    concurrency: int = 8,
+    concurrency: int | None = None,
     name: str | None = None,
     version: str | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -73,8 +95,9 @@ async def aretrieve(  # noqa: PLR0913
 
     The run has `latency` (percentiles, and the time of each query) and `failures`
     (query -> reason); a failed query is in no mean of an evaluation. Equal queries are
-    asked once. Answers of a retriever with a `name` are kept, so that a run that was
-    stopped goes on where it was; without a name they are good for this process only.
+    asked once. A plain function is asked one query at a time, in the thread that calls
+    this. With a `version` answers are kept and used again, so that a run that was
+    stopped goes on where it was; without one nothing is kept.
 
     Args:
         retriever: a function from query to documents, plain or async; an object of
@@ -83,9 +106,11 @@ async def aretrieve(  # noqa: PLR0913
             with JSON.
         queries: texts by id, a list of texts or of records, or a file.
         k: how many documents are asked for; more are cut off.
-        concurrency: calls under way at once.
-        name: what answers are kept under, and how reports call the run.
-        version: of the index or its settings; another one is asked anew.
+        concurrency: calls under way at once, of a plain function in as many threads;
+            natively one, and eight for an async function or an address.
+        name: how reports call the run.
+        version: of the index and all else that decides the answers; they are used again
+            until it changes.
         mapping: our name -> theirs, as in `{"document": "metadata.source"}`: a path
             through objects and mappings; `retrieved` leads to the documents.
         output: where a Haystack pipeline puts the documents: `"retriever.documents"`.
@@ -94,8 +119,9 @@ async def aretrieve(  # noqa: PLR0913
         options: further arguments of every call, such as a filter, or the body posted
             to an address; `{query}`, `{k}` and `{vector}` in them are filled in.
         headers: sent to an address; a value `$NAME` is read from the environment.
-        timeout: seconds after which a call is given up and tried again.
-        cache: the file for answers; None keeps none.
+        timeout: seconds after which a call is given up and tried again; a plain
+            function that is asked one query at a time is waited for.
+        cache: the file for answers that have a version; None keeps none.
         settings: retries, limits, `offline` and the like.
 
     Raises:
@@ -105,7 +131,7 @@ async def aretrieve(  # noqa: PLR0913
     Example:
         >>> def search(query, k):
         ...     return ["d1", "d2", "d3"][:k]
-        >>> run = retrieve(search, {"q1": "What is rye?"}, k=2, cache=None)
+        >>> run = retrieve(search, {"q1": "What is rye?"}, k=2)
         >>> run.by_query, run.failures
         ({'q1': ['d1', 'd2']}, {})
     """
@@ -116,39 +142,75 @@ async def aretrieve(  # noqa: PLR0913
     question = Question(int(k), options or {}, encode, output)
     paths = dict(mapping or {}) | ({"retrieved": output} if output else {})
     if isinstance(retriever, str):
-        ask = http_function(retriever, question, headers, timeout)
+        ask: Any = HttpRetriever(retriever, question, headers)
         endpoint = address_of(retriever)[0]
     else:
-        ask, endpoint = as_function(retriever, question), _place(retriever)
+        ask, endpoint = as_function(retriever, question), place_of(retriever)
+    several = is_async(retriever)
+    limits = replace(
+        settings or Settings(max_attempts=ATTEMPTS),
+        concurrency=(_AT_ONCE if several else 1)
+        if concurrency is None
+        else concurrency,
+        timeout=timeout,
+        journal=None if cache is None or version is None else Path(cache),
+    )
+    threads = limits.concurrency > 1 and not several
+    short = endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
     client = RetrieverClient(
         ask,
         endpoint,
-        name or _unnamed(retriever),
+        name or short,
         _key(question, version, paths, ids, url=retriever),
         question.k,
         paths,
         ids,
         timeout,
-        persistent=name is not None,
+        CallQueue(threads=True) if threads else _CALLER.get(),
+        threads=threads,
+        concurrency=limits.concurrency,
+        persistent=version is not None,
     )
-    limits = replace(
-        settings or Settings(max_attempts=ATTEMPTS),
-        concurrency=concurrency,
-        timeout=timeout,
-        journal=None if cache is None else Path(cache),
-    )
+    if limits.offline and limits.journal is None:
+        raise UsageError(
+            "offline takes every answer from the journal, where only answers that have "
+            "a version are: version= (--index-version) names it"
+        )
     jobs = [partial(_job, text) for text in asked.values()]
     results = await run_jobs(jobs, client, limits, _STAGE)
-    short = endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
-    return _to_run(asked, results, name or short, question.k)
+    return _to_run(asked, results, client)
+
+
+def is_async(retriever: Any) -> bool:
+    """Whether a retriever bears several calls at once by nature."""
+    candidates = (retriever, getattr(retriever, "__call__", None))  # noqa: B004
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return isinstance(retriever, str) or any(
+        is_kind(candidate) for candidate in candidates for is_kind in kinds
+    )
 
 
 def _sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same function for code that does not await."""
+    """The same function for code that does not await.
+
+    Its event loop runs in another thread, so that this one can make the calls of a
+    plain function: as if its user had called it here.
+    """
 
     @wraps(function)
     def twin(*args: P.args, **named: P.kwargs) -> T:
-        return run_sync(lambda: function(*args, **named))
+        if is_async(args[0] if args else named.get("retriever")):
+            return run_sync(lambda: function(*args, **named))
+        calls = CallQueue(threads=False)
+
+        async def work() -> T:
+            _CALLER.set(calls)
+            try:
+                return await function(*args, **named)
+            finally:
+                calls.close()
+
+        return run_sync(work, calls.serve)
 
     return twin
 
@@ -165,21 +227,11 @@ def _texts(queries: Mapping[str, Query]) -> dict[str, str]:
     return {name: str(query.text) for name, query in queries.items()}
 
 
-def _place(retriever: Any) -> str:
+def place_of(retriever: Any) -> str:
     """Where the code of a retriever is."""
     name = getattr(retriever, "__qualname__", type(retriever).__qualname__)
     module = getattr(retriever, "__module__", None) or type(retriever).__module__
     return f"python:{module}.{name}"
-
-
-def _unnamed(retriever: Any) -> str:
-    """What answers of a retriever without a name are kept under, in this process."""
-    fresh = f"this process {uuid.uuid4().hex[:12]}"
-    try:
-        return _UNNAMED.setdefault(retriever, fresh)
-    except TypeError:
-        # It cannot be told apart from another one later, as an address.
-        return fresh
 
 
 def _key(
@@ -210,7 +262,7 @@ def _job(text: str) -> Generator[Prompt, Reply, _Answer]:
 
 
 def _to_run(
-    queries: Mapping[str, str], results: Results[_Answer], name: str, k: int
+    queries: Mapping[str, str], results: Results[_Answer], client: RetrieverClient
 ) -> Run:
     answers, failures = dict[str, _Answer](), dict[str, str]()
     for query, result in zip(queries, results, strict=True):
@@ -226,16 +278,24 @@ def _to_run(
         )
     notes = Notes()
     gathered = Gathered(notes)
+    k = client.k
     with gc_paused():
         for query, answer in answers.items():
             documents = documents_from(answer.facts["documents"])
             gathered.add_ranking(query, {"retrieved": documents})
             _note(query, answer.facts["returned"], documents, k, notes)
-        run = gathered.finish(name, [*queries]).run
+        run = gathered.finish(client.model, [*queries]).run
     assert run is not None  # noqa: S101
-    latency = _latency(queries, answers)
+    if all("rising" in answer.facts for answer in answers.values()):
+        counts = (range(answer.facts["returned"]) for answer in answers.values())
+        note_ascending(answers, counts, notes)
+    latency = _latency(queries, answers, client.concurrency)
+    version = client.parameters.get("version")
     for _ in latency.earlier:
-        said = "from an earlier call, with the time that took; cache=None asks anew"
+        said = (
+            f"from an earlier call under version {version!r}, with the time that took; "
+            "another version asks anew"
+        )
         notes.notice("cached", f"answers are {said}", one=f"answer is {said}")
     run.retrieval = Retrieval(latency, failures, k, notes.notices(), queries)
     return run
@@ -259,7 +319,9 @@ def _note(
         notes.notice("twice", f"answers held {said}", query, one=f"answer held {said}")
 
 
-def _latency(queries: Mapping[str, str], answers: Mapping[str, _Answer]) -> Latency:
+def _latency(
+    queries: Mapping[str, str], answers: Mapping[str, _Answer], concurrency: int
+) -> Latency:
     """The time of every call: equal queries were one."""
     calls: dict[str, str] = {}
     for query in answers:
@@ -269,6 +331,7 @@ def _latency(queries: Mapping[str, str], answers: Mapping[str, _Answer]) -> Late
         {query: answer.facts["ms"] for query, answer in timed.items()},
         frozenset(query for query, answer in timed.items() if answer.cached),
         frozenset(q for q, answer in timed.items() if "first" in answer.facts),
+        concurrency,
     )
 
 
@@ -280,14 +343,20 @@ def load_object(spelling: str, folder: Path) -> Any:
     Raises:
         UsageError: there is none, or importing its module fails.
     """
+    if "://" in spelling:
+        raise UsageError(f"an address is asked with --http {spelling}")
     module, _, name = spelling.partition(":")
     if not module or not name:
         raise UsageError(
             "a retriever is spelled MODULE:NAME, as in my.module:search; "
             f"got {spelling!r}"
         )
-    load = ThreadedFunction(_module)
-    found, error = run_sync(lambda: load(module, folder))
+    found: Any = None
+    caught = Caught()
+    with caught:
+        # Here, and in no other thread: what a module opens belongs to its thread.
+        found = _module(module, folder)
+    error = caught.error
     if error is not None and module.endswith(".py"):
         dotted = module.removesuffix(".py").replace("/", ".")
         raise UsageError(

@@ -138,22 +138,36 @@ def _function(function: Any, question: Question) -> Ask:
     )
 
 
+def _with_depth(retriever: Any, k: int) -> Any:
+    """A retriever that returns as many, whatever it was built with."""
+    # A copy: the retriever is the caller's.
+    retriever = copy.copy(retriever)
+    for name in ("k", "top_k", "similarity_top_k"):
+        if isinstance(getattr(retriever, name, None), int):
+            setattr(retriever, name, k)
+    if isinstance(options := getattr(retriever, "search_kwargs", None), dict):
+        retriever.search_kwargs = {**options, "k": k}
+    return retriever
+
+
 def _langchain(retriever: Any, question: Question) -> Ask:
     known = _parameters(getattr(retriever, "_get_relevant_documents", None)).values()
     takes = any(p.name == "k" or p.kind is p.VAR_KEYWORD for p in known)
     depth = {"k": question.k} if takes else {}
+    retriever = _with_depth(retriever, question.k)
     return lambda query: retriever.invoke(
         query, **{**depth, **question.arguments(query)}
     )
 
 
 def _llama_index(retriever: Any, question: Question) -> Ask:
-    if hasattr(retriever, "similarity_top_k"):
-        # A copy: the retriever is the caller's.
-        retriever = copy.copy(retriever)
-        retriever.similarity_top_k = question.k
-    ask: Ask = retriever.retrieve
+    ask: Ask = _with_depth(retriever, question.k).retrieve
     return ask
+
+
+def _store(store: Any, _: Question) -> Ask:
+    kind = type(store).__name__
+    raise UsageError(f"{kind} is no retriever, but makes one: pass .as_retriever()")
 
 
 def _bm25s(index: Any, question: Question) -> Ask:
@@ -301,6 +315,7 @@ _Kind: TypeAlias = tuple[Callable[[Any], bool], Callable[[Any, Question], Ask]]
 _KINDS: Final[tuple[_Kind, ...]] = (
     (_has("invoke", "ainvoke"), _langchain),
     (_has("retrieve", "aretrieve"), _llama_index),
+    (_has("as_retriever"), _store),
     (_from("bm25s", "retrieve"), _bm25s),
     (_has("run", "inputs", "add_component"), _haystack_pipeline),
     (lambda r: hasattr(r, "__haystack_input__"), _haystack),

@@ -1,6 +1,5 @@
 """Run a suite: score what it names, check its gates, and write the results down."""
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from karat.comparison.compare import compare_evaluations
 from karat.comparison.comparison import Comparison
 from karat.data.queries import Dataset
-from karat.data.runs import Run
+from karat.data.runs import Notice, Run
 from karat.data.tables import Table
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.evaluation import evaluate
@@ -100,8 +99,8 @@ def run_suite(
 ) -> SuiteResult:
     """Score what a suite names, check its gates, and write the results down.
 
-    What was scored before is not scored again while the contents of its files and its
-    settings stay the same.
+    What was scored before is not scored again while the contents of its files, its
+    settings and the code of karat and its plug-ins stay the same.
 
     Args:
         name: of the suite; not needed where the file has one only.
@@ -173,6 +172,8 @@ def _scored(
                 found = from_dict(saved)
         if found is not None:
             unchanged.append(own)
+            if source.run is not None:
+                found = replace(found, notices=(*found.notices, _earlier(found)))
         else:
             if "gold" in data and not gold:
                 gold.append(take_gold(data["gold"], scoring["mapping"]))
@@ -185,6 +186,12 @@ def _scored(
                 keep(key, found.to_dict())
         evaluations[own] = found
     return Leaderboard(evaluations), tuple(unchanged)
+
+
+def _earlier(evaluation: Evaluation) -> Notice:
+    said = "asked by an earlier run of the suite, under the same version"
+    text, one = f"queries were {said}", f"query was {said}"
+    return Notice("cached", len(evaluation.queries), text, one=one)
 
 
 class _Source(NamedTuple):
@@ -216,7 +223,9 @@ def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
     names = {"map": "mapping", "body": "options"}
     options = {names.get(key, key): entry for key, entry in said.items()}
     known = "version" in said
-    options["name"] = own if known and not fresh else None
+    options["name"] = own
+    if fresh:
+        options["cache"] = None
 
     def ask(queries: Any) -> Run:
         return suite.placed(place, retrieve, retriever, queries, **options)
@@ -252,7 +261,6 @@ def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | 
         return None
     data = _data(suite)
     factory = suite.function(said["factory"], "sweep", "factory")
-    code = inspect.getsourcefile(factory)
     how = {name: said[name] for name in ("halving", "concurrency") if name in said}
     options = {**scoring, **how}
     if "metrics" not in suite.settings:
@@ -266,9 +274,8 @@ def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | 
         said["grid"],
         _queries(suite, data),
         data["gold"],
-        name=None if fresh else said["factory"],
-        # Another code may give other results, and so may another version of the data.
-        version=digest_of(said.get("version"), Path(code) if code else None),
+        name=suite.name,
+        version=None if fresh else said.get("version"),
         **options,
     )
 

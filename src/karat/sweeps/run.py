@@ -26,13 +26,12 @@ from karat.errors import (
     UsageError,
 )
 from karat.evaluation import evaluate
-from karat.llm import run_sync
-from karat.llm.callables import ThreadedFunction
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.queries import read_queries
 from karat.reading.readers import take_gold, with_texts
 from karat.results.result_cache import digest_of, keep, kept
-from karat.retrieving.retrieve import retrieve
+from karat.retrieving.client import Caught
+from karat.retrieving.retrieve import place_of, retrieve
 from karat.sweeps.result import Sweep, Trial
 
 _DEPTH = 10
@@ -78,9 +77,9 @@ def sweep(  # noqa: PLR0913
         halving: ask all settings a few queries, and the better half of them twice as
             many, until a few are asked all; much quicker, and nearly as good.
         concurrency: calls under way at once; more than one can make each slower.
-        name: what results are kept under, so that a sweep that was stopped goes on
-            where it was; without it nothing is kept.
-        version: of the data or the code; another one is tried anew.
+        name: tells this sweep from others of the same factory.
+        version: of the data and the code. With one, results are kept and used again
+            until it changes, so that a sweep that was stopped goes on where it was.
         mapping: our field or column name -> theirs, in the gold.
         options: the other options of `evaluate`.
 
@@ -108,8 +107,8 @@ def sweep(  # noqa: PLR0913
         random.Random(_SEED).shuffle(asked)  # noqa: S311
     spellings = [str(metric) for metric in split_metrics(metrics)]
     scoring = {**options, "metrics": spellings, "mapping": mapping}
-    known_as = None if name is None else json.dumps([name, version])
-    trying = _Trying(factory, truth, scoring, concurrency, k, known_as)
+    key = None if version is None else [place_of(factory), name, version]
+    trying = _Trying(factory, truth, scoring, concurrency, k, key)
     trials = [Trial(s, dict.fromkeys(spellings, ())) for s in settings]
     left, done = [*range(len(trials))], 0
     for count in _rounds(len(asked), len(trials)) if halving else [len(asked)]:
@@ -173,7 +172,7 @@ class _Trying:
         scoring: the options of `evaluate`.
         concurrency: calls under way at once.
         depth: the k of settings that have none.
-        name: what results are kept under, if at all.
+        key: what results are kept under, if at all.
         retrievers: those that were made, and may be asked more.
         reused: the settings whose results were kept.
     """
@@ -183,7 +182,7 @@ class _Trying:
     scoring: Mapping[str, Any]
     concurrency: int
     depth: int
-    name: str | None
+    key: Sequence[str | None] | None
     retrievers: dict[str, Any] = field(default_factory=dict)
     reused: set[str] = field(default_factory=set)
 
@@ -222,12 +221,12 @@ class _Trying:
         pairs = self.scoring.items()
         how = {name: v if isinstance(v, Path) else str(v) for name, v in pairs}
         k = self._k(setting)
-        return digest_of("trial", self.name, setting, k, texts, labels, how)
+        return digest_of("trial", self.key, setting, k, texts, labels, how)
 
     def _kept(
         self, setting: Mapping[str, Any], texts: Mapping[str, str]
     ) -> Trial | None:
-        saved: Any = None if self.name is None else kept(self._key(setting, texts))
+        saved: Any = None if self.key is None else kept(self._key(setting, texts))
         with suppress(TypeError):
             trial = Trial(**saved)
             self.reused.add(str(trial))
@@ -245,14 +244,13 @@ class _Trying:
             return None
         said = Trial(settings[0], {})
         if group not in self.retrievers:
-            make = partial(
-                ThreadedFunction(self.factory), **self._arguments(settings[0])
-            )
-            made, error = run_sync(make)
-            if error is not None:
+            caught = Caught()
+            with caught:
+                # In this thread, which asks: what it opens may belong to its thread.
+                self.retrievers[group] = self.factory(**self._arguments(settings[0]))
+            if (error := caught.error) is not None:
                 problem = f"{type(error).__name__}: {error}"
                 raise UsageError(f"the factory failed for {said}: {problem}") from error
-            self.retrievers[group] = made
         deepest = max(map(self._k, settings))
         ask = partial(retrieve, concurrency=self.concurrency, cache=None)
         with _named(said):
@@ -292,7 +290,7 @@ class _Trying:
             len(run.failures),
         )
         log.info("sweep: %s", trial)
-        if self.name is not None and not trial.failed:
+        if self.key is not None and not trial.failed:
             keep(self._key(setting, texts), asdict(trial))
         return trial
 

@@ -116,7 +116,8 @@ def _client_of(model: Any) -> Client | None:
     label = next((value for value in known if isinstance(value, str)), None)
     heat = getattr(model, "temperature", None)
     parameters = {} if heat is None else {"temperature": heat}
-    return FunctionClient(function, label, parameters)
+    # A model's name stands for the model, as it does behind an address.
+    return FunctionClient(function, label, parameters, version=label)
 
 
 def _text_of(reply: Any) -> str:
