@@ -253,12 +253,12 @@ def _column(
 
 def _latency(rows: Rows, summary: Mapping[str, Any]) -> Latency:
     timed = {row["id"]: row["latency"] for row in rows if "latency" in row}
-    marked = (
+    earlier, first = (
         {query for query, time in timed.items() if time.get(mark)}
         for mark in ("earlier", "first_call")
     )
     times = {query: time["ms"] for query, time in timed.items()}
-    return Latency(times, *marked, concurrency=summary.get("concurrency"))
+    return Latency(times, earlier, first, summary.get("concurrency"))
 
 
 def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
