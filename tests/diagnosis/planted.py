@@ -26,6 +26,7 @@ class Planted:
         fixed: the same run after what the cause asks for was done.
         fixed_gold: the gold after that.
         restored: texts that are in the corpus after that.
+        scores: query -> scores of what was retrieved; falling by default.
     """
 
     run: dict[str, list[str]] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Planted:
     fixed: dict[str, list[str]] = field(default_factory=dict)
     fixed_gold: dict[str, list[str]] = field(default_factory=dict)
     restored: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, list[float]] = field(default_factory=dict)
 
 
 def self_made(dice: random.Random, size: int = 1500) -> dict[str, str]:
@@ -104,6 +106,52 @@ def _copied(text: str, dice: random.Random) -> str:
 
 
 _RARE = re.compile(r"[A-Za-z]{5,}")
+_NUMBER = re.compile(r"(?<![\d.,$])\d{2,4}(?![\d.,%])")
+_NAMES = ["zor", "vel", "quin", "tha", "mex", "dril", "ost", "ulk", "fey", "wix", "jor"]
+_GREEK = str.maketrans(
+    "abdefgiklmnoprstuvz",
+    "\u03b1\u03b2\u03b4\u03b5\u03c6\u03b3\u03b9\u03ba\u03bb\u03bc\u03bd\u03bf\u03c0\u03c1\u03c3\u03c4\u03c5\u03b2\u03b6",
+)
+_CYRILLIC = str.maketrans(
+    "aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456"
+)
+_GERMAN = (
+    "Der Hafen wurde im Jahr darauf erweitert und mit neuen Kranen versehen. "
+    "Viele Familien zogen damals aus dem Umland zu, weil es dort Arbeit gab. "
+    "Heute erinnert nur noch eine kleine Tafel am Ufer an diese Zeit."
+)
+_FRENCH = (
+    "La ville fut reconstruite apres la guerre par des ouvriers venus du sud. "
+    "Ses ponts sont encore visibles, mais personne ne sait qui les a payes. "
+    "On y trouve aussi un marche couvert, ouvert chaque matin sauf le lundi."
+)
+
+
+def look_alike(text: str, dice: random.Random) -> str:
+    """The text with some letters of another script that look the same."""
+    words = text.split()
+    for place in dice.sample(range(len(words)), max(4, len(words) // 2)):
+        words[place] = words[place].translate(_CYRILLIC)
+    return " ".join(words)
+
+
+def foreign(_: str, dice: random.Random) -> str:
+    return dice.choice([_GERMAN, _FRENCH])
+
+
+def cyrillic(text: str, _: random.Random) -> str:
+    return text.translate(_GREEK)
+
+
+def empty(_: str, dice: random.Random) -> str:
+    return dice.choice(["", "  \n"])
+
+
+def cut(text: str, dice: random.Random) -> str:
+    """The beginning of a text, to the middle of a word."""
+    size = int(len(text) * dice.uniform(0.18, 0.24))
+    words = text[:size].split()
+    return " ".join([*words[:-1], words[-1][:2]])
 
 
 class Planter:
@@ -133,9 +181,14 @@ class Planter:
             "embedding miss": self.embedding,
             "lexical gap": self.lexical,
             "partial multi-hop": self.multi_hop,
+            "damaged text": self.damaged,
+            "label in doubt": self.wrong_label,
+            "fewer than k retrieved": self.too_few,
+            "tied at the cut": self.tied,
         }
         more: dict[str, Callable[[], None]] = {
             "unlabelled twin retrieved": self.twin,
+            "contradicting copy retrieved": self.contradiction,
             "wrong id form": self.wrong_id,
         }
         if texts:
@@ -250,17 +303,12 @@ class Planter:
         text = self.planted.corpus[name]
         query = self.asking(name)
         self.planted.restored[name] = text
+        item = ""
         if self.texts:
-            self.planted.corpus[name] = self.dice.choice(
-                ["", _edited(text, self.dice, 0.8), text[: len(text) // 4]]
-            )
+            self.planted.corpus[name] = _edited(text, self.dice, 0.8)
             item = text
-        elif self.dice.random() < 0.7:
-            del self.planted.corpus[name]
-            item = ""
         else:
-            self.planted.corpus[name] = "  \n"
-            item = ""
+            del self.planted.corpus[name]
         self.add(
             "not in the corpus",
             name,
@@ -282,9 +330,14 @@ class Planter:
         self.add("lexical gap", name, rest, fixed=[name, *rest], query=query)
 
     def multi_hop(self) -> None:
+        """What is found names something, and the question does not."""
         name, first, rest = self.fresh(), self.fresh(), self.others(DEPTH)
+        query = self.asking(first)
+        bridge = " ".join("".join(self.dice.choices(_NAMES, k=3)).title() for _ in "ab")
+        corpus = self.planted.corpus
+        corpus[first] = f"{corpus[first].strip()} It was the work of {bridge}."
+        corpus[name] = f"{bridge} is told of here. {corpus[name].strip()}"
         ranking = [first, *rest]
-        query = f"{self.asking(first)} And then?"
         self.add(
             "partial multi-hop",
             name,
@@ -293,6 +346,79 @@ class Planter:
             query=query,
             found=[first],
         )
+
+    def contradiction(self) -> None:
+        """An older version of it is on top."""
+        while True:
+            name = self.fresh()
+            text = self.planted.corpus[name]
+            numbers = [m for m in _NUMBER.finditer(text) if m.start() > 20]
+            if numbers:
+                break
+        number = self.dice.choice(numbers)
+        other = str(int(number[0]) + self.dice.choice([-1, 1, 2, 7]))
+        self.planted.corpus[f"{name}~old"] = (
+            text[: number.start()] + other + text[number.end() :]
+        )
+        rest = self.others(DEPTH)
+        place = self.dice.randrange(K)
+        ranking = [*rest[:place], f"{name}~old", *rest[place:]]
+        if self.dice.random() < 0.5:
+            ranking.append(name)
+        query = self.asking(name)
+        cause = "contradicting copy retrieved"
+        self.add(cause, name, ranking, fixed=[name, *rest], query=query)
+
+    def damaged(self) -> None:
+        """Its text was cut off, or is in other words or letters."""
+        name, rest = self.fresh(), self.others(DEPTH)
+        text = self.planted.corpus[name].strip()
+        # What is asked stands in the part that a cut takes away.
+        self.planted.corpus[name] = text[len(text) // 3 :]
+        query = self.asking(name)
+        self.planted.restored[name] = text
+        kinds = [look_alike] if self.texts else [look_alike, foreign, cyrillic, empty]
+        kind = self.dice.choice([*kinds, cut])
+        self.planted.corpus[name] = kind(text, self.dice)
+        self.add(
+            "damaged text",
+            name,
+            rest,
+            fixed=[name, *rest],
+            text=text,
+            query=query,
+        )
+
+    def wrong_label(self) -> None:
+        """The answer is on top, and something else is labelled."""
+        name, answer, rest = self.fresh(), self.fresh(), self.others(DEPTH)
+        alone = self.dice.random() < 0.5
+        self.add(
+            "label in doubt",
+            name,
+            [answer, *rest],
+            fixed=[answer],
+            query=self.asking(answer),
+            found=() if alone else [answer],
+            fixed_gold=[self.planted.corpus[answer] if self.texts else answer],
+        )
+
+    def too_few(self) -> None:
+        name, rest = self.fresh(), self.others(self.dice.randint(1, K - 1))
+        query = self.asking(name)
+        cause = "fewer than k retrieved"
+        self.add(cause, name, rest, fixed=[name, *rest], query=query)
+
+    def tied(self) -> None:
+        name, rest = self.fresh(), self.others(DEPTH)
+        rank = self.dice.randint(K + 1, 9)
+        ranking = [*rest[: rank - 1], name, *rest[rank - 1 :]]
+        self.add("tied at the cut", name, ranking, fixed=[name, *rest])
+        query = [*self.planted.run][-1]
+        scores = [1 / n for n in range(1, len(ranking) + 1)]
+        first = self.dice.randint(1, K)
+        scores[first - 1 : rank] = [scores[first - 1]] * (rank - first + 1)
+        self.planted.scores[query] = scores
 
     def twin(self) -> None:
         name, rest = self.fresh(), self.others(DEPTH)

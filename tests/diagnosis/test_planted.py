@@ -23,13 +23,21 @@ def pool_of(corpus: str, folder: Path) -> dict[str, str]:
 
 
 def samples(
-    rankings: dict[str, list[str]], corpus: dict[str, str], *, texts: bool
+    rankings: dict[str, list[str]],
+    corpus: dict[str, str],
+    scores: dict[str, list[float]] | None = None,
+    *,
+    texts: bool,
 ) -> Any:
-    if not texts:
-        return rankings
+    def document(query: str, place: int, name: str) -> dict[str, Any]:
+        fields = {"id": name, **({"text": corpus[name]} if texts else {})}
+        if scores is None:
+            return fields
+        return {**fields, "score": scores[query][place] if query in scores else -place}
+
     return [
-        {"id": query, "retrieved": [{"id": n, "text": corpus[n]} for n in row]}
-        for query, row in rankings.items()
+        {"id": q, "retrieved": [document(q, n, name) for n, name in enumerate(row)]}
+        for q, row in rankings.items()
     ]
 
 
@@ -41,7 +49,7 @@ def gold_of(gold: dict[str, list[str]], *, texts: bool) -> Any:
 
 def diagnosed(data: Planted, *, texts: bool) -> karat.Diagnosis:
     return karat.diagnose(
-        samples(data.run, data.corpus, texts=texts),
+        samples(data.run, data.corpus, data.scores, texts=texts),
         gold=gold_of(data.gold, texts=texts),
         k=K,
         corpus=data.corpus,

@@ -48,14 +48,12 @@ class Unjudged:
         query: id of the query.
         document: id of the document.
         rank: where it was retrieved.
-        moves: by how much its label can move the mean nDCG.
         text: what it says, if known.
     """
 
     query: str
     document: str
     rank: int
-    moves: float
     text: str | None = None
 
 
@@ -68,7 +66,7 @@ class Bounds(NamedTuple):
         scores: metric -> the score as it is.
         exact: whether the bounds of nDCG are reached, query by query.
         judged: share of the top k that is judged, query by query.
-        next: documents whose labels could change most.
+        next: documents to be labelled next, by rank.
     """
 
     worst: dict[str, Floats]
@@ -159,8 +157,7 @@ def bounds_of(
         worst[name], best[name] = (
             _limit(metric, queries, ways, grades[-1], best=b) for b in (False, True)
         )
-    following = _next(queries, grades[-1], metrics, scores)
-    return Bounds(worst, best, scores, exact, np.array(judged), following)
+    return Bounds(worst, best, scores, exact, np.array(judged), _next(queries))
 
 
 def _read(
@@ -284,24 +281,8 @@ def _flat(rows: Sequence[Any]) -> Floats:
     return np.concatenate([np.zeros(0), *(row.ravel() for row in rows)])
 
 
-def _next(
-    queries: Sequence[_Query],
-    top: float,
-    metrics: Mapping[str, Any],
-    scores: Mapping[str, Floats],
-) -> tuple[Unjudged, ...]:
-    """The unjudged documents whose label could move the mean most."""
-    name, metric = next(iter(metrics.items()))
-    open_ones = [n for n, query in enumerate(queries) if query.unjudged]
-    if not open_ones:
-        return ()
-    rest = [queries[n] for n in open_ones]
-    hits, owner = _hits(rest, [top * np.eye(len(q.unjudged)) for q in rest])
-    moves = np.abs(metric.score(hits) - scores[name][open_ones][owner]) / len(queries)
-    documents = [(q, rank, d) for q in rest for rank, d in q.unjudged]
-    order = np.argsort(-moves, kind="stable")[:_LABEL_NEXT].tolist()
-    return tuple(
-        Unjudged(q.name, d.id or "", rank, float(moves[n]), d.text)
-        for n in order
-        for q, rank, d in documents[n : n + 1]
-    )
+def _next(queries: Sequence[_Query]) -> tuple[Unjudged, ...]:
+    """The unjudged documents by rank: labels on top move every metric most."""
+    every = ((rank, d, q.name) for q in queries for rank, d in q.unjudged)
+    first = sorted(every, key=lambda one: one[0])[:_LABEL_NEXT]
+    return tuple(Unjudged(name, d.id or "", rank, d.text) for rank, d, name in first)

@@ -1,143 +1,179 @@
 """The cause of each miss, looked for in the order of `CAUSES`."""
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from statistics import median
-from typing import Any, Final
+from typing import Any, ClassVar
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
-from karat.data.queries import Query
 from karat.data.tables import counted
 from karat.diagnosis.corpus_search import ALIKE, similarity
-from karat.diagnosis.diagnosis import CAUSES, Miss, Related
-from karat.diagnosis.evidence import ENOUGH, Given, Missed
-from karat.matching.coverage.alphabet import Source
+from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, Miss, Related
+from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
+from karat.diagnosis.run_findings import Detection
 
-# A question that takes more documents than this is broad, and not one of several hops.
-_MOST_HOPS = 5
-_HOPS: Final = re.compile(r"(?i)(?:\d|multi|\b)[-_ ]?hops?(?![a-z])|multi[-_ ]?step")
-# Search by words finds what it ranks at least so high.
-_GOOD_RANK = 10
+# Search by words finds what it ranks at least so high, and is led somewhere by what it
+# ranks in such a share of the corpus.
+_GOOD_RANK, _LED, _NOT_LED, _HARDLY = 10, 0.05, 0.1, 0.25
+# So many documents on top of search by words answer by words.
+_ANSWERS = 3
 # So many letters in common are no accident.
 _LONG = 40
 # From which share or similarity on a text is nearly the gold's.
-_HALF, _SIMILAR, _NEAR = 0.5, 0.7, 0.78
+_PART, _HALF, _SIMILAR, _NEAR = 0.1, 0.5, 0.7, 0.78
 # How alike it must be, and how much more than others, to stand out from them.
 _ODD, _MARGIN = 0.55, 0.15
 # So many letters of a title may stand before the text of a chunk.
 _HEADER = 200
 _SHOWN, _FEW_WORDS, _WORDS = 5, 12, 2000
-_ABSENT = "not in the corpus"
 
 
 @dataclass(frozen=True)
 class Examiner:
-    """Looks for causes with what is given.
+    """Looks for the causes of misses.
 
     Attributes:
-        given: rankings, gold and corpus.
+        evidence: rankings, gold and corpus.
         k: the cutoff.
+        detections: what is wrong with the run as a whole, by its cause.
         candidates: query -> rank of each gold item before reranking, if given.
     """
 
-    given: Given
+    evidence: Evidence
     k: int
+    detections: Mapping[str, Detection]
     candidates: Mapping[str, Mapping[str, int | None]] | None = None
+    _ranks: dict[tuple[str, str], tuple[int | None, bool]] = field(
+        default_factory=dict, repr=False
+    )
 
     def not_examined(self) -> dict[str, str]:
         """The causes that need what is not given, and what they need."""
-        given, by_words = self.given, self.given.words is not None
+        evidence, by_words = self.evidence, self.evidence.words is not None
+        corpus = evidence.corpus is not None and not evidence.judged
         examined = {
-            _ABSENT: given.corpus is not None and not given.judged,
+            "not in the corpus": corpus,
+            "damaged text": corpus,
             "dropped by the reranker": self.candidates is not None,
-            "embedding miss": by_words,
-            "lexical gap": by_words,
         }
+        lexical = [n for n, cause in CAUSES.items() if cause.needs == BY_WORDS]
+        examined |= dict.fromkeys(lexical, by_words)
         needs = {
             name: cause.needs
             for name, cause in CAUSES.items()
-            if cause.needs and not examined.get(name, given.has_texts)
+            if cause.needs and not examined.get(name, evidence.has_texts)
         }
-        if given.corpus is not None and given.has_questions and not by_words:
+        if evidence.corpus is not None and evidence.has_questions and not by_words:
             install = "search by words: pip install 'karat[bm25]'"
-            needs |= dict.fromkeys(("embedding miss", "lexical gap"), install)
+            needs |= dict.fromkeys(lexical, install)
         return needs
 
-    def examine(self, missed: Sequence[Missed]) -> list[Miss]:
+    def examine(self, missed: Sequence[MissedItem]) -> list[Miss]:
         """Each miss with its cause."""
-        order = (
-            *(self._wrong_id, self._no_document, self._twin, self._split),
-            *(self._displaced, self._dropped, self._below, self._near_miss),
-            *(self._no_text, self._not_found),
-        )
         misses = []
-        for one in self.given.know(missed):
-            miss = next(filter(None, (cause(one) for cause in order)))
-            text = one.ranked or one.homes
-            misses.append(replace(miss, text=text.gold) if text else miss)
+        for one in missed:
+            miss = next(filter(None, (self._check(cause, one) for cause in CAUSES)))
+            best = one.ranked or one.homes
+            text = best.gold if best else next(iter(one.texts), None)
+            misses.append(replace(miss, text=text))
         return misses
 
-    def _wrong_id(self, one: Missed) -> Miss | None:
+    def _check(self, cause: str, one: MissedItem) -> Miss | None:
+        """The miss, if this is its cause."""
+        if cause in self._checks:
+            return self._checks[cause](self, one)
+        detection = self.detections.get(cause)
+        why = detection.explains.get(one.key) if detection else None
+        return self._miss(one, cause, why.reason, related=why.related) if why else None
+
+    def _wrong_id(self, one: MissedItem) -> Miss | None:
         form, shares = one.form, one.ranked
         if form is None or (shares and not shares.whole and shares.fragments(self.k)):
             return None
-        ranking = self.given.kept.get(one.query, ())
+        ranking = self.evidence.rankings.get(one.query, ())
         rank = next((r for r, d in enumerate(ranking, 1) if d.id == form.found), None)
-        where = f" at rank {rank}" if rank else ", in the corpus"
+        where = f"at rank {rank}" if rank else "in the corpus"
         return self._miss(
             one,
             "wrong id form",
-            f"{form.wanted!r:.60} is there as {form.found!r:.60}, {form.how}{where}",
+            f"{form}, {where}",
             needed_k=rank,
             related=(Related(id=form.found, rank=rank),),
         )
 
-    def _no_document(self, one: Missed) -> Miss | None:
-        """The miss, if no document of the corpus has the id, or it has no text."""
-        if not self.given.ids or self.given.corpus is None or one.rank:
+    def _damaged(self, one: MissedItem) -> Miss | None:
+        """The miss, if its text was damaged on the way into the corpus."""
+        habits, corpus = self.evidence.habits, self.evidence.corpus
+        if habits is None or corpus is None or self.evidence.judged:
             return None
-        there = [name for name in one.ids if name in self.given.corpus]
-        if any(Source(self.given.corpus[name]).letters for name in there):
+        question = self.evidence.question(one.query)
+        reason: str | None = None
+        related: tuple[Related, ...] = ()
+        if one.disguise is not None and not (one.homes and one.homes.whole):
+            reason = f"{one.disguise!r:.60} has it in look-alike letters"
+            related = (Related(id=one.disguise),)
+        elif self.evidence.ids:
+            texts = [corpus[name] for name in one.ids if name in corpus]
+            wrong = [habits.damage(text, question) for text in texts]
+            if not any(wrong) and not one.rank and not self._is_found_by_words(one):
+                wrong = [habits.doubt(text, question) for text in texts]
+            reason = wrong[0] if wrong and all(wrong) else None
+        elif one.homes and not one.homes.whole:
+            homes = one.homes
+            parts = [n for n in homes.ranked() if homes.share(n) >= _PART]
+            if len(parts) == 1 and homes.is_fragment(parts[0]):
+                share = homes.share(parts[0])
+                related = (homes.related(parts[0], rank=None),)
+                reason = f"{related[0].id!r:.60} has {share:.0%} of it, and ends there"
+        if reason is None:
             return None
-        reason = "no document of the corpus has this id"
-        if there:
-            reason = "lost in parsing: its text is empty"
-        return self._miss(one, _ABSENT, reason)
+        return self._miss(one, "damaged text", reason, related=related)
 
-    def _twin(self, one: Missed) -> Miss | None:
+    def _twin(self, one: MissedItem) -> Miss | None:
         """The miss, if a document in the top k says the same and is not labelled so."""
-        shares = one.ranked
-        if not self.given.ids or shares is None:
+        return self._copy(one, "unlabelled twin retrieved", contradicts=False)
+
+    def _contradiction(self, one: MissedItem) -> Miss | None:
+        """The miss, if a document in the top k says nearly the same, but not quite."""
+        return self._copy(one, "contradicting copy retrieved", contradicts=True)
+
+    def _copy(self, one: MissedItem, cause: str, *, contradicts: bool) -> Miss | None:
+        shares, ids = one.ranked, self.evidence.ids
+        if shares is None:
             return None
-        labels = self.given.gold.documents.get(one.query, {})
+        # Where a gold text is nowhere, this may be it, and the gold be wrong.
+        elsewhere = one.rank or (one.homes is not None and one.homes.whole)
+        if not ids and not (contradicts and elsewhere):
+            return None
+        labels = self.evidence.gold.documents.get(one.query, {})
         long = len(shares.passage.gold.letters) >= _LONG
         for number in shares.ranked(self.k):
             document = shares.documents[number]
             label = labels.get(document.id or "")
-            if document.id in one.ids or (label is not None and label <= 0):
+            judged = label is not None and (label > 0) == contradicts
+            if judged or document.id in one.ids:
                 continue
             alike = similarity(shares.gold, document.text or "")
             holds = long and shares.share(number) >= ENOUGH
-            if (alike >= ALIKE or holds) and not shares.differs(number):
-                how = f"{alike:.0%} alike" if alike >= ALIKE else "contains its text"
-                who = "not labelled" if label is None else "labelled as another item"
-                twin = shares.related(number, rank=number + 1, similarity=alike)
-                return self._miss(
-                    one,
-                    "unlabelled twin retrieved",
-                    f"{document.id!r:.60} at rank {number + 1} says the same ({how}) "
-                    f"and is {who}",
-                    related=(twin,),
-                )
+            differs = shares.differs(number)
+            if not (alike >= ALIKE or holds) or bool(differs) != contradicts:
+                continue
+            how = f"{alike:.0%} alike" if alike >= ALIKE else "contains its text"
+            who = "not labelled" if label is None else "labelled as another item"
+            where = f"{document.id or 'a text'!r:.60} at rank {number + 1}"
+            reason = f"{where} says the same ({how}) and is {who}"
+            if contradicts:
+                reason = f"{where} is {alike:.0%} alike and contradicts it"
+            copy = shares.related(number, rank=number + 1, similarity=alike)
+            return self._miss(one, cause, reason, related=(copy,))
         return None
 
-    def _split(self, one: Missed) -> Miss | None:
+    def _split(self, one: MissedItem) -> Miss | None:
         """The miss, if the top k has a fragment, and only chunks together the whole."""
         shares, homes = one.ranked, one.homes
-        if shares is None or shares.whole or (self.given.ids and one.rank):
+        if shares is None or shares.whole or (self.evidence.ids and one.rank):
             return None
         if homes is not None and homes.whole:
             return None
@@ -150,7 +186,7 @@ class Examiner:
             # Nobody knows what other chunks there are: half of it must be here, or
             # the corpus must have the whole and not the chunks.
             top = every = shares.fragments(self.k)
-            corpus = self.given.corpus
+            corpus = self.evidence.corpus
             chunks = [n for n in top if shares.documents[n].id not in (corpus or ())]
             known_whole = corpus is not None and len(chunks) == len(top)
             union = 1.0 if known_whole or shares.union(top) >= _HALF else 0.0
@@ -166,16 +202,16 @@ class Examiner:
             facts={"coverage": part, "union_coverage": shares.union(every)},
         )
 
-    def _displaced(self, one: Missed) -> Miss | None:
+    def _displaced(self, one: MissedItem) -> Miss | None:
         """The miss, if it would be in the top k without near-duplicates above it."""
         if not one.rank:
             return None
-        above = self.given.kept.get(one.query, [])[: one.rank - 1]
+        above = self.evidence.rankings.get(one.query, [])[: one.rank - 1]
         first: dict[object, int] = {}
         again = []
         for number, document in enumerate(above):
-            key = self.given.groups.get(document.text or "", document.id)
-            if first.setdefault(key, number) != number:
+            key = self.evidence.groups.get(document.text or "", document.id)
+            if key is not None and first.setdefault(key, number) != number:
                 again.append((number, first[key]))
         rank = one.rank - len(again)
         if rank > self.k:
@@ -193,7 +229,7 @@ class Examiner:
             facts={"rank_without_duplicates": rank},
         )
 
-    def _dropped(self, one: Missed) -> Miss | None:
+    def _dropped(self, one: MissedItem) -> Miss | None:
         """The miss, if the reranker moved it out of the top k or lost it."""
         rank = (self.candidates or {}).get(one.query, {}).get(one.name)
         if rank is None or (rank > self.k and one.rank):
@@ -206,14 +242,22 @@ class Examiner:
             facts={"candidate_rank": rank},
         )
 
-    def _below(self, one: Missed) -> Miss | None:
-        reason = f"at rank {one.rank}, below k = {self.k}"
-        return self._miss(one, "below k", reason) if one.rank else None
+    def _below(self, one: MissedItem) -> Miss | None:
+        if not one.rank:
+            return None
+        reason, facts = f"at rank {one.rank}, below k = {self.k}", {}
+        ranking = self.evidence.rankings.get(one.query, [])
+        if one.rank <= len(ranking):
+            last, own = ranking[self.k - 1].score, ranking[one.rank - 1].score
+            if last is not None and own is not None:
+                facts = {"score_margin": abs(last - own)}
+                reason += f"; its score is {own:.4g}, that at rank {self.k} {last:.4g}"
+        return self._miss(one, "below k", reason, facts=facts)
 
-    def _near_miss(self, one: Missed) -> Miss | None:
+    def _near_miss(self, one: MissedItem) -> Miss | None:
         """The miss, if a text in the top k is nearly that of the item."""
         shares, homes = one.ranked, one.homes
-        if self.given.ids or shares is None:
+        if self.evidence.ids or shares is None:
             return None
         top = {document.id for document in shares.documents[: self.k]}
         whole = [] if homes is None else [homes.documents[n].id for n in homes.whole]
@@ -251,64 +295,146 @@ class Examiner:
             facts={"similarity": best},
         )
 
-    def _no_text(self, one: Missed) -> Miss | None:
-        """The miss, if the corpus does not have all of its text."""
-        if one.homes is None or (union := one.homes.union()) >= ENOUGH:
+    def _absent(self, one: MissedItem) -> Miss | None:
+        """The miss, if the corpus does not have its document, or all of its text."""
+        corpus, homes = self.evidence.corpus, one.homes
+        if self.evidence.ids and corpus is not None:
+            if one.rank or any(name in corpus for name in one.ids):
+                return None
+            reason = "no document of the corpus has this id"
+            return self._miss(one, "not in the corpus", reason)
+        if homes is None or (union := homes.union()) >= ENOUGH:
             return None
-        own = one.homes.ranked()[:1]
-        related = tuple(one.homes.related(number, rank=None) for number in own)
+        related = tuple(homes.related(n, rank=None) for n in homes.ranked()[:1])
         closest_one = "".join(f"; the closest is {near.id!r}" for near in related)
         lost = "lost in parsing: " if union >= _HALF else ""
         return self._miss(
             one,
-            _ABSENT,
+            "not in the corpus",
             f"{lost}the corpus has {union:.0%} of it{closest_one}",
             related=related,
             facts={"coverage": union},
         )
 
-    def _not_found(self, one: Missed) -> Miss:
-        """The miss, as search did not find what is there."""
-        depth, fact = self.given.depth.get(one.query), self.given.facts.get(one.query)
-        if not depth:
-            reason = "nothing was retrieved for the query"
-            return self._miss(one, "never retrieved", reason)
-        rank, tried = self._lexical_rank(one, fact)
-        words = "search by words (BM25) does not find it"
+    def _embedding(self, one: MissedItem) -> Miss | None:
+        rank, _ = self._lexical_rank(one)
+        if rank is None or not self._is_found_by_words(one):
+            return None
+        reason = f"search by words (BM25) has it at rank {rank}"
+        return self._miss(one, "embedding miss", reason, facts={"bm25_rank": rank})
+
+    def _hop(self, one: MissedItem) -> Miss | None:
+        """The miss, if words of what was found lead to it."""
+        rank = self._rank_by_found(one)
+        if rank is None or rank > self._led(_LED):
+            return None
+        return self._miss(
+            one,
+            "partial multi-hop",
+            f"{one.hits} of {one.relevant} gold items are in the top {self.k}, and "
+            f"search by their words has it at rank {rank}",
+            facts={"hop_rank": rank},
+        )
+
+    def _doubtful(self, one: MissedItem) -> Miss | None:
+        """The miss, if nothing leads to it, and what was retrieved is the answer."""
+        rank, tried = self._lexical_rank(one)
+        words, question = self.evidence.words, self.evidence.question(one.query)
+        if not tried or words is None or question is None:
+            return None
+        homes, limit = self._homes(one), self._led(_NOT_LED)
+        led = rank is not None and rank <= limit
+        if led and words.share(question, homes) >= _HARDLY:
+            return None
+        part = f"{one.hits} of {one.relevant} gold items are in the top {self.k}"
+        if not one.hits:
+            first = self.evidence.rankings[one.query][0]
+            answers = words.rank(question, [first.id or ""])
+            if answers is None or answers > _ANSWERS:
+                return None
+            part = f"{first.id!r:.60} is at rank 1, and at {answers} by words (BM25)"
+        others = self.evidence.other_texts(one)
+        hop = words.rank_beyond(question, others, homes) if others else None
+        if hop is not None and hop <= limit:
+            return None
+        reason = f"it shares hardly a word with the question or its gold; {part}"
+        return self._miss(one, "label in doubt", reason)
+
+    def _gap(self, one: MissedItem) -> Miss | None:
+        rank, tried = self._lexical_rank(one)
+        if not tried:
+            return None
+        reason = "search by words (BM25) does not find it"
         if rank is not None:
-            words = f"search by words (BM25) has it at rank {rank}"
-        part = f"{one.found} of {one.relevant} gold items are in the top {self.k}"
-        hops = f"{part}; {words}" if tried else part
-        if one.found and _says_multi_hop(one.query, fact):
-            cause, reason = "partial multi-hop", hops
-        elif rank is not None and rank <= max(self.k, _GOOD_RANK):
-            cause, reason = "embedding miss", words
-        elif one.found and one.relevant <= _MOST_HOPS:
-            cause, reason = "partial multi-hop", hops
-        elif tried:
-            cause, reason = "lexical gap", words
-        else:
-            cause = "never retrieved"
-            reason = f"not among {counted(depth, 'document')} retrieved"
-        told = {} if rank is None else {"bm25_rank": rank}
-        return self._miss(one, cause, reason, facts=told)
+            reason = f"search by words (BM25) has it at rank {rank}"
+        facts = {} if rank is None else {"bm25_rank": rank}
+        return self._miss(one, "lexical gap", reason, facts=facts)
 
-    def _lexical_rank(self, one: Missed, fact: Query | None) -> tuple[int | None, bool]:
+    def _never(self, one: MissedItem) -> Miss:
+        depth = max(0, self.evidence.depth[one.query])
+        reason = f"not among {counted(depth, 'document')} retrieved"
+        return self._miss(one, "never retrieved", reason)
+
+    def _led(self, share: float) -> float:
+        """The rank up to which words lead to a document."""
+        size = len(self.evidence.words) if self.evidence.words else 0
+        return max(self.k, _GOOD_RANK, share * size)
+
+    def _homes(self, one: MissedItem) -> list[str]:
+        """The documents of the corpus that have the item, or most of it."""
+        if one.homes is None:
+            return [*one.ids]
+        own = one.homes.whole or one.homes.ranked()
+        return [one.homes.documents[n].id or "" for n in own]
+
+    def _lexical_rank(self, one: MissedItem) -> tuple[int | None, bool]:
         """Where search by words finds the item, and whether that could be tried."""
-        homes = [*one.ids]
-        if one.homes is not None:
-            own = one.homes.whole or one.homes.ranked()
-            homes = [one.homes.documents[n].id or "" for n in own]
-        if self.given.words is None or fact is None or not fact.text or not homes:
-            return None, False
-        return self.given.words.rank(fact.text, homes), True
+        if one.key not in self._ranks:
+            words, homes = self.evidence.words, self._homes(one)
+            question = self.evidence.question(one.query)
+            tried = bool(words is not None and question and homes)
+            tried = tried and self.evidence.depth[one.query] > 0
+            rank = words.rank(question, homes) if tried else None  # type: ignore[union-attr,arg-type]
+            self._ranks[one.key] = rank, tried
+        return self._ranks[one.key]
 
-    def _miss(self, one: Missed, cause: str, reason: str, **more: Any) -> Miss:
+    def _is_found_by_words(self, one: MissedItem) -> bool:
+        rank, _ = self._lexical_rank(one)
+        return rank is not None and rank <= max(self.k, _GOOD_RANK)
+
+    def _rank_by_found(self, one: MissedItem) -> int | None:
+        """Where the words of what was found for the query lead to the item."""
+        words, question = self.evidence.words, self.evidence.question(one.query)
+        texts = [d.text or "" for d in self.evidence.found(one.query, self.k)]
+        if words is None or question is None or not any(texts):
+            return None
+        return words.rank_beyond(question, texts, self._homes(one))
+
+    def _miss(self, one: MissedItem, cause: str, reason: str, **more: Any) -> Miss:
         more = {"rank": one.rank or None, "needed_k": one.rank or None, **more}
         fix = CAUSES[cause].action
         if more["needed_k"] and more["needed_k"] > self.k:
             fix += f"; k = {more['needed_k']} finds it, too"
         return Miss(one.query, one.name, cause, reason, fix, **more)
+
+    # How each cause is looked for; the others are found in the run as a whole.
+    _checks: ClassVar[dict[str, Callable[["Examiner", MissedItem], Miss | None]]] = {
+        "wrong id form": _wrong_id,
+        "damaged text": _damaged,
+        "unlabelled twin retrieved": _twin,
+        "contradicting copy retrieved": _contradiction,
+        "split over chunks": _split,
+        "displaced by near-duplicates": _displaced,
+        "dropped by the reranker": _dropped,
+        "below k": _below,
+        "near miss in text": _near_miss,
+        "not in the corpus": _absent,
+        "embedding miss": _embedding,
+        "partial multi-hop": _hop,
+        "label in doubt": _doubtful,
+        "lexical gap": _gap,
+        "never retrieved": _never,
+    }
 
 
 def _changes(gold: str, text: str) -> tuple[str, ...]:
@@ -333,11 +459,3 @@ def _window(gold: str, document: str) -> float:
     """How alike a gold text is to the part of a document that is most like it."""
     alike = partial_ratio if len(document) > len(gold) else ratio
     return alike(gold, document) / 100
-
-
-def _says_multi_hop(query: str, fact: Query | None) -> bool:
-    """Whether a query says itself that it takes several hops, by its id or tags."""
-    words = [query, *(fact.tags if fact else ())]
-    for name, value in fact.metadata.items() if fact else ():
-        words += [name, value] if isinstance(value, str) else [name]
-    return any(map(_HOPS.search, words))

@@ -1,15 +1,17 @@
 """Texts of a corpus: where one may stand, what words find, and which say the same."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz.fuzz import ratio
 
-from karat.data.arrays import Ints
+from karat.data.arrays import Floats, Ints
 from karat.matching.coverage.alphabet import (
     Source,
     Texts,
@@ -33,6 +35,8 @@ _COMPARED = 8
 _EMPTY: Final = np.uint32(0xFFFFFFFF)
 _MIX: Final = np.uint32(0x9E3779B1)
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+# Words in so many texts, or in such a share of them, are rare.
+_RARE_WORD = 3, 0.01
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -124,9 +128,9 @@ class LexicalRanks:
     def __init__(self, corpus: Mapping[str, str], bm25s: Any) -> None:
         self._places = {name: place for place, name in enumerate(corpus)}
         self._index = bm25s.BM25()
-        words = [_words(text) for text in corpus.values()]
-        self._known = {word for row in words for word in row}
-        if self._known:
+        words = [_words.__wrapped__(text) for text in corpus.values()]
+        self._count = Counter(word for row in words for word in {*row})
+        if self._count:
             self._index.index(words, show_progress=False)
 
     @classmethod
@@ -140,17 +144,49 @@ class LexicalRanks:
             return cls(corpus, bm25s)
         return None
 
+    def __len__(self) -> int:
+        return len(self._places)
+
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""
-        own = [self._places[name] for name in documents if name in self._places]
-        words = [word for word in _words(query) if word in self._known]
-        if not own or not words:
-            return None
-        scores = self._index.get_scores(words)
-        best = scores[own].max()
+        return self._rank(_words(query), documents)
+
+    def rank_beyond(
+        self, query: str, others: Sequence[str], documents: Sequence[str]
+    ) -> int | None:
+        """The same by the rare words of other texts that the query does not have.
+
+        Args:
+            query: what is asked.
+            others: texts that may name what the query does not.
+            documents: of which the best one is looked for.
+        """
+        words = {word for text in others for word in _words(text)}
+        most = max(_RARE_WORD[0], _RARE_WORD[1] * len(self))
+        rare = {word for word in words if 0 < self._count[word] <= most}
+        return self._rank(sorted(rare.difference(_words(query))), documents)
+
+    def share(self, query: str, documents: Sequence[str]) -> float:
+        """The score of the best of the documents, as a share of the highest score."""
+        scores, best = self._scores(_words(query), documents)
+        return best / float(scores.max()) if best > 0 else 0.0
+
+    def _rank(self, words: Sequence[str], documents: Sequence[str]) -> int | None:
+        scores, best = self._scores(words, documents)
         return int((scores > best).sum()) + 1 if best > 0 else None
 
+    def _scores(
+        self, words: Sequence[str], documents: Sequence[str]
+    ) -> tuple[Floats, float]:
+        own = [self._places[name] for name in documents if name in self._places]
+        words = [word for word in words if word in self._count]
+        if not own or not words:
+            return np.zeros(1), 0.0
+        scores = self._index.get_scores(words)
+        return scores, float(scores[own].max())
 
+
+@lru_cache(maxsize=1 << 10)
 def _words(text: str) -> list[str]:
     """The words of a text; where letters are words, pairs of them.
 

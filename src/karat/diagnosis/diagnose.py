@@ -13,9 +13,10 @@ from karat.data.tables import counted, number
 from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
-from karat.diagnosis.evidence import Given, Missed, check_corpus, gold_of
+from karat.diagnosis.evidence import Evidence, MissedItem, check_corpus, gold_of
 from karat.diagnosis.headroom import gains_of, headroom, ideal
-from karat.diagnosis.slices import failing_slices
+from karat.diagnosis.run_findings import RunView, detect, run_findings
+from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import MismatchError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
@@ -120,25 +121,38 @@ class _Case:
         places = np.arange(len(result.queries))
         matches, threshold = result.matches[matcher], result.policies.threshold
         self.gains = gains_of(matches, places, threshold)
-        self.found = self._count(self._within(k))
+        self.hits = self._count(self._within(k))
         self.whole = self._count(np.ones(len(self.gains.query), np.bool_))
         self.ids = matcher.startswith("id")
-        ranked = None
+        self.candidates = None
         if candidates is not None:
             rows = candidates.matches[matcher].first_ranks()
-            ranked = dict(zip(candidates.queries, rows, strict=True))
-        self.examiner = Examiner(Given(result, matcher, corpus), k, ranked)
+            self.candidates = dict(zip(candidates.queries, rows, strict=True))
+        items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
+        for place, name, rank in zip(
+            self.gains.query.tolist(),
+            self.gains.name,
+            self.gains.rank.tolist(),
+            strict=True,
+        ):
+            items[result.queries[place]][name] = rank
+        self.evidence = Evidence(result, matcher, corpus, items)
 
     def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
-        """All that was found."""
-        result, k = self.result, self.k
-        misses = self.examiner.examine(self._missed())
-        asked = dict.fromkeys(miss.query for miss in misses)
-        texts = {q: fact.text for q, fact in result.facts.items() if fact.text}
+        """All that can be told."""
+        result, k, evidence = self.result, self.k, self.evidence
+        missed = evidence.gather(self._missed())
+        detections = detect(RunView(evidence, missed, k))
+        examiner = Examiner(evidence, k, detections, self.candidates)
+        misses = examiner.examine(missed)
+        findings = tuple(run_findings(detections, misses))
         if not len(self.gains.query):
             notes = ["no gold item is relevant, so that none can be missed", *notes]
         parts = self._headroom(misses)
         unjudged = self._unjudged()
+        questions = {
+            q: evidence.question(q) for q in dict.fromkeys(m.query for m in misses)
+        }
         return Diagnosis(
             run=result.run,
             gold=result.gold,
@@ -146,10 +160,11 @@ class _Case:
             k=k,
             queries=int(np.count_nonzero(self.whole)),
             relevant=len(self.gains.query),
-            recall=self._recall(self.found),
+            recall=self._recall(self.hits),
+            findings=findings,
             misses=tuple(misses),
-            not_examined=self.examiner.not_examined() if self.gains.query.size else {},
-            todos=tuple(self._todos(misses)),
+            not_examined=examiner.not_examined() if self.gains.query.size else {},
+            todos=tuple(self._todos(misses, {one.kind for one in findings})),
             recall_by_k=tuple(self._curve()),
             coverage_by_tokens=tuple(self._coverage()),
             headroom=parts,
@@ -157,63 +172,76 @@ class _Case:
             bounds=unjudged.means() if unjudged else {},
             judged=_mean(unjudged.judged) if unjudged else None,
             label_next=unjudged.next if unjudged else (),
-            slices=failing_slices(
-                ratio(self.found, self.whole),
-                self.whole.tolist(),
-                result.queries,
-                result.facts,
-            ),
+            slices=self._query_slices(),
+            document_slices=self._document_slices(),
             notes=tuple(notes),
-            texts={query: texts[query] for query in asked if query in texts},
+            texts={query: text for query, text in questions.items() if text},
             provenance={"karat": __version__, "run": result.run, "gold": result.gold},
         )
 
-    def _missed(self) -> list[Missed]:
+    def _missed(self) -> list[MissedItem]:
         rows = np.flatnonzero(~self._within(self.k)).tolist()
         query, rank = self.gains.query.tolist(), self.gains.rank.tolist()
-        found, whole = self.found.tolist(), self.whole.tolist()
+        hits, whole = self.hits.tolist(), self.whole.tolist()
         return [
-            Missed(
+            MissedItem(
                 self.result.queries[query[row]],
                 self.gains.name[row],
                 rank[row],
-                found[query[row]],
+                hits[query[row]],
                 whole[query[row]],
             )
             for row in rows
         ]
 
-    def _todos(self, misses: Sequence[Miss]) -> list[ToDo]:
-        """What to do about each cause, what could win most first."""
+    def _query_slices(self) -> tuple[Slice, ...]:
+        rows = zip(self.result.queries, self.whole.tolist(), strict=True)
+        features = (query_features(self.result.facts.get(q), n) for q, n in rows)
+        return find_slices(ratio(self.hits, self.whole), features)
+
+    def _document_slices(self) -> tuple[Slice, ...]:
+        """The same of gold documents, each of which was found or not."""
+        if not self.ids:
+            return ()
+        found = self._within(self.k).astype(np.float64)
+        return find_slices(found, map(self.evidence.features.of, self.gains.name))
+
+    def _todos(self, misses: Sequence[Miss], disasters: set[str]) -> list[ToDo]:
+        """What to do about each cause: disasters first, then what wins most."""
         places = {query: place for place, query in enumerate(self.result.queries)}
         by_cause: dict[str, list[Miss]] = {}
         for miss in misses:
             by_cause.setdefault(miss.cause, []).append(miss)
+        before = self._recall(self.hits) or 0.0
         todos = []
         for cause, own in by_cause.items():
             rows = np.array([places[miss.query] for miss in own])
-            after = self.found + count_by(rows, len(places))
-            advice, action, _ = CAUSES[cause]
+            after = self.hits + count_by(rows, len(places))
+            advice, action = CAUSES[cause].advice, CAUSES[cause].action
             if self.ids and advice != "higher k":
                 # The top k holds k documents, and no more relevant ones.
-                after = np.maximum(self.found, np.minimum(after, self.k))
-            before, best = self._recall(self.found) or 0.0, self._recall(after) or 0.0
-            k, enough = None, ""
+                after = np.maximum(self.hits, np.minimum(after, self.k))
+            best, k, how = self._recall(after) or 0.0, None, "if they are found"
             if cause == "below k":
-                # The smallest k that finds nine in ten of them.
+                # The smallest k that finds nine in ten of them, and whatever else.
                 ranks = sorted(miss.needed_k or 0 for miss in own)
                 k = ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
-                enough = f" (k = {k} finds {sum(rank <= k for rank in ranks)})"
+                best, how = (
+                    self._recall(self._count(self._within(k))) or 0.0,
+                    f"at k = {k}",
+                )
             queries = len({miss.query for miss in own})
             sentence = (
-                f"{action}{enough}: {counted(len(own), 'gold item')} of "
+                f"{action}: {counted(len(own), 'gold item')} of "
                 f"{counted(queries, 'query')} ({cause}), recall {number(before)} -> "
-                f"{number(best)} at most"
+                f"{number(best)} {how}"
             )
             todos.append(
                 ToDo(cause, advice, sentence, len(own), queries, best - before, k)
             )
-        return sorted(todos, key=lambda todo: (-todo.wins, -todo.misses))
+        return sorted(
+            todos, key=lambda one: (one.cause not in disasters, -one.wins, -one.misses)
+        )
 
     def _curve(self) -> Iterator[tuple[int, float]]:
         """Recall at growing k, up to where it grows no more."""
@@ -227,7 +255,7 @@ class _Case:
     def _headroom(self, misses: Sequence[Miss]) -> dict[str, float]:
         """The mean parts of a perfect nDCG at k, which add up to 1."""
         parts = headroom(self.gains, self.k)._asdict()
-        if self.examiner.given.corpus is not None:
+        if self.evidence.corpus is not None:
             lost = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
             query = (self.result.queries[place] for place in self.gains.query.tolist())
             pairs = zip(query, self.gains.name, strict=True)
@@ -255,8 +283,8 @@ class _Case:
 
     def _oracle(self, parts: Mapping[str, float]) -> dict[str, float]:
         """What the best order of everything retrieved would score."""
-        found = self._count(self.gains.rank > 0)
-        recall = self._recall(np.minimum(found, self.k) if self.ids else found)
+        every = self._count(self.gains.rank > 0)
+        recall = self._recall(np.minimum(every, self.k) if self.ids else every)
         if recall is None:
             return {}
         ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
@@ -264,12 +292,12 @@ class _Case:
 
     def _unjudged(self) -> Bounds | None:
         """What unjudged documents leave open, where gold is ids, each an item."""
-        given = self.examiner.given
-        if not self.ids or given.gold.groups or not given.kept:
+        evidence = self.evidence
+        if not self.ids or evidence.gold.groups or not evidence.rankings:
             return None
         threshold = self.result.policies.threshold
-        labels = given.gold.documents
-        return bounds_of(labels, given.kept, given.depth, self.k, threshold)
+        labels, rankings = evidence.gold.documents, evidence.rankings
+        return bounds_of(labels, rankings, evidence.depth, self.k, threshold)
 
     def _within(self, k: int) -> Bools:
         return (self.gains.rank > 0) & (self.gains.rank <= k)

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from karat.data.coverage import Range
@@ -23,29 +24,53 @@ class Cause(NamedTuple):
 
     Attributes:
         advice: which piece of advice helps: higher k, chunking, embedding or hybrid,
-            split questions, labels, ingestion.
+            split questions, labels, ingestion, wiring.
         action: what to do, as the beginning of a sentence.
         needs: what must be given to examine it; empty when nothing more.
+        disaster: whether it is told before all else where it is about the whole run.
     """
 
     advice: str
     action: str
     needs: str = ""
+    disaster: bool = False
 
 
 _TEXTS = "texts: --corpus, or documents with texts"
+BY_WORDS = "--corpus and the texts of queries"
+"""What search by words takes."""
+
 CAUSES: dict[str, Cause] = {
-    "wrong id form": Cause("labels", "Write ids of gold and run in the same form"),
-    "not in the corpus": Cause(
-        "ingestion", "Ingest what is missing, and check the parser", "--corpus"
+    "ranking reversed": Cause(
+        "wiring", "Sort the other way round: are the scores distances?", disaster=True
+    ),
+    "results of another query": Cause(
+        "wiring", "Join results and queries by id: they were mixed up", disaster=True
+    ),
+    "wrong id form": Cause(
+        "labels", "Write ids of gold and run in the same form", disaster=True
+    ),
+    "damaged text": Cause(
+        "ingestion",
+        "Check how these texts were parsed: empty, cut off, or in other letters",
+        "--corpus",
+        disaster=True,
     ),
     "unlabelled twin retrieved": Cause(
         "labels", "Label the documents that say the same as a gold item", _TEXTS
+    ),
+    "contradicting copy retrieved": Cause(
+        "ingestion", "Remove outdated copies, or filter by version and date", _TEXTS
     ),
     "split over chunks": Cause(
         "chunking",
         "Use larger or overlapping chunks, or join neighbours when retrieving",
         _TEXTS,
+    ),
+    "displaced by a hub": Cause(
+        "ingestion",
+        "Remove documents that are retrieved for every query, or mend their vectors",
+        disaster=True,
     ),
     "displaced by near-duplicates": Cause(
         "higher k", "Remove near-duplicates before cutting at k", _TEXTS
@@ -55,24 +80,43 @@ CAUSES: dict[str, Cause] = {
         "Check the reranker, or keep more of what it is given",
         "--candidates",
     ),
+    "tied at the cut": Cause(
+        "higher k", "Break ties: equal scores at the cut are in no order", disaster=True
+    ),
     "below k": Cause("higher k", "Retrieve more documents, or rerank those retrieved"),
     "near miss in text": Cause(
         "labels", "Compare gold with the text retrieved, and correct either", _TEXTS
     ),
-    "partial multi-hop": Cause(
-        "split questions",
-        "Split such questions, or search again with what was found first",
+    "not in the corpus": Cause(
+        "ingestion", "Ingest what is missing, and check the parser", "--corpus"
+    ),
+    "fewer than k retrieved": Cause(
+        "wiring",
+        "Check filters, score thresholds and timeouts: too few documents come back",
+        disaster=True,
+    ),
+    "retrieved by no query": Cause(
+        "ingestion", "Check that these documents are in the index", disaster=True
     ),
     "embedding miss": Cause(
         "embedding or hybrid",
         "Add lexical search (hybrid retrieval), or improve the embedding model",
-        "--corpus and the texts of queries",
+        BY_WORDS,
+    ),
+    "partial multi-hop": Cause(
+        "split questions",
+        "Split such questions, or search again with what was found first",
+        BY_WORDS,
+    ),
+    "label in doubt": Cause(
+        "labels",
+        "Check the label and the text: nothing leads from the question to it",
+        BY_WORDS,
     ),
     "lexical gap": Cause(
         "embedding or hybrid",
-        "Improve the embedding model, or rewrite queries: they share few words with "
-        "their gold",
-        "--corpus and the texts of queries",
+        "Improve the embedding model, or rewrite queries: few words lead to gold",
+        BY_WORDS,
     ),
     "never retrieved": Cause(
         "embedding or hybrid", "Improve the embedding model, or add lexical search"
@@ -134,6 +178,23 @@ class Miss:
 
 
 @dataclass(frozen=True)
+class RunFinding:
+    """Something that is wrong with the run as a whole.
+
+    Attributes:
+        kind: one of `CAUSES`.
+        sentence: the evidence.
+        action: what to do.
+        queries: how many queries it is about.
+    """
+
+    kind: str
+    sentence: str
+    action: str
+    queries: int
+
+
+@dataclass(frozen=True)
 class ToDo:
     """Something to do, and how much recall it could win.
 
@@ -143,7 +204,7 @@ class ToDo:
         sentence: what to do, with the numbers.
         misses: how many misses it is about.
         queries: how many queries.
-        wins: mean recall that it adds at most.
+        wins: mean recall that it adds, if all of these are found, or at `k`.
         k: the k to retrieve, where that is the advice.
     """
 
@@ -168,17 +229,19 @@ class Diagnosis(PlainResult):
         queries: how many queries have relevant gold.
         relevant: how many relevant gold items there are.
         recall: mean recall at k.
+        findings: what is wrong with the run as a whole, to be looked at first.
         misses: one for every relevant item that is not in the top k.
         not_examined: cause -> what must be given to examine it.
-        todos: what to do, what could win most first.
+        todos: what to do: first about `findings`, then what wins most.
         recall_by_k: mean recall at growing k.
         coverage_by_tokens: tokens read per query -> mean share of the gold text read.
         headroom: the parts of a perfect nDCG at k, which add up to 1.
         oracle: recall and nDCG at k if what was retrieved were in the best order.
         bounds: metric -> between which values it lies, whatever is unjudged.
         judged: mean share of the top k that is judged.
-        label_next: unjudged documents whose labels could change most.
+        label_next: unjudged documents to be labelled next, by rank.
         slices: kinds of queries and how they fare; exploratory.
+        document_slices: kinds of gold documents and how they fare; exploratory.
         notes: what a reader should know besides.
         texts: query -> what it asks, where known, of queries with misses.
         provenance: versions and inputs.
@@ -193,6 +256,7 @@ class Diagnosis(PlainResult):
     queries: int
     relevant: int
     recall: float | None
+    findings: tuple[RunFinding, ...] = ()
     misses: tuple[Miss, ...] = ()
     not_examined: Mapping[str, str] = field(default_factory=dict)
     todos: tuple[ToDo, ...] = ()
@@ -204,11 +268,12 @@ class Diagnosis(PlainResult):
     judged: float | None = None
     label_next: tuple[Unjudged, ...] = ()
     slices: tuple[Slice, ...] = ()
+    document_slices: tuple[Slice, ...] = ()
     notes: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def totals(self) -> dict[str, int]:
         """How many misses have each cause, in the order of `CAUSES`."""
         count = Counter(miss.cause for miss in self.misses)
@@ -241,9 +306,17 @@ class Diagnosis(PlainResult):
             f"{found} of {counted(self.relevant, 'gold item')} found for "
             f"{counted(self.queries, 'query')}, matched by {self.matcher}"
         )
-        columns = ["cause", "misses", "queries", "share", "recall at most", "advice"]
+        columns = ["cause", "misses", "queries", "share", "recall", "advice"]
         notes = [*unexamined_notes(self.not_examined), *self.notes]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
+
+    def finding_table(self) -> Table | None:
+        """What is wrong with the run as a whole; None where nothing is."""
+        if not self.findings:
+            return None
+        rows = [[one.kind, one.sentence, one.action] for one in self.findings]
+        columns = ["look at this first", "evidence", "what to do"]
+        return Table(columns, rows, texts=range(3))
 
     def todo_table(self) -> Table | None:
         """What to do, what could win most first; None where nothing was missed."""
@@ -256,15 +329,18 @@ class Diagnosis(PlainResult):
         """Some misses of each cause with their evidence; None where there are none."""
         if not self.misses:
             return None
-        each = max(1, most // len(self.totals))
+        order = {cause: place for place, cause in enumerate(self.totals)}
+        each = max(1, most // len(order))
         seen: Counter[str] = Counter()
         rows = []
         for miss in self.misses:
             seen[miss.cause] += 1
             if seen[miss.cause] <= each:
-                asked = f"{miss.query}: {self.texts.get(miss.query, '')}".rstrip(": ")
-                rows.append([_short(asked), _short(miss.item), miss.cause, _why(miss)])
-        rows.sort(key=lambda row: [*self.totals].index(row[2]))
+                query = _named(miss.query, self.texts.get(miss.query))
+                name = miss.item if self.matcher.startswith("id") else ""
+                item = _named(name, miss.text) or miss.item
+                rows.append([query, item, miss.cause, _why(miss)])
+        rows.sort(key=lambda row: order[row[2]])
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
         return Table(columns, rows, title=title, texts=range(4))
@@ -318,27 +394,43 @@ class Diagnosis(PlainResult):
 
     def slice_table(self) -> Table | None:
         """The slices that fare worse than the others; None where none does."""
-        failing = [one for one in self.slices if one.failing]
+        both = (*self.slices, *self.document_slices)
         rows = [
             [s.name, str(s.queries), *map(number, (s.recall, s.others, s.adjusted_p))]
-            for s in failing
+            for s in both
+            if s.failing
         ]
         if not rows:
             return None
         note = (
-            f"exploratory: {counted(len(self.slices), 'slice')} looked at, p corrected "
+            f"exploratory: {counted(len(both), 'slice')} looked at, p corrected "
             "for that (false discovery rate); confirm on other queries"
         )
-        columns = ["queries that fare worse", "n", "recall", "others", "p"]
+        columns = [
+            "queries and documents that fare worse",
+            "n",
+            "recall",
+            "others",
+            "p",
+        ]
         return Table(columns, rows, notes=[note])
 
     def tables(self) -> list[Table]:
         """All that a person is shown."""
-        shown = (
-            *(self.summary(), self.todo_table(), self.miss_table()),
-            *(self.curve_table(), self.bound_table(), self.slice_table()),
+        return [*self._why_tables(), *self._how_far_tables()]
+
+    def _why_tables(self) -> list[Table]:
+        why = (
+            self.finding_table(),
+            self.summary(),
+            self.todo_table(),
+            self.miss_table(),
         )
-        return [table for table in shown if table is not None]
+        return [table for table in why if table is not None]
+
+    def _how_far_tables(self) -> list[Table]:
+        far = (self.curve_table(), self.bound_table(), self.slice_table())
+        return [table for table in far if table is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, in plain values."""
@@ -346,18 +438,19 @@ class Diagnosis(PlainResult):
 
     def to_html(self, evaluation: Evaluation | None = None) -> str:
         """A page that a browser shows; with the evaluation also every query."""
-        tables = self.tables()
         if evaluation is None:
-            return str(SHOWN["tables"](f"Why {self.run} misses gold", tables))
+            return str(SHOWN["tables"](f"Why {self.run} misses gold", self.tables()))
         notes: dict[str, dict[str, list[str]]] = {}
         causes: dict[str, dict[str, None]] = {}
         for miss in self.misses:
-            told = f"{miss.cause}: {miss.reason}. {miss.fix}".removesuffix(". ")
-            notes.setdefault(miss.query, {}).setdefault(miss.item, []).append(told)
+            note = f"{miss.cause}: {miss.reason}. {miss.fix}".removesuffix(". ")
+            notes.setdefault(miss.query, {}).setdefault(miss.item, []).append(note)
             causes.setdefault(miss.query, {})[f"missed: {miss.cause}"] = None
         slices = {query: [*own] for query, own in causes.items()}
-        why = [t for t in (self.summary(), self.todo_table(), self.miss_table()) if t]
-        more = {"Why gold was missed": why, "How far it could go": tables[len(why) :]}
+        more = {
+            "Why gold was missed": self._why_tables(),
+            "How far it could go": self._how_far_tables(),
+        }
         return str(SHOWN["page"](evaluation, notes=notes, slices=slices, more=more))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -374,8 +467,10 @@ def unexamined_notes(needs: Mapping[str, str]) -> list[str]:
     return [f"not examined, needs {n}: {', '.join(c)}" for n, c in by_need.items()]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
+def _named(name: str, text: str | None) -> str:
+    """A name and what stands behind it, in one short line."""
+    line = " ".join(f"{name}: {text or ''}".strip(": ").split())
+    return line if len(line) <= _LONG else line[: _LONG - 3] + "..."
 
 
 def _why(miss: Miss) -> str:

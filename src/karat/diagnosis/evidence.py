@@ -9,9 +9,11 @@ import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.gold import Gold
-from karat.data.runs import Document
+from karat.data.runs import Document, ranks_of
 from karat.diagnosis.corpus_search import LexicalRanks, closest, group_alike
 from karat.diagnosis.diagnosis import Related
+from karat.diagnosis.slices import DocumentFeatures
+from karat.diagnosis.text_damage import Habits, has_look_alikes, without_look_alikes
 from karat.errors import MismatchError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.coverage.cover import HEADER_SLACK
@@ -25,6 +27,7 @@ ENOUGH = 0.9
 
 # So many documents of a ranking are read.
 _READ = 100
+_DEEPEST = 1000
 
 
 class Shares(NamedTuple):
@@ -145,100 +148,158 @@ def _masks(passage: Passage) -> dict[int, Bools]:
     return masks
 
 
-class Missed(NamedTuple):
+class MissedItem(NamedTuple):
     """A relevant gold item that is not in the top k, and what is known of it.
 
     Attributes:
         query: id of the query.
         name: of the item.
         rank: its first rank, which is below k; 0: it was not retrieved.
-        found: how many relevant items of the query are in the top k.
+        hits: how many relevant items of the query are in the top k.
         relevant: how many there are.
         ids: of the documents that are the item, where gold is ids.
         form: its id as it was found in another form.
         ranked: what the documents retrieved have of its text.
         homes: what the closest documents of the corpus have of it.
+        disguise: the document that has it in look-alike letters.
+        texts: what the item says, in any of its forms, as far as known.
     """
 
     query: str
     name: str
     rank: int
-    found: int
+    hits: int
     relevant: int
     ids: tuple[str, ...] = ()
     form: OtherForm | None = None
     ranked: Shares | None = None
     homes: Shares | None = None
+    disguise: str | None = None
+    texts: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The query and the name."""
+        return self.query, self.name
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of the documents that have the item, as far as they are known."""
+        if self.ids or self.homes is None:
+            return self.ids
+        every = (self.homes.documents[number].id for number in self.homes.whole)
+        return tuple(name for name in every if name is not None)
 
 
-class Given:
-    """What was handed over: rankings, gold and corpus, as far as there are any.
+class Evidence:
+    """What there is to go by: rankings, gold and corpus, as far as they are given.
 
     Args:
         result: the evaluation, with the documents that it kept.
         matcher: the matcher whose misses are examined.
         corpus: texts of all documents by id, if given.
+        items: query -> its relevant items, and their first ranks; 0: not retrieved.
     """
 
     def __init__(
-        self, result: Evaluation, matcher: str, corpus: Mapping[str, str] | None
+        self,
+        result: Evaluation,
+        matcher: str,
+        corpus: Mapping[str, str] | None,
+        items: Mapping[str, Mapping[str, int]],
     ) -> None:
+        self.items = items
         self.gold = gold_of(result)
         self.facts, self.corpus = result.facts, corpus
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
         counts = result.matches[matcher].hits.retrieved.tolist()
         self.depth = dict(zip(result.queries, counts, strict=True))
         texts = corpus or {}
-        self.kept = {
+        self.rankings = {
             query: [
                 d if d.text is not None else replace(d, text=texts.get(d.id or ""))
-                for d in documents
+                for d in _at_their_ranks(documents)
             ]
             for query, documents in result.kept.items()
         }
         self.has_texts = not self.judged and any(
-            d.text is not None for row in self.kept.values() for d in row
+            d.text is not None for row in self.rankings.values() for d in row
         )
         self.has_questions = any(fact.text for fact in self.facts.values())
 
-    def know(self, missed: Sequence[Missed]) -> list[Missed]:
+    def gather(self, missed: Sequence[MissedItem]) -> list[MissedItem]:
         """The misses, with what is known of each."""
         if self.ids:
             missed = [one._replace(ids=self._members(one)) for one in missed]
         forms = self._other_forms(missed)
+        texts = [self.texts_of(one) for one in missed]
         ranked: list[Shares | None] = [None] * len(missed)
-        homes = ranked
+        homes = disguised = ranked
         if self.has_texts:
-            texts = [self._texts(one) for one in missed]
-            rows = [self.kept.get(one.query, [])[:_READ] for one in missed]
+            rows = [self.rankings.get(one.query, [])[:_READ] for one in missed]
             ranked = _best_shares(texts, rows)
             if self.corpus is not None and not self.ids:
                 pairs = zip(missed, texts, strict=True)
                 lost = [() if one.rank else own for one, own in pairs]
                 homes = corpus_shares(lost, self.corpus)
-        known = zip(missed, forms, ranked, homes, strict=True)
-        return [one._replace(form=f, ranked=r, homes=h) for one, f, r, h in known]
+                odd = {n: t for n, t in self.corpus.items() if has_look_alikes(t)}
+                plain = {name: without_look_alikes(text) for name, text in odd.items()}
+                disguised = corpus_shares(lost, plain) if plain else disguised
+        every = zip(missed, forms, ranked, homes, disguised, texts, strict=True)
+        return [
+            one._replace(
+                form=f,
+                ranked=r,
+                homes=h,
+                disguise=d.documents[d.whole[0]].id if d and d.whole else None,
+                texts=own,
+            )
+            for one, f, r, h, d, own in every
+        ]
+
+    def question(self, query: str) -> str | None:
+        """What a query asks, if known."""
+        fact = self.facts.get(query)
+        return fact.text if fact else None
+
+    def found(self, query: str, k: int) -> list[Document]:
+        """The documents in the top k that have relevant items."""
+        ranks = self.items.get(query, {}).values()
+        ranking = self.rankings.get(query, [])
+        return [ranking[r - 1] for r in ranks if r and r <= min(k, len(ranking))]
 
     @cached_property
     def groups(self) -> dict[str, int]:
         """Text -> a number that near-duplicates share."""
-        rows = (row[:_READ] for row in self.kept.values())
+        rows = (row[:_READ] for row in self.rankings.values())
         texts = list(dict.fromkeys(d.text for row in rows for d in row if d.text))
         return dict(zip(texts, group_alike(texts), strict=True))
 
     @cached_property
     def words(self) -> LexicalRanks | None:
         """Search by words, where the corpus, questions and what it takes are there."""
-        asked = self.has_questions and not self.judged
-        return LexicalRanks.of(self.corpus if asked else None)
+        possible = self.has_questions and not self.judged
+        return LexicalRanks.of(self.corpus if possible else None)
 
-    def _members(self, one: Missed) -> tuple[str, ...]:
+    @cached_property
+    def habits(self) -> Habits | None:
+        """What the texts of the corpus are like, if there is one."""
+        return None if self.corpus is None else Habits.of(self.corpus)
+
+    @cached_property
+    def features(self) -> DocumentFeatures:
+        """What can be seen of documents at a glance."""
+        every = (d for row in self.rankings.values() for d in row)
+        sources = {d.id: d.source for d in every if d.id and d.source}
+        return DocumentFeatures(self.corpus or {}, sources)
+
+    def _members(self, one: MissedItem) -> tuple[str, ...]:
         """The ids of an item: its own, or those of the documents of its group."""
         groups = self.gold.groups.get(one.query, {})
         own = [name for name, group in groups.items() if group == one.name]
         return tuple(own) or (one.name,)
 
-    def _texts(self, one: Missed) -> tuple[str, ...]:
+    def texts_of(self, one: MissedItem) -> tuple[str, ...]:
         """What the item says, in any of its forms."""
         if not self.ids:
             return item_texts(self.gold, one.query, self.corpus).get(one.name, ())
@@ -246,13 +307,19 @@ class Given:
         known = (corpus.get(name) or self._seen.get(name) for name in one.ids)
         return tuple(text for text in known if text)
 
+    def other_texts(self, one: MissedItem) -> list[str]:
+        """What the other relevant items of its query say, as far as known."""
+        others = (n for n in self.items[one.query] if n != one.name)
+        every = (MissedItem(one.query, name, 0, 0, 0, (name,)) for name in others)
+        return [text for other in every for text in self.texts_of(other)]
+
     @cached_property
     def _seen(self) -> dict[str, str]:
         """The texts of documents retrieved for any query, by id."""
-        documents = (d for row in self.kept.values() for d in row)
+        documents = (d for row in self.rankings.values() for d in row)
         return {d.id: d.text for d in documents if d.id is not None and d.text}
 
-    def _other_forms(self, missed: Sequence[Missed]) -> Iterator[OtherForm | None]:
+    def _other_forms(self, missed: Sequence[MissedItem]) -> Iterator[OtherForm | None]:
         """For each miss, its id in another form, as retrieved or as in the corpus."""
         corpus = self.corpus or {}
         wanted: dict[str, set[str]] = {}
@@ -261,18 +328,27 @@ class Given:
                 wanted.setdefault(one.query, set()).update(one.ids)
         lost = {n for names in wanted.values() for n in names if n not in corpus}
         everywhere = {form.wanted: form for form in other_forms(lost, corpus)}
-        found: dict[tuple[str, str], OtherForm] = {}
+        forms: dict[tuple[str, str], OtherForm] = {}
         for query, names in wanted.items():
-            found |= {(query, n): everywhere[n] for n in names if n in everywhere}
+            forms |= {(query, n): everywhere[n] for n in names if n in everywhere}
             labels = self.gold.documents.get(query, {})
-            for form in other_forms(names, self.kept.get(query, ())):
+            for form in other_forms(names, self.rankings.get(query, ())):
                 # Where the corpus has both, they are two documents.
                 two = form.wanted in corpus and form.found in corpus
                 if form.found not in labels and not two:
-                    found[query, form.wanted] = form
+                    forms[query, form.wanted] = form
         for one in missed:
-            forms = (found.get((one.query, name)) for name in one.ids)
-            yield next(filter(None, forms), None)
+            own = (forms.get((one.query, name)) for name in one.ids)
+            yield next(filter(None, own), None)
+
+
+def _at_their_ranks(documents: Sequence[Document]) -> Sequence[Document]:
+    """The documents, with empty ones where the ranks of a table have gaps."""
+    ranks = ranks_of(documents)
+    if ranks == [*range(1, len(ranks) + 1)]:
+        return documents
+    by_rank = dict(zip(ranks, documents, strict=True))
+    return [by_rank.get(n + 1, Document()) for n in range(min(max(ranks), _DEEPEST))]
 
 
 def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:

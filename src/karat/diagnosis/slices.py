@@ -1,16 +1,17 @@
-"""Slices: kinds of queries that fare worse than the others, by tags and by features."""
+"""Slices: kinds of queries, and of documents, that fare worse than the others."""
 
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
 from typing import Final
 
 import numpy as np
 
 from karat.data.arrays import Floats
 from karat.data.queries import Query
+from karat.diagnosis.text_damage import script_of
 from karat.matching.coverage.contradictions import negates
 from karat.stats.distributions import t_below
 from karat.stats.multiple_tests import benjamini_hochberg
@@ -27,6 +28,8 @@ _DATE: Final = re.compile(
     r"|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
     re.IGNORECASE,
 )
+# A folder, or what stands before the first mark or number.
+_PREFIX: Final = re.compile(r".+/|[^\W\d_]+[-_:#|.]?|\d+[-_:#|.]")
 _OPENINGS: Final = re.compile(
     r"(?:what|wh(?:om?|ose|en|ere|y|ich)|how|is|are|was|were|do|does|did|can|could|"
     r"should|will|would|ha[sd]|have)"
@@ -35,13 +38,13 @@ _OPENINGS: Final = re.compile(
 
 @dataclass(frozen=True)
 class Slice:
-    """Queries that have something in common, and how they fare.
+    """Queries, or gold items, that have something in common, and how they fare.
 
     Attributes:
         name: what they have in common, such as `length: long` or a tag.
-        queries: how many.
+        queries: how many queries, or gold items.
         recall: their mean recall.
-        others: the mean recall of all other queries.
+        others: the mean recall of all others.
         p: how likely such a difference is by chance.
         adjusted_p: the same, corrected for the number of slices looked at.
         failing: whether they are worse, with false findings kept at one in ten.
@@ -56,17 +59,24 @@ class Slice:
     failing: bool
 
 
-def features_of(text: str) -> Iterator[str]:
+def query_features(query: Query | None, relevant: int) -> Iterator[str]:
     """What can be seen of a query at a glance.
 
+    Args:
+        query: what is known of it.
+        relevant: how many relevant gold items it has.
+
     Example:
-        >>> [*features_of("Who was not paid in 1999?")]
-        ['length: medium', 'numbers', 'date', 'negation', 'begins with: who']
+        >>> [*query_features(Query("q", "Who was not paid in 1999?"), 1)][:4]
+        ['length: medium', 'numbers', 'date', 'negation']
     """
+    yield from (f"tag: {tag}" for tag in (query.tags if query else ()))
+    text = (query.text if query else None) or ""
     words = _WORD.findall(text.casefold())
-    size = len(words)
-    length = "short" if size <= _SHORT else "long" if size >= _LONG else "medium"
-    yield f"length: {length}"
+    if words:
+        size = len(words)
+        length = "short" if size <= _SHORT else "long" if size >= _LONG else "medium"
+        yield f"length: {length}"
     if any(char.isdigit() for char in text):
         yield "numbers"
     if _DATE.search(text):
@@ -75,54 +85,85 @@ def features_of(text: str) -> Iterator[str]:
         yield "negation"
     if words and _OPENINGS.fullmatch(words[0]):
         yield f"begins with: {words[0]}"
-    scripts = Counter(
-        unicodedata.name(char, "?").partition(" ")[0] for char in text if char.isalpha()
-    )
-    if scripts and (script := scripts.most_common(1)[0][0]) != "LATIN":
-        yield f"script: {script.title()}"
+    if (script := script_of(text)) not in ("", "Latin"):
+        yield f"script: {script}"
+    yield f"gold items: {relevant}" if relevant <= 2 else "gold items: 3 or more"  # noqa: PLR2004
 
 
-def failing_slices(
-    recalls: Floats,
-    relevant: Sequence[int],
-    queries: Sequence[str],
-    facts: Mapping[str, Query],
+class DocumentFeatures:
+    """What can be seen of documents at a glance, beside the others of their corpus.
+
+    Args:
+        corpus: texts by id; empty where they are not known.
+        sources: document -> where it comes from, if known.
+    """
+
+    def __init__(
+        self, corpus: Mapping[str, str], sources: Mapping[str, str] | None = None
+    ) -> None:
+        self.corpus, self.sources = corpus, sources or {}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.corpus)}
+
+    @cached_property
+    def _size(self) -> float:
+        return median(map(len, self.corpus.values())) if self.corpus else 0.0
+
+    def of(self, name: str) -> Iterator[str]:
+        """The features of one document.
+
+        Example:
+            >>> [*DocumentFeatures({"wiki/a": "Rye."}).of("wiki/a")]
+            ['document id: wiki/...', 'document length: medium', 'corpus part: 1 of 10']
+        """
+        prefix = _PREFIX.match(name)
+        if prefix and prefix[0] != name:
+            yield f"document id: {prefix[0]}..."
+        if name in self.sources:
+            yield f"document source: {self.sources[name]}"
+        if name not in self._places:
+            return
+        text = self.corpus[name]
+        long, short = len(text) > 2 * self._size, 2 * len(text) < self._size
+        yield f"document length: {'long' if long else 'short' if short else 'medium'}"
+        if (script := script_of(text)) not in ("", "Latin"):
+            yield f"document script: {script}"
+        yield f"corpus part: {10 * self._places[name] // len(self.corpus) + 1} of 10"
+
+
+def find_slices(
+    recalls: Floats, features: Iterable[Iterable[str]]
 ) -> tuple[Slice, ...]:
     """The slices that are large enough to say something of, the worst first.
 
     Args:
-        recalls: of each query; NaN where it has no relevant gold.
-        relevant: how many relevant gold items each query has.
-        queries: their ids.
-        facts: what is known of them.
+        recalls: of each query or gold item; NaN where it has none.
+        features: what is known of each.
     """
     rows: dict[str, list[int]] = {}
-    for place in np.flatnonzero(~np.isnan(recalls)).tolist():
-        fact = facts.get(queries[place])
-        names = [f"tag: {tag}" for tag in fact.tags] if fact else []
-        names += features_of(fact.text) if fact and fact.text else ()
-        count = relevant[place]
-        names.append(f"gold items: {count}" if count <= 2 else "gold items: 3 or more")  # noqa: PLR2004
-        for name in names:
+    for place, names in enumerate(features):
+        for name in names if not np.isnan(recalls[place]) else ():
             rows.setdefault(name, []).append(place)
     known = recalls[~np.isnan(recalls)]
     whole, size = known.sum(), len(known)
     spread = float(((known - known.mean()) ** 2).sum()) if size else 0.0
-    kept, p = [], []
+    large, p = [], []
     for name, own in rows.items():
         count = len(own)
         if count < _LEAST or size - count < _LEAST:
             continue
         inside = recalls[own].sum()
         recall, others = inside / count, (whole - inside) / (size - count)
-        kept.append((name, count, float(recall), float(others)))
+        large.append((name, count, float(recall), float(others)))
         p.append(_chance(recall - others, count, size, spread))
     adjusted = benjamini_hochberg(np.array(p, np.float64)).tolist()
-    found = []
-    for one, chance, corrected in zip(kept, p, adjusted, strict=True):
+    slices = []
+    for one, chance, corrected in zip(large, p, adjusted, strict=True):
         failing = one[2] < one[3] and corrected <= _FALSE_FINDINGS
-        found.append(Slice(*one, chance, corrected, failing))
-    return tuple(sorted(found, key=lambda one: (one.p, one.recall, one.name)))
+        slices.append(Slice(*one, chance, corrected, failing))
+    return tuple(sorted(slices, key=lambda one: (one.p, one.recall, one.name)))
 
 
 def _chance(difference: float, count: int, size: int, spread: float) -> float:

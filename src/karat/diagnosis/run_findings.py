@@ -1,0 +1,379 @@
+"""What is wrong with a whole run: mistakes that explain many misses at once."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from statistics import mean, median
+from typing import NamedTuple
+
+from karat.data.runs import Document
+from karat.data.tables import counted, number
+from karat.diagnosis.diagnosis import CAUSES, Miss, Related, RunFinding
+from karat.diagnosis.evidence import Evidence, MissedItem, corpus_shares
+
+# So many standard deviations are no chance.
+_BEYOND = 3.0
+_SOME, _LEAST_MISSES, _MANY = 5, 3, 10
+# A whole run is wrong when such a share of it is.
+_QUARTER, _THIRD, _HALF = 0.25, 1 / 3, 0.5
+_TENTH, _FIFTH = 0.1, 0.2
+_BETTER = 1.5
+# Of a query with more gold than this, most may well be retrieved by nobody.
+_FEW_ITEMS = 5
+_LOOKED_UP = 300
+_NEVER = 1e-4
+
+
+class Explanation(NamedTuple):
+    """Why one item was missed, as far as a finding about the run tells."""
+
+    reason: str
+    related: tuple[Related, ...] = ()
+
+
+class Detection(NamedTuple):
+    """A finding, the misses that it explains, and whether it is about the whole run."""
+
+    finding: RunFinding
+    explains: Mapping[tuple[str, str], Explanation]
+    whole_run: bool = True
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as a whole, with all that it misses.
+
+    Attributes:
+        evidence: rankings, gold and corpus.
+        missed: the items that are not in the top k.
+        k: the cutoff.
+    """
+
+    evidence: Evidence
+    missed: Sequence[MissedItem]
+    k: int
+
+    @cached_property
+    def tops(self) -> dict[str, list[str]]:
+        """Query -> the keys of the documents in its top k."""
+        rows = self.evidence.rankings.items()
+        return {query: [*map(_key, row[: self.k])] for query, row in rows}
+
+    @cached_property
+    def owners(self) -> dict[str, list[tuple[int, str]]]:
+        """Document -> the ranks in the top k that it has, and for which queries."""
+        owners: dict[str, list[tuple[int, str]]] = {}
+        for query, top in self.tops.items():
+            for rank, key in enumerate(top, 1):
+                owners.setdefault(key, []).append((rank, query))
+        owners.pop("", None)
+        return owners
+
+    @cached_property
+    def often(self) -> Counter[str]:
+        """Document -> how many queries retrieve it, at any rank."""
+        rows = self.evidence.rankings.values()
+        return Counter(key for row in rows for key in {*map(_key, row)})
+
+    @cached_property
+    def documents(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """Missed item -> the keys of the documents that have it, where known."""
+        known = {one.key: one.documents for one in self.missed}
+        evidence = self.evidence
+        if evidence.ids or evidence.corpus is not None or not evidence.has_texts:
+            return known
+        # Without a corpus, what other queries retrieved is one.
+        rows = (islice(row, self.k) for row in evidence.rankings.values())
+        texts = {_key(d): d.text or "" for row in rows for d in row}
+        some = [*self.missed[:: max(1, len(self.missed) // _LOOKED_UP)]]
+        near = corpus_shares([one.texts for one in some], texts)
+        for one, shares in zip(some, near, strict=True):
+            whole = shares.whole if shares else ()
+            known[one.key] = tuple(shares.documents[n].id or "" for n in whole)  # type: ignore[union-attr]
+        return known
+
+
+def _key(document: Document) -> str:
+    return document.id if document.id is not None else document.text or ""
+
+
+def _is_no_chance(count: int, chances: Sequence[float]) -> bool:
+    """Whether more things happened than their chances let expect."""
+    spread = sum(chance * (1 - chance) for chance in chances)
+    return count - sum(chances) >= _BEYOND * math.sqrt(max(spread, _HALF))
+
+
+def _reversed(view: RunView) -> Detection | None:
+    """Relevant items stand at the end of rankings, and not at their beginning."""
+    depth, firsts, lasts = view.evidence.depth, [], []
+    for query, items in view.evidence.items.items():
+        ranks = [rank for rank in items.values() if rank]
+        if ranks:
+            firsts.append(min(ranks))
+            lasts.append(depth[query] + 1 - max(ranks))
+    pairs = [(one, other) for one, other in zip(firsts, lasts, strict=True)]
+    worse = sum(first > last for first, last in pairs)
+    uneven = sum(first != last for first, last in pairs)
+    now, then = (
+        sum(1 / r for r in ranks) / max(1, len(ranks)) for ranks in (firsts, lasts)
+    )
+    if not _is_no_chance(worse, [_HALF] * uneven) or then < _BETTER * now:
+        return None
+    sentence = (
+        f"for {worse} of {counted(len(pairs), 'query')} the first relevant document is "
+        f"nearer to the end of the ranking than to its beginning: mean reciprocal rank "
+        f"{number(now)} from the top, {number(then)} from the end"
+    )
+    places = ((one, depth[one.query] + 1 - one.rank) for one in view.missed if one.rank)
+    explains = {
+        one.key: Explanation(
+            f"at rank {one.rank} of {depth[one.query]}, and at {place} from the end"
+        )
+        for one, place in places
+        if place <= view.k
+    }
+    return _detection("ranking reversed", sentence, worse, explains)
+
+
+def _mixed_up(view: RunView) -> Detection | None:
+    """Queries find nothing, and what they should find is on top for other queries."""
+    empty: dict[str, list[MissedItem]] = {}
+    for one in view.missed:
+        if not one.hits and view.evidence.depth[one.query] > 0:
+            empty.setdefault(one.query, []).append(one)
+    queries = sum(map(bool, view.evidence.items.values()))
+    if len(empty) < max(_MANY, _QUARTER * queries):
+        return None
+    high = max(1, view.k // 3)
+    best = [min(places)[0] for places in view.owners.values()]
+    usual = mean([rank <= high for rank in best]) if best else 1.0
+    count, top, chances = 0, 0, []
+    explains = {}
+    for query, items in empty.items():
+        places = []
+        for one in items:
+            keys = view.documents[one.key]
+            own = [p for key in keys for p in view.owners.get(key, ()) if p[1] != query]
+            if own:
+                rank, other = min(own)
+                places.append(rank)
+                reason = f"not retrieved here, and at rank {rank} for {other!r:.60}"
+                explains[one.key] = Explanation(reason, (Related(keys[0], None),))
+        count += bool(places)
+        top += bool(places) and min(places) <= high
+        chances.append(1 - (1 - usual) ** len(items))
+    if top < _HALF * len(empty) or not _is_no_chance(top, chances):
+        return None
+    sentence = (
+        f"{len(empty)} of {counted(queries, 'query')} have no gold in the top "
+        f"{view.k}, and the gold of {count} of them is in that of other queries"
+    )
+    return _detection("results of another query", sentence, count, explains)
+
+
+def _hubs(view: RunView) -> Detection | None:
+    """Some documents are in the top k of most queries, and relevant to few."""
+    queries, owners = len(view.tops), view.owners
+    least = max(_HALF * queries, _SOME * view.k * queries / max(1, len(owners)))
+    often = {key: own for key, own in owners.items() if len(own) >= least}
+    if queries < _MANY or not often:
+        return None
+    useful = Counter(
+        _key(document)
+        for query in view.tops
+        for document in view.evidence.found(query, view.k)
+    )
+    hubs = {n: own for n, own in often.items() if useful[n] <= _FIFTH * len(own)}
+    if not hubs:
+        return None
+    name, own = max(hubs.items(), key=lambda one: len(one[1]))
+    sentence = (
+        f"{name!r:.60} is in the top {view.k} of {len(own)} of "
+        f"{counted(queries, 'query')}, and relevant to {useful[name]} of them"
+    )
+    if len(hubs) > 1:
+        sentence += f"; so are {len(hubs) - 1} more"
+    explains = {}
+    for one in view.missed:
+        above = view.evidence.rankings.get(one.query, [])[: max(0, one.rank - 1)]
+        wrong = [(n, d) for n, d in enumerate(above, 1) if _key(d) in hubs]
+        if wrong and one.rank - len(wrong) <= view.k:
+            reason = (
+                f"at rank {one.rank}, and at {one.rank - len(wrong)} without "
+                f"{counted(len(wrong), 'document')} that most queries retrieve"
+            )
+            related = tuple(Related(d.id, n, d.text) for n, d in wrong[:_SOME])
+            explains[one.key] = Explanation(reason, related)
+    return _detection("displaced by a hub", sentence, len(own), explains)
+
+
+def _too_few(view: RunView) -> Detection | None:
+    """Queries have fewer than k documents."""
+    evidence, k = view.evidence, view.k
+    depth = {q: max(0, evidence.depth[q]) for q, own in evidence.items.items() if own}
+    few = [query for query, count in depth.items() if count < k]
+    usual = median(depth.values()) if depth else 0
+    explains = {
+        one.key: Explanation(f"{counted(depth[one.query], 'document')} for k = {k}")
+        for one in view.missed
+        if not one.rank and depth[one.query] < min(k, usual)
+    }
+    if not few:
+        return None
+    sentence = (
+        f"{len(few)} of {counted(len(depth), 'query')} have fewer than k = {k} "
+        f"documents, in the median {median(depth[query] for query in few):g}"
+    )
+    whole = len(few) >= max(_LEAST_MISSES, _TENTH * len(depth))
+    return _detection(
+        "fewer than k retrieved", sentence, len(few), explains, whole=whole
+    )
+
+
+def _never_retrieved(view: RunView) -> Detection | None:
+    """Gold items that were not retrieved are retrieved by no other query either."""
+    evidence = view.evidence
+    corpus = evidence.corpus
+    lost = [
+        (one, keys)
+        for one in view.missed
+        if not one.rank
+        and (keys := view.documents[one.key])
+        and (corpus is None or any(key in corpus for key in keys))
+    ]
+    never = [(o, keys) for o, keys in lost if not any(view.often[key] for key in keys)]
+    dead = _dead_slices(view, never)
+    few = [one for one, _ in lost if one.relevant <= _FEW_ITEMS]
+    absent = {one.key for one, _ in never}
+    count = sum(one.key in absent for one in few)
+    again = [
+        view.often[_key(ranking[rank - 1])] > 1
+        for query, items in evidence.items.items()
+        if len(items) <= _FEW_ITEMS and (ranking := evidence.rankings.get(query, []))
+        for rank in items.values()
+        if 0 < rank <= len(ranking)
+    ]
+    alone = 1 - mean(again) if again else 1.0
+    gone = count >= max(_SOME, (_QUARTER + alone) * len(few)) and _is_no_chance(
+        count, [alone] * len(few)
+    )
+    if not gone and not dead:
+        return None
+    kinds = (
+        f"; no document of these was ever retrieved: {', '.join(dead)}" if dead else ""
+    )
+    sentence = (
+        f"{len(never)} of {counted(len(lost), 'gold item')} that were not retrieved "
+        f"are retrieved by no query at all{kinds}"
+    )
+    explains = {
+        one.key: Explanation("no query retrieves it, at any rank")
+        for one, keys in never
+        if gone
+        or any(not dead.isdisjoint(view.evidence.features.of(key)) for key in keys)
+    }
+    queries = len({query for query, _ in explains})
+    return _detection("retrieved by no query", sentence, queries, explains)
+
+
+def _dead_slices(
+    view: RunView, never: Sequence[tuple[MissedItem, tuple[str, ...]]]
+) -> set[str]:
+    """The features of documents of which none was retrieved, though gold has them."""
+    counts = Counter(
+        name for _, keys in never for name in {*view.evidence.features.of(keys[0])}
+    )
+    names = {name for name, count in counts.items() if count >= _SOME}
+    if not names:
+        return set()
+    items = sum(map(len, view.evidence.items.values()))
+    share = sum(
+        rank > 0 for own in view.evidence.items.values() for rank in own.values()
+    )
+    chance = 1 - share / max(1, items - max(counts.values()))
+    names = {n for n in names if max(chance, 0.0) ** counts[n] < _NEVER}
+    for key in view.often:
+        if not names:
+            break
+        names.difference_update(view.evidence.features.of(key))
+    return names
+
+
+def _ties(view: RunView) -> Detection | None:
+    """The k-th document has the same score as the next one."""
+    k, rankings = view.k, view.evidence.rankings
+    scores = {q: [d.score for d in row] for q, row in rankings.items() if len(row) > k}
+    tied = [
+        q for q, own in scores.items() if own[k] is not None and own[k - 1] == own[k]
+    ]
+    if not tied:
+        return None
+    explains = {
+        one.key: Explanation(
+            f"at rank {one.rank}, with the score of the document at rank {k}"
+        )
+        for one in view.missed
+        if one.query in scores
+        and 0 < one.rank <= len(scores[one.query])
+        and scores[one.query][k - 1] == scores[one.query][one.rank - 1] is not None
+    }
+    sentence = (
+        f"for {len(tied)} of {counted(len(scores), 'query')} the documents at ranks "
+        f"{k} and {k + 1} have the same score"
+    )
+    whole = len(tied) >= max(_LEAST_MISSES, _THIRD * len(scores))
+    return _detection("tied at the cut", sentence, len(tied), explains, whole=whole)
+
+
+def _detection(
+    kind: str,
+    sentence: str,
+    queries: int,
+    explains: Mapping[tuple[str, str], Explanation],
+    *,
+    whole: bool = True,
+) -> Detection:
+    finding = RunFinding(kind, sentence, CAUSES[kind].action, queries)
+    return Detection(finding, explains, whole)
+
+
+_DETECTORS: tuple[Callable[[RunView], Detection | None], ...] = (
+    _reversed,
+    _mixed_up,
+    _hubs,
+    _too_few,
+    _never_retrieved,
+    _ties,
+)
+
+
+def detect(view: RunView) -> dict[str, Detection]:
+    """Everything that is wrong with a run as a whole, by its cause."""
+    every = (detector(view) for detector in _DETECTORS)
+    return {one.finding.kind: one for one in every if one is not None}
+
+
+def run_findings(
+    detections: Mapping[str, Detection], misses: Sequence[Miss]
+) -> Iterator[RunFinding]:
+    """What to tell before all else: what is wrong with the run, or with most of it."""
+    counts = Counter(miss.cause for miss in misses)
+    for kind, cause in CAUSES.items():
+        if kind in detections:
+            one = detections[kind]
+            # Where other causes explain the same misses better, it is but an effect.
+            if one.whole_run and 2 * counts[kind] >= len(one.explains):
+                yield one.finding
+        elif cause.disaster and counts[kind] >= max(
+            _LEAST_MISSES, _THIRD * len(misses)
+        ):
+            own = [miss for miss in misses if miss.cause == kind]
+            sentence = (
+                f"{counts[kind]} of {len(misses)} misses, such as "
+                f"{own[0].item!r:.60}: {own[0].reason}"
+            )
+            queries = len({miss.query for miss in own})
+            yield RunFinding(kind, sentence, cause.action, queries)
