@@ -21,6 +21,7 @@ from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
+from karat.reading.meaning.aliases import ALIASES
 from karat.reading.meaning.corpus import unknown_documents, with_gold_texts
 from karat.reading.meaning.ids_or_texts import settle
 from karat.reading.meaning.mapping import renamed
@@ -33,6 +34,7 @@ from karat.results.measures import Measure, read_measure
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 
 _JUDGED_AT = 10
+_EXPECTED = ALIASES["expected"].split()
 
 _SWITCHES = {field.name for field in fields(Policies)} - {"profile"}
 
@@ -238,6 +240,7 @@ def prepare(  # noqa: PLR0913
         notices = (*notices, Notice("queries", len(asked), text, (*asked,)[:3], one))
     if judge is not None:
         judge = _judge(judge).informed(facts)
+        wanted = with_references(wanted, truth.mapping)
     if isinstance(match, Matcher):
         match = match.informed(facts)
         judge = match if judge is None and match.name == JUDGED else judge
@@ -249,6 +252,14 @@ def prepare(  # noqa: PLR0913
     _check_depth(plan, own_k, retrieval)
     names = renamed(retrieved, truth)
     return Prepared(plan, ranked, wanted, facts, own_k, notices, names, retrieval)
+
+
+def with_references(gold: Gold, mapping: Mapping[str, str]) -> Gold:
+    """The gold of a judge, to whom an expected output is the reference answer."""
+    if gold.references or gold.claims or mapping.get("answers") not in _EXPECTED:
+        return gold
+    single = {query: row[0] for query, row in gold.answers.items() if len(row) == 1}
+    return replace(gold, references={q: str(one.text) for q, one in single.items()})
 
 
 def _named_by_text(

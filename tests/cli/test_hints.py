@@ -187,6 +187,18 @@ def test_answers_are_told_how_to_become_references(
     assert karat(*words, "--dry-run", "--map", f"{ours}={field}").code == 0
 
 
+@pytest.mark.parametrize("field", ["expected_output", "expected"])
+def test_an_expected_output_is_the_reference_of_a_judge(
+    karat: Karat, folder: Path, field: str
+) -> None:
+    sample = {"input": "Ship?", "retrieval_context": ["We ship."], field: "We ship."}
+    (folder / "log.jsonl").write_text(json.dumps(sample))
+    words = ("evaluate", "log.jsonl", "-m", "context_recall", "--model", "tiny")
+    assert karat(*words, "--dry-run").code == 0
+    # Without a judge it is the answer that documents may contain.
+    assert karat("evaluate", "log.jsonl", "-m", "recall[contains]@1").code == 0
+
+
 def test_one_text_where_contexts_should_be_a_list_is_noticed(
     karat: Karat, folder: Path
 ) -> None:

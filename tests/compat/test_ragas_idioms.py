@@ -1,6 +1,8 @@
 """Code as people write it for ragas runs by changing where it imports from."""
 
 import math
+import subprocess
+import sys
 import textwrap
 import warnings
 from pathlib import Path
@@ -44,7 +46,35 @@ def run(title: str, folder: Path) -> Any:
 
 
 def test_most_idioms_run() -> None:
-    assert (len(RUN), len(IDIOMS)) == (23, 27)
+    assert (len(RUN), len(IDIOMS)) == (26, 31)
+    page = (Path(__file__).parents[2] / "docs/coming-from/ragas.md").read_text("utf-8")
+    assert f"Of {len(IDIOMS)} usual ways" in page
+    assert f"{len(RUN)} run by changing" in page
+
+
+def test_nothing_of_a_script_changes_but_the_package() -> None:
+    for idiom in IDIOMS.values():
+        ours = in_karat(idiom.script)
+        assert ours.replace("karat.compat.ragas", "ragas") == idiom.script
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("embeddings", "embeddings.base", "run_config", "llms.base"),
+        *("metrics.result", "dataset_schema", "evaluation", "metrics._context_recall"),
+    ],
+)
+def test_modules_that_public_code_imports_are_found_by_a_new_process(
+    module: str,
+) -> None:
+    names = {"metrics.result": "MetricResult", "run_config": "RunConfig"}
+    names |= {"embeddings": "LangchainEmbeddingsWrapper", "llms.base": "llm_factory"}
+    names |= {"dataset_schema": "EvaluationResult", "evaluation": "EvaluationResult"}
+    names |= {"embeddings.base": "embedding_factory"}
+    name = names.get(module, "LLMContextRecall")
+    code = f"from karat.compat.ragas.{module} import {name}; print({name}.__name__)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*no metric of retrieval")

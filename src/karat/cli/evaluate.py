@@ -43,7 +43,7 @@ from karat.explanation import explain
 from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric, split_metrics
-from karat.planning import DEFAULT_METRICS
+from karat.planning import DEFAULT_METRICS, with_references
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.mapping import mapping_of, shared_names
@@ -110,7 +110,7 @@ def _read_runs(
 
 def _check_references(truth: Dataset, metrics: Sequence[str]) -> None:
     """Refuse answers where a judge needs a reference, and say how to make them one."""
-    gold = truth.gold
+    gold = truth.gold and with_references(truth.gold, truth.mapping)
     if gold is None or gold.references or gold.claims or not gold.answers:
         return
     if all(read_metric(m).matcher != "claims" and "[claims]" not in m for m in metrics):

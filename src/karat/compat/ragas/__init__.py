@@ -6,9 +6,10 @@
     )
     result.value, result.reason
 
-All names can be imported from here, or from the modules they have in ragas:
-`llms`, `dataset_schema`, `metrics` and `metrics.collections`. The numbers are those of
-ragas 0.4.3, by karat's formulas; `NonLLM...` and `IDBased...` need no model.
+All names can be imported from here, or from the modules they have in ragas: `llms`,
+`embeddings`, `run_config`, `dataset_schema`, `evaluation`, `metrics` and what is below.
+The numbers are those of ragas 0.4.3, by karat's formulas; `NonLLM...` and `IDBased...`
+need no model.
 
 It differs from the original in these points:
 
@@ -48,8 +49,15 @@ It differs from the original in these points:
   in a list for `evaluate()` each is NaN, with a warning that says what to use.
 """
 
-from karat.compat.ragas.dataset_schema import EvaluationDataset, SingleTurnSample
-from karat.compat.ragas.evaluation import EvaluationResult, aevaluate, evaluate
+from sys import modules as _modules
+
+from karat.compat.ragas import judging, llms, metrics
+from karat.compat.ragas.dataset_schema import (
+    EvaluationDataset,
+    EvaluationResult,
+    SingleTurnSample,
+)
+from karat.compat.ragas.evaluation import aevaluate, evaluate
 from karat.compat.ragas.llms import (
     LangchainEmbeddingsWrapper,
     LangchainLLMWrapper,
@@ -106,3 +114,15 @@ __all__ = [
     "evaluate",
     "llm_factory",
 ]
+
+# Modules that ragas has, and code imports from; here others hold their names.
+_ALSO = {
+    **dict.fromkeys(("embeddings", "embeddings.base"), llms),
+    **dict.fromkeys(("run_config", "llms.base"), llms),
+    "metrics.result": judging,
+    **{f"metrics._{n}": metrics for n in ("context_recall", "context_precision")},
+    **{f"metrics._{n}": metrics for n in ("faithfulness", "answer_relevance")},
+}
+for _name, _module in _ALSO.items():
+    _modules[f"{__name__}.{_name}"] = _module
+embeddings = run_config = llms

@@ -8,15 +8,20 @@ from math import isnan
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+
+from karat.compat.ragas.judging import MetricResult
 from karat.extend import (
     DataError,
     FormatError,
+    MetricScores,
     MissingExtraError,
+    UnknownNameError,
     decode_text,
     write_file,
 )
 
-__all__ = ["EvaluationDataset", "SingleTurnSample"]
+__all__ = ["EvaluationDataset", "EvaluationResult", "SingleTurnSample"]
 
 # What version 0.1 called the fields.
 _OLD_NAMES = {
@@ -177,6 +182,54 @@ class EvaluationDataset:
 
     def __repr__(self) -> str:
         return f"EvaluationDataset(features={self.features()}, len={len(self)})"
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """What every sample scored; printed, the mean of each metric.
+
+    Attributes:
+        dataset: the samples.
+        results: for each metric, the result of every sample, in order.
+    """
+
+    dataset: EvaluationDataset
+    results: Mapping[str, Sequence[MetricResult]]
+
+    def __getitem__(self, metric: str) -> list[float]:
+        if metric not in self.results:
+            raise UnknownNameError("metric", metric, self.results)
+        return [result.value for result in self.results[metric]]
+
+    @property
+    def scores(self) -> list[dict[str, float]]:
+        """The scores of each sample; NaN where there is none."""
+        columns = {name: self[name] for name in self.results}
+        rows = range(len(self.dataset))
+        return [{name: column[row] for name, column in columns.items()} for row in rows]
+
+    @property
+    def columns(self) -> dict[str, MetricScores]:
+        """Each metric as karat has it: mean, how many are in it, what failed."""
+        return {name: _column(name, rows) for name, rows in self.results.items()}
+
+    def to_pandas(self) -> Any:
+        """Samples and scores as a pandas DataFrame, one row each."""
+        pairs = zip(self.dataset.to_list(), self.scores, strict=True)
+        return frame_of([{**sample, **scores} for sample, scores in pairs])
+
+    def __repr__(self) -> str:
+        # As in the original, NaN is left out of the mean; `columns` says how often.
+        means = (f"{name!r}: {c.mean:.4f}" for name, c in self.columns.items())
+        return f"{{{', '.join(means)}}}"
+
+
+def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:
+    scores = np.array([row.value for row in rows], np.float64)
+    failures = {place: str(row.error) for place, row in enumerate(rows) if row.error}
+    without = int(np.isnan(scores).sum())
+    undefined = without - len(failures)
+    return MetricScores(name, scores, undefined=undefined, failures=failures)
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:

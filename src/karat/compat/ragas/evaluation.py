@@ -2,16 +2,13 @@
 
 import asyncio
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from karat.compat.ragas.dataset_schema import (
     EvaluationDataset,
+    EvaluationResult,
     SingleTurnSample,
-    frame_of,
 )
 from karat.compat.ragas.judging import MetricResult, Scorer
 from karat.compat.ragas.llms import Model, RunConfig
@@ -21,9 +18,12 @@ from karat.compat.ragas.metrics import (
     context_precision,
     context_recall,
 )
-from karat.extend import MetricScores, UnknownNameError, UsageError, run_sync
+from karat.extend import UnknownNameError, UsageError, run_sync
 
-__all__ = ["EvaluationResult", "aevaluate", "evaluate"]
+__all__ = ["EvaluationResult", "Result", "aevaluate", "evaluate"]
+
+Result = EvaluationResult
+"""As version 0.1 called it."""
 
 Results: TypeAlias = dict[str, list[MetricResult]]
 Rows: TypeAlias = EvaluationDataset | Iterable[SingleTurnSample | Mapping[str, Any]]
@@ -34,46 +34,6 @@ _UNUSED = (
     *("experiment_name", "callbacks", "token_usage_parser", "show_progress"),
     *("batch_size", "allow_nest_asyncio"),
 )
-
-
-@dataclass(frozen=True)
-class EvaluationResult:
-    """What every sample scored; printed, the mean of each metric.
-
-    Attributes:
-        dataset: the samples.
-        results: for each metric, the result of every sample, in order.
-    """
-
-    dataset: EvaluationDataset
-    results: Mapping[str, Sequence[MetricResult]]
-
-    def __getitem__(self, metric: str) -> list[float]:
-        if metric not in self.results:
-            raise UnknownNameError("metric", metric, self.results)
-        return [result.value for result in self.results[metric]]
-
-    @property
-    def scores(self) -> list[dict[str, float]]:
-        """The scores of each sample; NaN where there is none."""
-        columns = {name: self[name] for name in self.results}
-        rows = range(len(self.dataset))
-        return [{name: column[row] for name, column in columns.items()} for row in rows]
-
-    @property
-    def columns(self) -> dict[str, MetricScores]:
-        """Each metric as karat has it: mean, how many are in it, what failed."""
-        return {name: _column(name, rows) for name, rows in self.results.items()}
-
-    def to_pandas(self) -> Any:
-        """Samples and scores as a pandas DataFrame, one row each."""
-        pairs = zip(self.dataset.to_list(), self.scores, strict=True)
-        return frame_of([{**sample, **scores} for sample, scores in pairs])
-
-    def __repr__(self) -> str:
-        # As in the original, NaN is left out of the mean; `columns` says how often.
-        means = (f"{name!r}: {c.mean:.4f}" for name, c in self.columns.items())
-        return f"{{{', '.join(means)}}}"
 
 
 def evaluate(
@@ -217,11 +177,3 @@ def _finish(
     for sentence in warned:
         warnings.warn(sentence, stacklevel=3)
     return result
-
-
-def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:
-    scores = np.array([row.value for row in rows], np.float64)
-    failures = {place: str(row.error) for place, row in enumerate(rows) if row.error}
-    without = int(np.isnan(scores).sum())
-    undefined = without - len(failures)
-    return MetricScores(name, scores, undefined=undefined, failures=failures)

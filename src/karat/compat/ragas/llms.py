@@ -17,12 +17,19 @@ from karat.extend import (
 )
 
 __all__ = [
+    "BaseRagasEmbedding",
+    "BaseRagasEmbeddings",
+    "BaseRagasLLM",
+    "HuggingfaceEmbeddings",
+    "InstructorBaseRagasLLM",
     "LangchainEmbeddingsWrapper",
     "LangchainLLMWrapper",
     "LlamaIndexEmbeddingsWrapper",
     "LlamaIndexLLMWrapper",
     "Model",
+    "OpenAIEmbeddings",
     "RunConfig",
+    "embedding_factory",
     "llm_factory",
     "session_of",
     "usual_model",
@@ -90,12 +97,15 @@ class LlamaIndexLLMWrapper(LangchainLLMWrapper):
 class LangchainEmbeddingsWrapper:
     """Embeddings, which old calls bring along; no metric of retrieval here uses any."""
 
-    def __init__(self, embeddings: Any, *unused: object, **more: object) -> None:
+    def __init__(self, embeddings: Any = None, *unused: object, **more: object) -> None:
         del unused, more
         self.embeddings = embeddings
 
 
-LlamaIndexEmbeddingsWrapper = LangchainEmbeddingsWrapper
+LlamaIndexEmbeddingsWrapper = embedding_factory = LangchainEmbeddingsWrapper
+BaseRagasEmbedding = BaseRagasEmbeddings = LangchainEmbeddingsWrapper
+HuggingfaceEmbeddings = OpenAIEmbeddings = LangchainEmbeddingsWrapper
+BaseRagasLLM = InstructorBaseRagasLLM = JudgeSession
 
 
 def _client_of(model: Any) -> Client | None:
