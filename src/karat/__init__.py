@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from karat.evaluation import Evaluator, aevaluate, evaluate
     from karat.explanation import explain
     from karat.fusion import complementarity, fuse, rbo, search_weights
-    from karat.leaderboards import ann_loss, leaderboard
+    from karat.leaderboards import leaderboard
     from karat.reading.label_patch import apply_labels
     from karat.reading.readers import read_corpus, read_gold, read_run, read_samples
-    from karat.reports.files import flat_metrics, log_mlflow, rank_eval_requests
+    from karat.reports.files import flat_metrics
     from karat.results.evaluation import Evaluation
     from karat.results.leaderboard import Leaderboard
     from karat.results.loading import load
@@ -52,7 +52,6 @@ __all__ = [
     "Sweep",
     "__version__",
     "aevaluate",
-    "ann_loss",
     "apply_labels",
     "aretrieve",
     "compare",
@@ -65,8 +64,6 @@ __all__ = [
     "fuse",
     "leaderboard",
     "load",
-    "log_mlflow",
-    "rank_eval_requests",
     "rbo",
     "read_corpus",
     "read_gold",
@@ -93,7 +90,6 @@ _HOMES = {
     "SuiteResult": "karat.suites",
     "Sweep": "karat.sweeps",
     "aevaluate": "karat.evaluation",
-    "ann_loss": "karat.leaderboards",
     "aretrieve": "karat.retrieving.retrieve",
     "apply_labels": "karat.reading.label_patch",
     "compare": "karat.comparison.compare",
@@ -106,8 +102,6 @@ _HOMES = {
     "fuse": "karat.fusion",
     "leaderboard": "karat.leaderboards",
     "load": "karat.results.loading",
-    "log_mlflow": "karat.reports.files",
-    "rank_eval_requests": "karat.reports.files",
     "rbo": "karat.fusion",
     "read_corpus": "karat.reading.readers",
     "read_gold": "karat.reading.readers",

@@ -35,7 +35,6 @@ _LIBRARIES = {
     "parquet": "pyarrow",
     "zstd": "zstandard",
     "frames": "pandas",
-    "mlflow": "mlflow-skinny",
     "png": "resvg-py",
 }
 

@@ -1,19 +1,15 @@
 """Several runs against one gold: one evaluation each, on one leaderboard."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations, compress
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Floats
-from karat.data.intervals import Interval
 from karat.data.queries import Dataset
-from karat.data.runs import Document, Run
-from karat.data.tables import Table, counted, number
-from karat.errors import DataError, ParameterError, UsageError
+from karat.errors import DataError, UsageError
 from karat.evaluation import check_options, evaluate
 from karat.reading.queries import read_queries
 from karat.reading.readers import read_corpus, read_run, take_gold
@@ -21,9 +17,6 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
 from karat.results.notices import trec_eval_differences
-from karat.stats import mean_interval
-
-_Kept: TypeAlias = Mapping[str, Sequence[Document]]
 
 _RUNS = (
     "runs must be a mapping from names to runs, as in {'bm25': run}, or a table and "
@@ -216,114 +209,3 @@ def _named(
                 raise UsageError(_RUNS)
     else:
         raise UsageError(_RUNS)
-
-
-@dataclass(frozen=True)
-class AnnLoss:
-    """Why an approximate index does not find all that is relevant.
-
-    `recall + approximation + ranking = 1`: what it finds, what exact search with the
-    same vectors would find besides, and what not even that finds.
-
-    Attributes:
-        k: how many documents of each ranking were looked at.
-        recall: mean recall@k of the index.
-        approximation: what exact search would find besides; a better index or higher
-            search effort wins it.
-        ranking: what exact search does not find either; better vectors win it.
-        overlap: mean share of exact search's top k that the index returns.
-        interval: 95 % confidence interval of `approximation`.
-        per_query: query -> its recall, that of exact search, and its overlap.
-    """
-
-    k: int
-    recall: float
-    approximation: float
-    ranking: float
-    overlap: float
-    interval: Interval | None = None
-    per_query: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-
-    def table(self) -> Table:
-        """The same for people."""
-        low_high = " .. ".join(map(number, self.interval or (None,)))
-        parts = {
-            "found": (self.recall, ""),
-            "lost by approximation": (self.approximation, low_high),
-            "lost by ranking": (self.ranking, ""),
-            "overlap with exact search": (self.overlap, ""),
-        }
-        return Table(
-            columns=["part of recall", f"mean@{self.k}", "95% interval"],
-            rows=[[name, number(mean), more] for name, (mean, more) in parts.items()],
-            title="index against exact search: "
-            + counted(len(self.per_query), "query"),
-        )
-
-    def __str__(self) -> str:
-        return self.table().as_text()
-
-
-def ann_loss(
-    run: Any, exact: Any, gold: Any, *, k: int = 10, queries: Any = None
-) -> AnnLoss:
-    """The part of recall that an index loses by being approximate.
-
-    Args:
-        run: what the index found, in any form that `evaluate` takes; or, with
-            `queries`, the index itself as a retriever.
-        exact: the same of exact search: brute force over the same vectors, or the
-            exact mode of the index.
-        gold: what should have been found.
-        k: how many documents of each ranking are looked at.
-        queries: what to ask, if these are retrievers.
-
-    Example:
-        >>> loss = ann_loss({"q": ["a", "x"]}, {"q": ["a", "b"]},
-        ...                 gold={"q": ["a", "b", "c", "d"]}, k=2)
-        >>> loss.recall, loss.approximation, loss.ranking, loss.overlap
-        (0.25, 0.25, 0.5, 0.5)
-    """
-    if isinstance(k, bool) or k < 1:
-        raise ParameterError("ann_loss", "k", "an integer >= 1", k)
-    metric = f"recall@{k}"
-    scored = [
-        evaluate(one, gold=gold, metrics=metric, keep=k)
-        if queries is None or isinstance(one, Run)
-        else evaluate(retriever=one, queries=queries, gold=gold, metrics=metric, keep=k)
-        for one in (run, exact)
-    ]
-    index, best = (result[metric].scores for result in scored)
-    overlap = _overlap(scored[0].kept, scored[1].kept, scored[0].queries)
-    # A query counts where both were scored: what failed on one side says nothing.
-    known = ~(np.isnan(index) | np.isnan(best) | np.isnan(overlap))
-    lost: Floats = (best - index)[known]
-    rows = zip(scored[0].queries, index, best, overlap, strict=True)
-    return AnnLoss(
-        k,
-        _mean(index[known]),
-        _mean(lost),
-        _mean(1 - best[known]),
-        _mean(overlap[known]),
-        mean_interval(lost, bounds=(-1.0, 1.0)),
-        {q: (float(i), float(b), float(o)) for q, i, b, o in compress(rows, known)},
-    )
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else float("nan")
-
-
-def _overlap(kept: _Kept, exact: _Kept, queries: Iterable[str]) -> Floats:
-    """The share of each query's exact top k that is in the other run's."""
-    tops = [
-        {q: {d.id or d.text for d in ranking} for q, ranking in one.items()}
-        for one in (kept, exact)
-    ]
-    shares = [
-        len(tops[0].get(q, set()) & wanted) / len(wanted)
-        if (wanted := tops[1].get(q))
-        else np.nan
-        for q in queries
-    ]
-    return np.array(shares, np.float64)

@@ -312,11 +312,8 @@ def main() -> None:
         folds=2,
     )
     live = karat.retrieve(lambda _: ["d1"], {"q": "What is rye?"}, k=1, cache=None)
-    body = karat.rank_eval_requests(
-        {"q": {"d1": 1}}, {"q": "Rye?"}, index="docs", request={"query": {}}
-    )
-    print(body, karat.flat_metrics(karat.evaluate(RUN, GOLD)), karat.log_mlflow)
-    print(live.latency, karat.aretrieve, karat.ann_loss(RUN, RUN, gold=GOLD, k=1))
+    print(karat.flat_metrics(karat.evaluate(RUN, GOLD)))
+    print(live.latency, karat.aretrieve)
     found: karat.Diagnosis = karat.diagnose(RUN, GOLD, k=1)
     wrong: karat.GoldFindings = karat.doctor(GOLD, k=1)
     print(table, comparison, fused, added, alike, weights, found.todos, wrong)

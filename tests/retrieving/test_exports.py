@@ -7,7 +7,6 @@ import pytest
 
 import karat
 import karat.compat.ir_measures
-from karat.errors import DataError
 
 DIVERSITY = ("alpha_nDCG@5", "ERR_IA@5", "NRBP", "AP_IA", "StRecall@5", "P_IA@5")
 GOLD = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d9": 1}}
@@ -30,19 +29,19 @@ def test_a_mean_of_nothing_is_left_out() -> None:
     assert karat.flat_metrics(result) == {}
 
 
-def test_ratings_of_rank_eval_go_out_and_come_back() -> None:
-    body = karat.rank_eval_requests(
-        GOLD,
-        {"q1": 'a "b"', "q2": "c", "q3": "d"},
-        index="docs",
-        request={"query": {"match": {"text": "{query}"}}},
-    )
-    assert body["requests"][0]["request"]["query"]["match"]["text"] == 'a "b"'
-    assert karat.read_gold(body).documents == GOLD
-    with pytest.raises(DataError, match="2 queries without a text, 'q2'"):
-        karat.rank_eval_requests(GOLD, {"q1": "a"}, index="i", request={})
-    with pytest.raises(DataError, match=r"must be a whole number, got 0\.5"):
-        karat.rank_eval_requests({"q": {"d": 0.5}}, {"q": "a"}, index="i", request={})
+def test_ratings_of_rank_eval_are_read() -> None:
+    requests = [
+        {
+            "id": query,
+            "request": {"query": {"match": {"text": "rye"}}},
+            "ratings": [
+                {"_index": "docs", "_id": d, "rating": grade}
+                for d, grade in row.items()
+            ],
+        }
+        for query, row in GOLD.items()
+    ]
+    assert karat.read_gold({"requests": requests}).documents == GOLD
 
 
 class TrecQrel(NamedTuple):
@@ -118,19 +117,3 @@ def test_ir_measures_asks_karat_first_once_it_is_registered() -> None:
             assert 0 < ir_measures.calc_aggregate([measure], GOLD, RUN)[measure] <= 1
     finally:
         ir_measures.DefaultPipeline.providers[:] = before
-
-
-@pytest.mark.frameworks
-@pytest.mark.filterwarnings("ignore")
-def test_mlflow_takes_the_names(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import mlflow  # noqa: PLC0415
-
-    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
-    result = karat.evaluate(RUN, gold=GOLD, metrics=["recall@5", "ndcg(gain=exp)@10"])
-    with mlflow.start_run() as active:
-        logged = karat.log_mlflow(result)
-    kept = mlflow.get_run(active.info.run_id).data.metrics
-    assert kept == pytest.approx(logged)
-    assert kept["recall_at_5"] == result["recall@5"].mean

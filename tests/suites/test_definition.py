@@ -28,7 +28,7 @@ suites:
     slices: tag
     baseline: bm25
     gates: {fail_under: {recall@5: 0.8}, max_drop: {ndcg@10: 0.02}, strict: true}
-    sweep: {factory: "a:build", grid: {size: [1, 2.5], how: [x, true]}, halving: true}
+    sweep: {factory: "a:build", grid: {size: [1, 2.5], how: [x, true]}, concurrency: 2}
 """
 
 # What is changed in it, and what is said of that.

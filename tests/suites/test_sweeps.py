@@ -153,22 +153,6 @@ def test_a_retriever_is_made_in_the_thread_that_asks_it() -> None:
     assert [trial.failed for trial in result.trials] == [0, 0]
 
 
-def test_halving_asks_the_worse_settings_less() -> None:
-    grid = {"size": [30, 35, 40, 45, 50, 55, 60, 640]}
-    whole, halved = Chunks(), Chunks()
-    full = swept(whole, grid)
-    result = swept(halved, grid, halving=True)
-    assert result.best.setting == full.best.setting == {"size": 640}
-    assert sorted(result.queries) == sorted(full.queries)
-    counts = sorted(len(trial.scores["ndcg@k"]) for trial in result.trials)
-    assert counts == [32] * 4 + [64] * 4
-    assert halved.asked == 8 * 32 + 4 * 32 < whole.asked
-    by_query = dict(zip(full.queries, full.best.scores["ndcg@k"], strict=True))
-    mine = dict(zip(result.queries, result.best.scores["ndcg@k"], strict=True))
-    assert mine == by_query
-    assert "settings that fell behind were not asked all queries" in str(result)
-
-
 def test_a_failed_query_is_in_no_mean_and_is_counted() -> None:
     result = swept(Chunks(frozenset([QUERIES["q3"]])), {"size": [160]})
     assert result.trials[0].failed == 1

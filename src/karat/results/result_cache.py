@@ -65,8 +65,8 @@ def _sources() -> Iterator[Path]:
             yield Path(spec.origin)
 
 
-def kept(key: str) -> Any:
-    """What is kept under a key; None if nothing is, or if it was damaged."""
+def stored_result(key: str) -> Any:
+    """What is stored under a key; None if nothing is, or if it was damaged."""
     path = _path(key)
     try:
         value = decode_json(decode_text(path.read_bytes()))
@@ -77,7 +77,7 @@ def kept(key: str) -> Any:
     return value
 
 
-def keep(key: str, value: Any) -> None:
+def store_result(key: str, value: Any) -> None:
     """Keep a plain value; of many, those that were not used for longest go."""
     path = _path(key)
     make_private_folder(path.parent)

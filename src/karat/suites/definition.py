@@ -84,7 +84,6 @@ _SWEEP: dict[str, Any] = _mapping(
             },
         },
     },
-    halving=_yes_or_no("Ask the better half of the settings twice as much."),
     version=_text("Of data and code; results are kept until it changes."),
     concurrency=_count("Calls under way at once."),
 )

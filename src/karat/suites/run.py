@@ -35,7 +35,7 @@ from karat.reports.page import as_html
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 from karat.results.loading import from_dict, load
-from karat.results.result_cache import digest_of, keep, kept
+from karat.results.result_cache import digest_of, store_result, stored_result
 from karat.retrieving.retrieve import retrieve
 from karat.suites.definition import FILE, Suite, read_suite
 from karat.sweeps import Sweep, sweep
@@ -167,7 +167,7 @@ def _scored(
         # A judge keeps its replies itself, and knows who gave them.
         known = source.known and "judge" not in scoring
         found = None
-        if known and not fresh and (saved := kept(key)) is not None:
+        if known and not fresh and (saved := stored_result(key)) is not None:
             with suppress(FormatError):
                 found = from_dict(saved)
         if found is not None:
@@ -183,7 +183,7 @@ def _scored(
                 run, **inputs, **scoring, name=own, judged=True, keep=_SHOWN
             )
             if known and not any(column.failures for column in found.values()):
-                keep(key, found.to_dict())
+                store_result(key, found.to_dict())
         evaluations[own] = found
     return Leaderboard(evaluations), tuple(unchanged)
 
@@ -261,8 +261,9 @@ def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | 
         return None
     data = _data(suite)
     factory = suite.function(said["factory"], "sweep", "factory")
-    how = {name: said[name] for name in ("halving", "concurrency") if name in said}
-    options = {**scoring, **how}
+    options = dict(scoring)
+    if "concurrency" in said:
+        options["concurrency"] = said["concurrency"]
     if "metrics" not in suite.settings:
         del options["metrics"]
     if "corpus" in data:

@@ -77,8 +77,7 @@ class Sweep:
 
     Attributes:
         metrics: the first one decides which setting is best.
-        queries: in the order of all scores; of a setting that was left early, the first
-            ones have scores.
+        queries: in the order of all scores.
         trials: one for each setting.
         earlier: how many of them were kept from an earlier sweep.
         unasked: how many queries of the gold have no text to ask.
@@ -123,11 +122,10 @@ class Sweep:
 
         Costs count to two digits: what differs by less is the same.
         """
-        full = [trial for trial in self.trials if self._whole(trial)]
-        points = [_point(trial, trial.mean(self.metrics[0])) for trial in full]
+        points = [_point(trial, trial.mean(self.metrics[0])) for trial in self.trials]
         return [
             trial
-            for trial, mine in zip(full, points, strict=True)
+            for trial, mine in zip(self.trials, points, strict=True)
             if not any(
                 all(map(float.__le__, other, mine)) and other != mine
                 for other in points
@@ -137,30 +135,21 @@ class Sweep:
     @cached_property
     def _best(self) -> int:
         """The row of the best trial, on the queries that every setting has."""
-        rows = [row for row, trial in enumerate(self.trials) if self._whole(trial)]
-        table = self._table[rows]
+        table = self._table
         common = np.isfinite(table).all(axis=0)
         if not common.any():
             raise DataError(
                 f"no query has a score by {self.metrics[0]} in all settings"
             )
         means = table[:, common].mean(axis=1).tolist()
-        ranks = {
-            row: _point(self.trials[row], m) for row, m in zip(rows, means, strict=True)
-        }
-        return min(ranks, key=lambda row: ranks[row])
+        points = [*map(_point, self.trials, means)]
+        return points.index(min(points))
 
     @property
     def _table(self) -> Floats:
         """The scores that decide: settings by queries, NaN where there is none."""
-        table: Floats = np.full((len(self.trials), len(self.queries)), np.nan)
-        for row, trial in enumerate(self.trials):
-            scores = np.array(trial.scores[self.metrics[0]], np.float64)
-            table[row, : len(scores)] = scores
-        return table
-
-    def _whole(self, trial: Trial) -> bool:
-        return len(trial.scores[self.metrics[0]]) == len(self.queries)
+        rows = [trial.scores[self.metrics[0]] for trial in self.trials]
+        return np.array(rows, np.float64)
 
     def summary(self) -> Table:
         """A row per setting, best first: its means, and what it costs."""
@@ -169,8 +158,7 @@ class Sweep:
         rows = []
         first = self.metrics[0]
         for trial in sorted(
-            self.trials,
-            key=lambda t: (t is not self.best, not self._whole(t), -t.mean(first)),
+            self.trials, key=lambda t: (t is not self.best, -t.mean(first))
         ):
             marks = (
                 "best" if trial is self.best else "alike" if id(trial) in alike else "",
@@ -224,8 +212,6 @@ class Sweep:
                 f"kept from an earlier sweep: {counted(self.earlier, 'setting')}; "
                 "another version is tried anew"
             )
-        if any(not self._whole(trial) for trial in self.trials):
-            notes.append("n: settings that fell behind were not asked all queries")
         return notes
 
     def to_dict(self) -> dict[str, Any]:
@@ -271,7 +257,9 @@ class Sweep:
             kind = saved.pop("kind"), saved.pop("schema_version")
             if kind == ("sweep", SCHEMA_VERSION):
                 trials = [Trial(**trial) for trial in saved.pop("trials")]
-                return Sweep(trials=trials, **saved)
+                rows = (row for trial in trials for row in trial.scores.values())
+                if {*map(len, rows)} <= {len(saved["queries"])}:
+                    return Sweep(trials=trials, **saved)
         raise FormatError("is not a saved sweep of this karat", path=path)
 
     def to_frame(self) -> "pd.DataFrame":
