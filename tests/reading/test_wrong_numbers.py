@@ -476,3 +476,74 @@ def test_grades_under_a_misspelt_name_are_refused_where_0_would_count(
         {"q": ["x", "a"]}, gold, metrics="rr", mapping={"grade": "relevence"}
     )
     assert mapped.means == {"rr": 0.5}
+
+
+def _depths(*sizes: int) -> tuple[dict[str, list[str]], ...]:
+    """A run of 30 queries for each depth."""
+    return tuple(
+        {f"q{n}": [f"d{n}_{place}" for place in range(size)] for n in range(30)}
+        for size in sizes
+    )
+
+
+def test_a_cutoff_below_which_nothing_was_retrieved_is_noticed() -> None:
+    short, long = _depths(10, 50)
+    gold = {f"q{n}": [f"d{n}_3", f"d{n}_40"] for n in range(30)}
+    result = karat.evaluate(short, gold, metrics="recall@10,recall@50")
+    assert said(result, "depth") == (
+        "30 queries hold fewer documents than recall@50 reads, nearly all 10 or less"
+    )
+    assert not karat.evaluate(short, gold, metrics="recall@10").warnings
+    assert not karat.evaluate(long, gold, metrics="recall@50").warnings
+    # Some queries have little to find; most tell how deep the run is.
+    mixed = {**long, **{f"q{n}": [f"d{n}_3"] for n in range(10)}}
+    assert not karat.evaluate(mixed, gold, metrics="recall@50").warnings
+    letter = karat.evaluate(short, gold, metrics="recall@k", k=20)
+    assert "than recall@k reads" in said(letter, "depth")
+    compared = karat.compare(short, long, gold=gold, metrics="recall@50")
+    assert "depth: queries hold fewer documents than recall@50 reads" in str(compared)
+
+
+def test_repeated_documents_among_the_first_are_noticed() -> None:
+    """They push out what might be relevant, though none is."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    run = {"q": ["x"] * 5 + ["a"], "r": ["b"]}
+    gold = {"q": ["a"], "r": ["b"]}
+    rows = [
+        {"query": q, "document": d, "score": -place}
+        for q, ranking in run.items()
+        for place, d in enumerate(ranking)
+    ]
+    for data in (run, rows, pd.DataFrame(rows)):
+        result = karat.evaluate(data, gold, metrics="hit@5")
+        assert result.means == {"hit@5": 0.5}
+        assert "1 query repeats documents among" in said(result, "repeats")
+        collapsed = karat.evaluate(data, gold, metrics="hit@5", duplicates="collapse")
+        assert (collapsed.means, collapsed.warnings) == ({"hit@5": 1.0}, ())
+    late = {"q": ["a", *(f"d{n}" for n in range(10)), "d3"]}
+    assert not karat.evaluate(late, {"q": ["a"]}, metrics="rr").warnings
+
+
+@pytest.mark.parametrize("grades", [(0.05, 0.95), (5, 95), (0.2, 1.0)])
+def test_grades_that_may_mean_no_are_noticed(grades: tuple[float, float]) -> None:
+    gold = {"q": dict(zip(("a", "x"), grades, strict=True))}
+    result = karat.evaluate({"q": ["a", "x"]}, gold, metrics="rr")
+    assert "--threshold" in said(result, "grades")
+    sure = {"q": {"a": 0.5, "x": 1.0}}
+    assert not karat.evaluate({"q": ["a", "x"]}, sure, metrics="rr").warnings
+
+
+def test_one_document_has_no_order() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    run = {"q1": {"a": 0.1, "b": 0.2}, **{f"r{n}": {"a": 0.5} for n in range(9)}}
+    rows = [
+        {"query": q, "document": d, "score": s}
+        for q, row in run.items()
+        for d, s in row.items()
+    ]
+    gold = {query: ["a"] for query in run}
+    for data in (run, rows, pd.DataFrame(rows)):
+        result = karat.evaluate(data, gold, metrics="rr")
+        assert said(result, "order").startswith("1 query has scores that rise")

@@ -20,6 +20,7 @@ from karat.data.arrays import Bools, Floats, Ints, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import (
+    TOP,
     Document,
     Labels,
     Located,
@@ -79,6 +80,7 @@ class _MemoryRun(Run, Generic[R]):
         *,
         ties: Ints | None = None,
         duplicates: Ints | None = None,
+        repeats: Sequence[str] = (),
     ) -> Located:
         """The rows in the order of (query, rank), with all that is to be said.
 
@@ -89,19 +91,21 @@ class _MemoryRun(Run, Generic[R]):
             policies: the rules applied.
             ties: query of each relevant document that shares its score with another.
             duplicates: query of each relevant document found more than once.
+            repeats: queries that repeat other documents among their first.
         """
         extra = len(self._rankings) - int(np.count_nonzero(sizes >= 0))
         empty: list[str] = []
         if np.count_nonzero(sizes) < len(sizes):
             empty = [*compress(labels, (sizes == 0).tolist())]
         notices: tuple[Notice, ...] = ()
-        if extra or empty or ties is not None or duplicates is not None:
+        if extra or empty or repeats or ties is not None or duplicates is not None:
             notices = run_notices(
                 policies,
                 ties=_count_by_name(ties, labels),
                 duplicates=_count_by_name(duplicates, labels),
                 empty=empty,
                 extra=[q for q in self._rankings if q not in labels] if extra else (),
+                repeats=repeats,
             )
         # The query in the high bits and the rank in the low ones: one sort orders both.
         order = ((rows.query << 40) + rows.place).argsort(kind="stable")
@@ -258,6 +262,7 @@ class RankedRun(_MemoryRun[Sequence[str]]):
                 self._refuse_repeated()
             labels = ColumnLabels.of(labels)
             rankings, sizes = self._labelled(labels, ())
+            repeats = _repeating(rankings, labels)
             rows = _occurrences(rankings, labels, judged=judged)
             again: Ints | None = None
             if len(rows.item) and np.bincount(rows.item).max() > 1:
@@ -278,7 +283,9 @@ class RankedRun(_MemoryRun[Sequence[str]]):
                 for document in ranking:
                     as_id(document, query=name)
             raise
-        found = self._located(rows, sizes, labels, policies, duplicates=again)
+        found = self._located(
+            rows, sizes, labels, policies, duplicates=again, repeats=repeats
+        )
         return self._with_gaps(found, labels, policies) if self.ranks else found
 
     def _with_gaps(
@@ -327,6 +334,21 @@ def _as_list(ranking: Iterable[str]) -> Sequence[str]:
 
 def _repeats(ranking: Sequence[str]) -> bool:
     return len({*ranking}) < len(ranking)
+
+
+def _repeating(rankings: Sequence[Sequence[str]], labels: ColumnLabels) -> list[str]:
+    """The queries that repeat documents among their first which are not relevant."""
+    tops = [ranking[:TOP] for ranking in rankings]
+    # Mostly there is none, which is seen without a step per query in Python.
+    distinct = sum(map(len, map(frozenset, tops)))
+    if distinct == sum(map(len, tops)):
+        return []
+    pairs = zip(labels, map(Counter, tops), strict=True)
+    return [
+        query
+        for query, often in pairs
+        if any(n > 1 and labels[query].get(d, 0) <= 0 for d, n in often.items())
+    ]
 
 
 def _occurrences(

@@ -345,6 +345,7 @@ def run_notices(
     empty: Sequence[str] = (),
     extra: Sequence[str] = (),
     gaps: Sequence[str] = (),
+    repeats: Sequence[str] = (),
 ) -> tuple[Notice, ...]:
     """What is to be said of a run.
 
@@ -355,6 +356,8 @@ def run_notices(
         empty: queries with an empty ranking.
         extra: queries without gold.
         gaps: queries whose ranks have gaps.
+        repeats: queries with documents among the first that are there before, and not
+            relevant; said where a repeated one keeps its place.
     """
     met: dict[str, Mapping[str, int]] = {
         "ties": ties or {},
@@ -362,6 +365,7 @@ def run_notices(
         "empty": dict.fromkeys(empty, 1),
         "extra": dict.fromkeys(extra, 1),
         "gaps": dict.fromkeys(gaps, 1),
+        "repeats": dict.fromkeys(repeats if policies.duplicates == "first" else (), 1),
     }
     rule = {"trec": "document id, descending", "input": "input order"}[policies.ties]
     return tuple(
@@ -378,6 +382,10 @@ def run_notices(
 
 
 _SHARED = "score with another document; ordered by {rule}"
+TOP = 10
+"""How many documents are looked at for repeated ones."""
+
+_AGAIN = f"among their first {TOP}; duplicates='collapse' lets the others move up"
 _MET = {
     "ties": (
         f"relevant documents share their {_SHARED}",
@@ -398,6 +406,10 @@ _MET = {
     "gaps": (
         "queries have ranks with gaps, which are kept",
         "query has ranks with gaps, which are kept",
+    ),
+    "repeats": (
+        f"queries repeat documents {_AGAIN}",
+        f"query repeats documents {_AGAIN}",
     ),
 }
 

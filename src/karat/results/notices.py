@@ -8,13 +8,16 @@ import numpy as np
 from karat.data.gold import labeller_notices
 from karat.data.matches import Matches
 from karat.data.runs import Notice
+from karat.data.spelling import parse
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
 _FEW = 0.1
 _ENOUGH = 20
+_NEARLY_ALL = 0.95
 _STARS = 4
+_HALF = 0.5
 _EXAMPLES = 3
 
 
@@ -27,6 +30,7 @@ def derived_notices(result: "Evaluation") -> Iterator[Notice]:
             yield from _little_found(matcher, matches)
     if result.policies.threshold is None:
         yield from _scales(result.matches.values())
+    yield from _depth(result)
     if result.missing.any():
         yield _missing(result)
     failed = {r: why for c in result.columns.values() for r, why in c.failures.items()}
@@ -65,11 +69,32 @@ def _little_found(matcher: str, matches: Matches) -> Iterator[Notice]:
         yield Notice("found", found, f"{of} are {why}?", one=f"{of} is {why}?")
 
 
+def _depth(result: "Evaluation") -> Iterator[Notice]:
+    """A notice where nearly all queries hold fewer documents than a metric reads."""
+    found = next(iter(result.matches.values()), None)
+    there = ~result.missing
+    if found is None or np.count_nonzero(there) < _ENOUGH:
+        return
+    held = found.hits.retrieved[there]
+    deepest: dict[str, int] = {}
+    for label in result:
+        k = parse(label).k
+        deepest[label] = max(
+            result[label].cutoffs, default=k if isinstance(k, int) else 0
+        )
+    name = max(deepest, key=deepest.__getitem__, default="")
+    most = int(np.quantile(held, _NEARLY_ALL, method="inverted_cdf"))
+    if name and 0 < most < deepest[name]:
+        short = int(np.count_nonzero(held < deepest[name]))
+        reads = f"fewer documents than {name} reads"
+        yield Notice("depth", short, f"queries hold {reads}, nearly all {most} or less")
+
+
 def _scales(found: Iterable[Matches]) -> Iterator[Notice]:
-    """A notice where labels seem to have a scale that begins at 1, as stars do."""
+    """A notice where the lowest labels may mean no, as of stars or probabilities."""
     grades = {matches.hits.grade_range: matches.hits for matches in found}
     for (low, high), hits in grades.items():
-        if low > 0 and high >= _STARS:
+        if low > 0 and (high >= _STARS or low < _HALF < high):
             scale = f"have grades from {low:g} to {high:g} and none is 0"
             why = "all count as relevant; --threshold names the first grade that does"
             count = len(hits.gold_grade)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from karat.data.arrays import Bools, Floats, Ints, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
-from karat.data.runs import Labels
+from karat.data.runs import TOP, Labels
 from karat.reading.columnar.blocks import Block, ranges
 from karat.reading.columnar.byte_column import (
     MIX,
@@ -132,6 +132,7 @@ class Matches:
         size: its documents.
         ties: relevant ones whose score another document has, too.
         repeats: relevant ones that occur more than once.
+        again: whether others do so among the first.
         label: number of the label of each row found.
         rank: that row's rank, from 1.
     """
@@ -141,6 +142,7 @@ class Matches:
     size: Ints
     ties: Ints
     repeats: Ints
+    again: Ints
     label: Ints
     rank: Ints
 
@@ -152,6 +154,7 @@ class Matches:
             self.size[rankings],
             self.ties[rankings],
             self.repeats[rankings],
+            self.again[rankings],
             self.label[rows],
             self.rank[rows],
         )
@@ -250,7 +253,8 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
     if block.ranked and count:
         every, _ = rank_rows(block, np.arange(len(keys)), policies)
         retrieved = np.maximum.reduceat(every, block.start)
-    matches = Matches(block.query, retrieved, block.size, ties, repeats, label, rank)
+    per_query = (retrieved, block.size, ties, repeats, repeats)
+    matches = Matches(block.query, *per_query, label, rank)
     again = _repeated_rows(block, keys, policies)
     if not len(again):
         return matches
@@ -268,6 +272,9 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
     twice = np.isin(rows, again) & (index.grade[label] > 0)
     each = np.unique(label[twice], return_index=True)[1]
     repeats = count_by(block.group(rows[twice][each]), count)
+    other = again[~np.isin(again, rows[index.grade[label] > 0])]
+    place, _ = rank_rows(replace(block, ranked=False), other, policies)
+    first_ones = np.minimum(count_by(block.group(other[place <= TOP]), count), 1)
     once = np.ones(len(keys), np.bool_)
     once[again] = False
     collapsed = find_matches(block.only(once), index, policies)
@@ -282,7 +289,8 @@ def find_matches(block: Block, index: LabelIndex, policies: Policies) -> Matches
             collapsed = replace(collapsed, ties=ties)
         return replace(collapsed, repeats=repeats)
     # A document does not share its score with itself.
-    matches = replace(matches, ties=collapsed.ties, repeats=repeats)
+    ties = collapsed.ties
+    matches = replace(matches, ties=ties, repeats=repeats, again=first_ones)
     if policies.duplicates == "first":
         return matches.only(np.ones(count, np.bool_), once[rows])
     return matches

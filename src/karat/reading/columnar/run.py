@@ -267,4 +267,5 @@ def _notices(
         duplicates=by_query(matches.repeats),
         extra=sorted(scan.extra),
         gaps=[*by_query(matches.retrieved - matches.size)],
+        repeats=[*by_query(matches.again)],
     )

@@ -38,19 +38,18 @@ def note_ascending(
         rankings: the scores of each of them, in the order given.
         notes: where it is said.
     """
-    several = False
+    rising: dict[str, None] = {}
     try:
-        for scores in rankings:
+        for query, scores in zip(queries, rankings, strict=False):
             for first, second in pairwise(scores):
                 if second <= first:
                     return
-                several = True
+                rising[query] = None
     except TypeError:
         # What is no number is named by whoever looks at all of them.
         return
-    if several:
-        for query in queries:
-            notes.notice("order", _RISING, query)
+    for query in rising:
+        notes.notice("order", _RISING, query)
 
 
 def note_contradictions(
