@@ -14,10 +14,10 @@ import click
 from karat.cli.command import COUNT, option, say
 from karat.data.policies import CHOICES, PROFILES
 from karat.data.queries import Dataset
-from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.errors import FormatError, UsageError
 from karat.reading.decoding import decode_json
 from karat.reading.format import FORMATS
-from karat.reading.meaning.aliases import FIELDS
+from karat.reading.meaning.aliases import check_names
 from karat.reading.meaning.order import ORDERS
 from karat.reading.streams import Role
 from karat.reading.write import write
@@ -96,9 +96,7 @@ def _read_mapping(
     _: click.Context, parameter: click.Parameter, pairs: Sequence[str]
 ) -> Mapping[str, str]:
     mapping = _pairs(parameter, pairs)
-    for ours in mapping:
-        if ours not in FIELDS:
-            raise UnknownNameError("field", ours, FIELDS)
+    check_names(mapping)
     return mapping
 
 

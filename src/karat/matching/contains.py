@@ -8,7 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import eq
 from typing import Any, ClassVar, Final
@@ -16,6 +16,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from karat.data.arrays import Bools
+from karat.data.gold import Gold
+from karat.data.matches import Matches
+from karat.data.policies import Policies
+from karat.data.runs import Notice, Run
 from karat.errors import ParameterError
 from karat.matching.normaliser import fold
 from karat.matching.pairwise import TextMatcher
@@ -52,6 +56,8 @@ _CONTENT: Final = ("content", "text", "messages", "turns", "dialogue", "value")
 # A chunk of this many letters and digits may begin or end inside a word, as those of a
 # fixed size do; a shorter one would find itself in words it has nothing to do with.
 _LONG = 50
+# Letters of an answer that says something: "no" and "N/A" are found by chance.
+_BRIEF = 4
 
 
 class _Folded(TextMatcher):
@@ -84,6 +90,30 @@ class Contains(_Folded):
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"boundary": ("token", "none")}
 
     boundary: str = "token"
+
+    def match(
+        self, run: Run, gold: Gold, *, judged: bool, policies: Policies
+    ) -> Matches:
+        """Look for the answers, and say which are too brief to mean much."""
+        matches = super().match(run, gold, judged=judged, policies=policies)
+        queries = gold.queries
+        found = {queries[place] for place in {*matches.hits.query.tolist()}}
+        brief = [
+            item.text
+            for query, items in gold.answers.items()
+            for item in items
+            if query in found
+            and sum(map(str.isalpha, item.text)) < _BRIEF
+            and not any(map(str.isdigit, item.text))
+            and item.text.isascii()
+        ]
+        if not brief:
+            return matches
+        what = "hold in any text with the word, as 'no' does in 'there is no way'"
+        some, one = tuple(map(repr, brief[:3])), what.replace("hold", "holds", 1)
+        said = Notice("brief", len(brief), f"brief answers {what}", some)
+        said = replace(said, one=f"brief answer {one}")
+        return replace(matches, notices=(*matches.notices, said))
 
     def satisfied(self, golds: list[str], documents: list[str]) -> Bools:
         """Whether the document of each pair holds the answer."""

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Final
 
-from karat.errors import UnknownNameError
+from karat.errors import UnknownNameError, UsageError
 
 FIELDS: Final[Mapping[str, str]] = {
     "id": "names the query",
@@ -249,9 +249,7 @@ def infer(
         {'query': 'question', 'retrieved_texts': 'contexts', 'relevant': 'gold_ids'}
     """
     told = dict(mapping or {})
-    for ours in told:
-        if ours not in FIELDS:
-            raise UnknownNameError("field", ours, FIELDS)
+    check_names(told)
     taken = {*told.values()} | {theirs.partition(".")[0] for theirs in told.values()}
     # A mapping by query may have any number of names; a record has not.
     free = [name for name in islice(names, _MOST_FIELDS) if name not in taken]
@@ -279,6 +277,16 @@ def infer(
     return fields
 
 
+def check_names(mapping: Mapping[str, str]) -> None:
+    """Refuse a mapping whose names are not ours, or that is the wrong way round."""
+    for ours, theirs in mapping.items():
+        if ours not in FIELDS:
+            if theirs in FIELDS:
+                right = told(theirs, ours)
+                raise UsageError(f"a mapping names our field, then theirs: {right}")
+            raise UnknownNameError("field", ours, FIELDS)
+
+
 def is_row(fields: Mapping[str, str]) -> bool:
     """Whether records with these fields are rows of one document each."""
     return "document" in fields and not (RETRIEVED | GOLD) & fields.keys()
@@ -292,8 +300,8 @@ def closest(missing: Iterable[str], names: Iterable[str]) -> str:
     aliases = {_plain(a): f for f in ours for a in ALIASES.get(f, f).split()}
     for name in names:
         for alias in get_close_matches(_plain(name), aliases, n=1, cutoff=0.8):
-            return f"is it {name!r}? then {_told(aliases[alias], name)}"
-    return f"name it with {_told(ours[0], 'THEIRS')}"
+            return f"is it {name!r}? then {told(aliases[alias], name)}"
+    return f"name it with {told(ours[0], 'THEIRS')}"
 
 
 @lru_cache(64)
@@ -311,11 +319,11 @@ def generated(theirs: str) -> str:
     """A hint for whoever has a generated answer, but no gold."""
     return (
         f"{theirs!r} is read as what the system generated; is it the gold answer? then "
-        + _told("answers", theirs)
+        + told("answers", theirs)
     )
 
 
-def _told(ours: str, theirs: str) -> str:
+def told(ours: str, theirs: str) -> str:
     """How to tell karat, on the command line and in Python."""
     return f"--map {ours}={theirs} (mapping={{{ours!r}: {theirs!r}}} in Python)"
 

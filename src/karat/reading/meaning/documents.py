@@ -6,7 +6,7 @@ LangChain, `node` and `score` as in LlamaIndex, `content` and `id` as in Haystac
 A pair of a document and a number is a document with its score.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
@@ -72,14 +72,20 @@ def read_document(value: object, notes: Notes) -> Document:
     if is_list(value):
         raise FormatError(f"a document cannot be a list, got {show(value)}")
     value = respell(value)
-    inner = ask(value, WRAPPED)
+    inner = _inner(value)
     if inner is not None and not isinstance(inner, _PLAIN):
         own = _identity(value, notes)
         # A search may return no field of the document, but does return its id.
         if own is None or ask(respell(inner), _SAID) is not None:
-            document = _read_fields(respell(inner), notes)
-            return replace(document, id=document.id or own, score=_score(value))
-    return _read_fields(value, notes)
+            document = _read_fields(respell(inner), notes, value, own)
+            return replace(document, score=_score(value))
+    return _read_fields(value, notes, value)
+
+
+def _inner(value: object) -> object:
+    """What a document is wrapped in: `{"node": {...}}`, `{"chunk": {...}}`."""
+    inner, chunk = ask(value, WRAPPED), ask(value, TEXTS)
+    return chunk if inner is None and isinstance(chunk, Mapping) else inner
 
 
 @lru_cache(maxsize=256)
@@ -126,12 +132,14 @@ def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
     )
 
 
-def _read_fields(value: object, notes: Notes) -> Document:
+def _read_fields(
+    value: object, notes: Notes, whole: object, own: str | None = None
+) -> Document:
     metadata = ask(value, METADATA)
     metadata = metadata if isinstance(metadata, Mapping) else {}
-    identity = _identity(value, notes) or _identity(metadata, notes)
+    identity = _identity(value, notes) or _identity(metadata, notes) or own
     text = ask(value, TEXTS)
-    if text is None:
+    if text is None or isinstance(text, Mapping):
         text = ask(metadata, TEXTS)
     source = ask(value, SOURCES)
     start, end = read_offsets(value)
@@ -148,9 +156,9 @@ def _read_fields(value: object, notes: Notes) -> Document:
         source = None if source == plain else source
     if identity is None and text is None and start is None:
         raise FormatError(
-            f"a retrieved document needs an id or a text, got {show(value)}",
+            f"a retrieved document needs an id or a text, got {show(whole)}",
             hint=f"its id is called {' or '.join(IDS[:4])}, its text {TEXTS[0]} or so; "
-            "else name it, as in --map document=uid",
+            f"else name it, as in --map document={next(_paths(whole), 'uid')}",
         )
     return Document(
         id=identity,
@@ -161,6 +169,14 @@ def _read_fields(value: object, notes: Notes) -> Document:
         end=end,
         metadata=metadata,
     )
+
+
+def _paths(value: object, before: str = "") -> Iterator[str]:
+    """The paths to what may be an id in a document."""
+    for name, inner in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(inner, str | int) and name not in SCORES:
+            yield f"{before}{name}"
+        yield from _paths(inner, f"{before}{name}.")
 
 
 def _identity(value: object, notes: Notes) -> str | None:

@@ -5,11 +5,11 @@ also lie inside the documents of a ranking or of gold. With run and gold apart, 
 is about the one that has it; one that neither has is an error.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Any, Final
 
 from karat.data.queries import Dataset
-from karat.reading.meaning.aliases import GOLD, RETRIEVED
+from karat.reading.meaning.aliases import GOLD, RETRIEVED, known_as
 from karat.reading.meaning.documents import is_pair
 from karat.reading.meaning.values import is_list, unpack
 
@@ -26,6 +26,7 @@ _OF_RUNS: Final = RETRIEVED | {
     *("retrieved_scores", "retrieved_distances", "score", "rank", "distance"),
 }
 _OF_GOLD: Final = GOLD | {"grade", "relevant_grades"}
+_DEEPEST: Final = 5
 _PLAIN: Final = (str, bytes, int, float, type(None))
 
 
@@ -116,6 +117,28 @@ def list_with(record: Mapping[Any, Any], path: str) -> str | None:
         and any(value_at(document, path) is not None for document in documents)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def paths_to(record: object, ours: AbstractSet[str], before: str = "") -> Iterator[str]:
+    """The paths to fields inside others that may hold what is looked for.
+
+    Args:
+        record: where to look.
+        ours: our names for what is looked for; lists of objects may be ranked ones.
+        before: the path to the record.
+
+    Example:
+        >>> [*paths_to({"id": "q", "step": {"hits": [{"id": "a"}]}}, RETRIEVED)]
+        ['step.hits']
+    """
+    for name, value in record.items() if isinstance(record, Mapping) else ():
+        path = f"{before}{name}"
+        listed = is_list(value) and value and isinstance(value[0], str | Mapping)
+        known = known_as(str(name)) in ours
+        if before and (known if not listed else known or ours == RETRIEVED):
+            yield path
+        elif path.count(".") < _DEEPEST:
+            yield from paths_to(value, ours, f"{path}.")
 
 
 def rename_inside(

@@ -16,6 +16,7 @@ from karat.reading.meaning.aliases import (
     generated,
     infer,
     known_as,
+    told,
 )
 from karat.reading.meaning.documents import read_question
 from karat.reading.meaning.gathering import Gathered
@@ -24,6 +25,7 @@ from karat.reading.meaning.mapping import (
     INSIDE,
     list_with,
     names_inside,
+    paths_to,
     rename_inside,
     value_at,
 )
@@ -79,10 +81,12 @@ class Samples:
         told = source.mapping.items()
         self._inside = {ours: theirs for ours, theirs in told if ours in INSIDE}
         self._count = 0
+        self._first: object = None
 
     def take(self, record: object, line: int | None = None) -> None:
         """Read one record; a problem goes to the source's notes."""
         self._count += 1
+        self._first = record if self._count == 1 else self._first
         try:
             if not isinstance(record, Mapping):
                 raise FormatError(f"must be an object with fields, got {show(record)}")
@@ -188,6 +192,8 @@ class Samples:
             problem += f"; {self._found()}" if self._names else ""
             rows = {"score", "rank", "grade"} & {*map(known_as, self._names)}
             hint = closest(("document",) if rows else usual, self._names)
+            if inside := next(paths_to(self._first, ours), None):
+                hint = told(usual[0], inside)
             if ours == GOLD and "response" in there:
                 hint = generated(there["response"])
         source.notes.problem(source.error(problem, hint=hint))
@@ -230,7 +236,11 @@ class Samples:
         if query in self._places:
             number, first = self._places[query]
             place = f"sample {number}" if first is None else f"line {first}"
-            raise FormatError(f"query id {query[:60]!r} occurs twice, first in {place}")
+            raise FormatError(
+                f"query id {query[:60]!r} occurs twice, first in {place}",
+                hint="a sample is one query: --by FIELD splits several systems in one "
+                "file, --map id=FIELD names ids that are each there once",
+            )
         self._places[query] = (self._count, line)
 
     def _plan(self, record: Mapping[Any, Any]) -> _Plan:

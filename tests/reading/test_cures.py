@@ -1,0 +1,103 @@
+"""What an error proposes works when it is typed."""
+
+import re
+from typing import Any
+
+import pytest
+
+import karat
+from karat.errors import FormatError, KaratError, UsageError
+
+GOLD = {"q": ["b"]}
+IDS = [{"id": "a"}, {"id": "b"}]
+
+
+def proposed(text: str) -> dict[str, str]:
+    """The mapping that a message names as `--map ours=theirs`."""
+    (pair,) = re.findall(r"--map (\w+)=([\w.]+)", text)
+    return dict([pair])
+
+
+def cured(run: Any, gold: Any = None, **options: Any) -> dict[str, float]:
+    """The means, once what the error proposes is done."""
+    with pytest.raises(KaratError) as error:
+        karat.evaluate(run, gold, **options)
+    mapping = proposed(str(error.value))
+    return karat.evaluate(run, gold, **{**options, "mapping": mapping}).means
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        {"pipeline": {"retriever": {"hits": IDS}}},
+        {"pipeline": {"retriever": {"ids": ["a", "b"]}}},
+        {"trace": {"output": {"documents": IDS, "took": 3}}},
+        {"steps": {"search": {"retrieved": ["a", "b"]}, "model": {"name": "x"}}},
+    ],
+)
+def test_a_ranking_deep_in_a_log_is_named_by_its_path(nested: Any) -> None:
+    assert cured([{"id": "q", **nested}], GOLD, metrics="rr") == {"rr": 0.5}
+
+
+def test_gold_deep_in_a_log_is_named_by_its_path() -> None:
+    sample = {"id": "q", "retrieved": IDS, "labels": {"human": {"relevant": ["b"]}}}
+    assert cured([sample], metrics="rr") == {"rr": 0.5}
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda d: {"chunk": d, "score": 0.5},
+        lambda d: {"passage": {"uid": d["id"], "body": "Rye."}},
+        lambda d: {"content": {"metadata": d}},
+    ],
+)
+def test_chunks_in_objects_are_read(wrap: Any) -> None:
+    run = [{"id": "q", "retrieved": [*map(wrap, IDS)]}]
+    assert karat.evaluate(run, GOLD, metrics="rr").means == {"rr": 0.5}
+
+
+def test_an_id_deep_in_a_chunk_is_named_by_its_path() -> None:
+    hits = [{"passage": {"meta": {"key": d["id"]}}, "score": 0.5} for d in IDS]
+    assert cured([{"id": "q", "retrieved": hits}], GOLD, metrics="rr") == {"rr": 0.5}
+
+
+def test_a_mapping_the_wrong_way_round_is_turned() -> None:
+    run = [{"id": "q", "my_hits": ["a", "b"]}]
+    wrong = {"my_hits": "retrieved"}
+    assert cured(run, GOLD, metrics="rr", mapping=wrong) == {"rr": 0.5}
+    with pytest.raises(UsageError, match="--map relevant=wanted"):
+        karat.evaluate(
+            {"q": ["a"]}, [{"id": "q", "wanted": ["a"]}], mapping={"wanted": "relevant"}
+        )
+
+
+def test_repeated_ids_name_what_tells_samples_apart() -> None:
+    run = [
+        {"id": "1", "system": name, "retrieved": [name]} for name in ("dense", "sparse")
+    ]
+    with pytest.raises(FormatError, match="occurs twice") as error:
+        karat.evaluate(run, {"1": ["dense"]})
+    assert "--by FIELD" in str(error.value)
+    assert "--map id=FIELD" in str(error.value)
+
+
+def test_answers_that_are_a_reference_are_named() -> None:
+    run = [{"id": "q", "retrieved": ["Rye is a grain."], "ground_truth": "rye"}]
+    result = karat.evaluate(run, metrics="containment@1")
+    (said,) = (str(notice) for notice in result.warnings)
+    mapping = proposed(said)
+    assert karat.evaluate(run, metrics="containment@1", mapping=mapping).means == {
+        "containment@1": 1.0
+    }
+
+
+@pytest.mark.parametrize("answer", ["no", "N/A", "yes"])
+def test_brief_answers_are_noticed(answer: str) -> None:
+    texts = [f"there is {answer} way to tell"]
+    run = [{"id": "q", "retrieved_texts": texts, "answers": [answer]}]
+    result = karat.evaluate(run, metrics="containment@1")
+    assert [notice.kind for notice in result.warnings] == ["brief"]
+    for clear in ("42", "Rome", "\u5317\u4eac"):
+        run = [{"id": "q", "retrieved_texts": [clear], "answers": [clear]}]
+        assert not karat.evaluate(run, metrics="containment@1").warnings
