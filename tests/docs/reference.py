@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import fields
@@ -126,6 +127,30 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in {**pages(), "python.md": joined(layers())}.items():
         (FOLDER / name).write_text(text, "utf-8")
+    for path, text in stubs().items():
+        path.write_text(text, "utf-8")
+
+
+def stubs() -> dict[Path, str]:
+    """What type checkers and editors read of modules whose names are loaded late."""
+    own = {name: (module, name) for name, module in vars(package)["_MODULES"].items()}
+    homes: dict[ModuleType, dict[str, tuple[str, str]]] = {
+        package: {**own, "scale": ("karat", "scale")},
+        extend: vars(extend)["_SOURCES"],
+    }
+    return {
+        Path(str(layer.__file__)).with_suffix(".pyi"): "\n".join(
+            [
+                "# Written by `make docs` from the module of the same name.",
+                "# fmt: off",
+                *(f"from {m} import {old} as {new}" for new, (m, old) in names.items()),
+                *(["__version__: str"] if layer is package else []),
+                f"__all__ = {json.dumps(layer.__all__)}",
+                "",
+            ]
+        )
+        for layer, names in homes.items()
+    }
 
 
 def pages() -> dict[str, str]:
@@ -239,7 +264,7 @@ def says(layer: ModuleType, name: str) -> str:
     thing = getattr(layer, name)
     if inspect.isclass(thing) or inspect.isfunction(thing):
         return first_line(thing)
-    module, original = extend._SOURCES[name]
+    module, original = vars(extend)["_SOURCES"][name]
     return constant(module, original)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, executed
-from tests.docs.reference import FOLDER, pages
+from tests.docs.reference import FOLDER, pages, stubs
 
 
 def name(path: Path) -> str:
@@ -54,6 +54,11 @@ def test_a_line_of_dots_stands_for_any_lines(tmp_path: Path) -> None:
 def test_a_marked_block_is_a_file_for_later_ones(tmp_path: Path) -> None:
     page = "```json file=a.json\n[1]\n```\n\n```console\n$ cat a.json\n[1]\n```\n"
     assert executed(page, tmp_path) == page
+
+
+def test_stubs_have_the_public_names_of_now() -> None:
+    for path, text in stubs().items():
+        assert path.read_text("utf-8") == text, "make docs writes them"
 
 
 def test_the_reference_pages_are_what_the_code_says_now() -> None:
