@@ -4,6 +4,8 @@ import csv
 import gzip
 import json
 import os
+import random
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -129,12 +131,13 @@ def prepare_layouts() -> Path:
     """A folder with `qrels.txt` and the million lines, their scores in several ways.
 
     A file `NAME.run` for scores with four decimals, with exponents, as `repr` writes
-    what a softmax makes of them, with 19 digits; for lines in the order of ranks; and
-    for equal scores.
+    what a softmax makes of them, with 19 digits; for lines in the order of ranks, and
+    in no order; and for equal scores. `run.parquet` and `qrels.parquet` have whole
+    numbers as ids.
     """
     source = prepare("million")
     folder = source / "layouts"
-    if not (folder / "tied.run").exists():
+    if not (folder / "qrels.parquet").exists():
         folder.mkdir(exist_ok=True)
         shutil.copy(source / "qrels.txt", folder / "qrels.txt")
         lines = (source / "run.txt").read_text(encoding="utf-8").splitlines()
@@ -156,7 +159,22 @@ def prepare_layouts() -> Path:
         plain.sort(key=lambda line: int(line.split(" ", 4)[3]))
         with (folder / "by rank.run").open("w", encoding="utf-8") as file:
             file.writelines(plain)
+        random.Random(_SEED).shuffle(plain)
+        with (folder / "shuffled.run").open("w", encoding="utf-8") as file:
+            file.writelines(plain)
+        _write_numbers(source / "run.parquet", folder / "run.parquet")
+        _write_numbers(source / "qrels.parquet", folder / "qrels.parquet")
     return folder
+
+
+def _write_numbers(source: Path, file: Path) -> None:
+    """The table with ids that are whole numbers."""
+    table = pq.read_table(source)
+    for at, name in enumerate(table.column_names):
+        if pa.types.is_string(table.schema.field(name).type):
+            numbers = [int(re.sub(r"\D", "", text)) for text in table[name].to_pylist()]
+            table = table.set_column(at, name, pa.array(numbers))
+    pq.write_table(table, file)
 
 
 def load_dicts(name: str) -> tuple[Scores, Gold]:

@@ -115,8 +115,10 @@ def measure_layouts(sizes: list[str]) -> Iterator[Row]:
 
 def measure_parquet(sizes: list[str]) -> Iterator[Row]:
     """Rows for each size: speed beside two ways of calling pytrec_eval, and memory."""
-    for size in sizes:
-        folder = prepare(size)
+    folders = {size: prepare(size) for size in sizes}
+    if len(sizes) > 1:
+        folders["million, whole numbers"] = prepare_layouts()
+    for size, folder in folders.items():
         qrels, run = str(folder / "qrels.parquet"), str(folder / "run.parquet")
         took = whole_process(
             {

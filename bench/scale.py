@@ -73,13 +73,6 @@ def one_pass(gold: str, files: list[str]) -> dict[str, float]:
         return karat.evaluate(folder, gold=gold, metrics=METRICS).means
 
 
-def in_parts(gold: str, files: list[str]) -> dict[str, float]:
-    from karat.scale import merge, scan
-
-    found = [scan(file, gold, part=part) for part, file in enumerate(files)]
-    return merge(found, gold, metrics=METRICS).means
-
-
 def in_spark(gold: str, files: list[str]) -> dict[str, float]:
     """Beyond what a session and one look at the same rows cost by themselves."""
     from pyspark.sql import SparkSession
@@ -132,7 +125,7 @@ def cpu() -> float:
     return total
 
 
-WAYS = {"one pass": one_pass, "parts": in_parts, "spark": in_spark}
+WAYS = {"one pass": one_pass, "spark": in_spark}
 
 
 def child(way: str, gold: str, files: list[str]) -> None:

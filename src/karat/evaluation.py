@@ -1,7 +1,6 @@
 """The front door: score a run against gold."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
@@ -42,7 +41,7 @@ _KEPT = 5
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_OWN = {"retriever", "engine", "name", "keep", "workers", "asking"}
+_OWN = {"retriever", "engine", "name", "keep", "asking"}
 
 # How many documents a retriever is asked for at least.
 _DEPTH = 20
@@ -78,7 +77,6 @@ def evaluate(  # noqa: PLR0913
     judged: bool = False,
     name: str | None = None,
     keep: int | None = None,
-    workers: int = 0,
     **asking: Unpack["Asking"],
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
@@ -125,8 +123,6 @@ def evaluate(  # noqa: PLR0913
         name: how reports call the run; default: its file name, or `run`.
         keep: how many of each query's top documents the result keeps; natively 5 where
             texts were matched, else none.
-        workers: how many processes read a run of Parquet files, for machines with many
-            processors; 0 for threads of this one.
         asking: how a retriever is asked, as `retrieve` takes it: `concurrency`,
             `version`, `output`, `ids`, `encode`, `options`, `headers`, `timeout`,
             `cache` and `settings`.
@@ -148,10 +144,7 @@ def evaluate(  # noqa: PLR0913
         from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
 
         run = retrieve(**_question({**asked, "name": name}, retriever, asking))
-    prepared = prepare(**{**asked, "run": run})
-    if workers:
-        prepared = prepared._replace(run=_with_workers(prepared.run, workers))
-    return _carry_out(prepared, name=name, keep=keep)
+    return _carry_out(prepare(**{**asked, "run": run}), name=name, keep=keep)
 
 
 class Evaluator:
@@ -187,7 +180,7 @@ class Evaluator:
         **options: Any,
     ) -> None:
         _check_engine(engine)
-        check_options("Evaluator", options, refused=("keep", "workers"))
+        check_options("Evaluator", options, refused=("keep",))
         self._asked = {**options, **prepare_gold(gold, metrics, **options)}
 
     def evaluate(
@@ -219,15 +212,6 @@ def _check_engine(engine: object) -> None:
         raise ParameterError("evaluate", "engine", "a name", engine)
     if engine != "local":
         raise UnknownNameError("engine", engine, ["local"])
-
-
-def _with_workers(run: Run, workers: int) -> Run:
-    """The run, which so many processes read; the caller's own stays as it is."""
-    if workers < 0:
-        raise ParameterError("evaluate", "workers", "an integer >= 0", workers)
-    run = copy(run)
-    run.workers = workers
-    return run
 
 
 def _question(

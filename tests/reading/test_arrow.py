@@ -19,8 +19,8 @@ from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
 from karat.reading.columnar import (
     arrow_source as arrow_sources,
-    join,
-    scanning,
+    rankings as ranker,
+    run as join,
 )
 from karat.reading.columnar.arrow_source import (
     ArrowSource,
@@ -150,9 +150,9 @@ def read_in_pieces(
     with ExitStack() as stack:
         stack.enter_context(patch.object(arrow_sources, "_ROWS", batch))
         stack.enter_context(patch.object(arrow_sources, "_PIECE_ROWS", piece))
-        stack.enter_context(patch.object(scanning, "_MOST_ROWS", batch + piece))
         if colliding:
-            stack.enter_context(patch.object(join, "_mix", _same_key))
+            for module in (ranker, join):
+                stack.enter_context(patch.object(module, "pair_keys", _same_key))
         yield
 
 

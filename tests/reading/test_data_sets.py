@@ -8,8 +8,9 @@ import pytest
 from pyarrow import parquet
 
 import karat
-from karat.errors import FormatError, ParameterError
-from karat.reading.columnar import arrow_source
+from karat.errors import DataError, FormatError
+from karat.reading.columnar import arrow_source, run
+from karat.reading.columnar.trec import TrecRun
 from tests.scale.parts import GOLD, cut, rows, table, told, whole
 
 METRICS = ["ndcg@5", "rr"]
@@ -43,30 +44,41 @@ def test_folders_globs_and_addresses_are_one_run(folder: Path) -> None:
     assert karat.read_run(f"{folder}/*/*.parquet").name == "runs"
 
 
-def test_processes_say_what_threads_say(
+def test_any_cut_into_files_and_batches_says_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrow_source, "_PIECE_ROWS", 40)
-    assert scored(folder, workers=2) == whole(rows(1), METRICS)
+    monkeypatch.setattr(arrow_source, "_ROWS", 7)
+    assert scored(folder) == whole(rows(1), METRICS)
     parts = cut(rows(1), 5, 1, scatter=True)
     for file, part in zip(sorted(folder.glob("*/part.parquet")), parts, strict=True):
         parquet.write_table(table(part), file)
-    assert scored(folder, workers=2) == whole(rows(1), METRICS)
+    assert scored(folder) == whole(rows(1), METRICS)
 
 
-def test_what_goes_wrong_in_a_process_names_the_file(folder: Path) -> None:
+def test_scattered_rows_beyond_memory_say_how_to_sort_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"{q} Q0 d{d} 0 {d} t" for d in range(9) for q in ("q1", "q2")]
+    file = tmp_path / "run.trec"
+    file.write_text("\n".join(lines), "utf-8")
+    monkeypatch.setattr(run, "most_bytes", lambda: 100)
+    gold = {"q1": {"d3": 1}, "q2": {"d4": 1}}
+    # One part needs nothing else; it is all there.
+    assert karat.evaluate(file, gold=gold, metrics=["rr"]).means["rr"] == (
+        (1 / 6 + 1 / 5) / 2
+    )
+    with pytest.raises(DataError, match=f"sort -s -k1,1 {file}"):
+        karat.evaluate(TrecRun(file, block=64), gold=gold)
+
+
+def test_what_goes_wrong_names_the_file(folder: Path) -> None:
     wrong = table(rows(2)).set_column(
         2, "score", pa.array([float("nan")] * len(rows(2)))
     )
     parquet.write_table(wrong, folder / "shard=3" / "part.parquet")
-    for workers in (0, 2):
-        with pytest.raises(FormatError, match=r"shard=3/part.*'score', row 1: must be"):
-            scored(folder, workers=workers)
-
-
-def test_workers_must_be_a_number(folder: Path) -> None:
-    with pytest.raises(ParameterError, match="workers must be an integer >= 0"):
-        scored(folder, workers=-1)
+    with pytest.raises(FormatError, match=r"shard=3/part.*'score', row 1: must be"):
+        scored(folder)
 
 
 def test_folders_that_name_a_column_are_one(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import karat
 import karat.scale
 from karat.errors import FormatError
-from karat.reading.columnar import frames
+from karat.reading.columnar import spark as distributed
 from tests.scale.parts import GOLD, rows, table, told, whole
 
 pytestmark = [
@@ -51,7 +51,7 @@ def test_gold_may_be_a_table_too(spark: Any, monkeypatch: pytest.MonkeyPatch) ->
     result = karat.evaluate(run, gold=gold, metrics=METRICS)
     alone = karat.evaluate(table(rows(2)), gold=GOLD, metrics=METRICS)
     assert result.means == alone.means
-    monkeypatch.setattr(frames, "MOST_LABELS", 10)
+    monkeypatch.setattr(distributed, "MOST_LABELS", 10)
     with pytest.raises(FormatError, match=r"180 labels is more than .*scale\.score"):
         karat.evaluate(run, gold=gold, metrics=METRICS)
 

@@ -195,12 +195,6 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
     "where texts are matched.",
     type=click.IntRange(min=0),
 )
-@option(
-    "--workers N",
-    "Read Parquet files in N processes; default: threads of one.",
-    type=click.IntRange(min=0),
-    default=0,
-)
 @option("--parts", "RUN is one run: a glob of its Parquet files.")
 @json_option
 @option("--force", "Score without common ids.", default=None)
@@ -215,7 +209,7 @@ def command(**options: Any) -> None:
 
     \b
     karat evaluate run.trec --gold qrels.trec -m ndcg@10 -m recall@100
-    karat evaluate 'runs/*.parquet' --parts --gold gold.parquet --workers 8
+    karat evaluate 'runs/*.parquet' --parts --gold gold.parquet
     karat evaluate samples.jsonl --fail-under recall@5=0.8
     karat evaluate samples.jsonl -m context_recall@5 --model NAME
     """  # noqa: D301
@@ -239,7 +233,7 @@ def command(**options: Any) -> None:
     keep, pages = options["keep"], [path for path in outputs if path.suffix == PAGE]
     if keep is None and pages:
         keep = KEPT
-    board = leaderboard(inputs, keep=keep, workers=options["workers"], **scoring)
+    board = leaderboard(inputs, keep=keep, **scoring)
     if judge is not None:
         _say_unasked(board)
     if options["dry_run"]:

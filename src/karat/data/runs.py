@@ -250,14 +250,11 @@ class Run(ABC):
 
     Attributes:
         name: how reports call the system.
-        workers: how many processes read it, if it lies in Parquet files; 0 for threads
-            of this one.
         retrieval: how it came about, as far as karat knows.
         provenance: which engine looked at it, and how much there was.
     """
 
     name: str = "run"
-    workers: int = 0
     provenance: Mapping[str, object] = MappingProxyType({})
     retrieval: Retrieval = Retrieval()
 

@@ -35,7 +35,7 @@ FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     "frame reader",
     {
         "load": "karat.reading.columnar.frames:load_frame",
-        "split": "karat.reading.columnar.frames:split_frame",
+        "split": "karat.reading.columnar.spark:split_distributed",
         "records": "karat.reading.columnar.frames:table_records",
     },
 )

@@ -14,7 +14,7 @@ from karat.errors import DataError, MissingExtraError, UsageError
 from karat.evaluation import evaluate
 from karat.metrics import Metric, split_metrics
 from karat.reading.columnar.arrow_arrays import load_pyarrow
-from karat.reading.columnar.frames import is_distributed
+from karat.reading.columnar.spark import is_distributed, quoted
 from karat.reading.meaning.aliases import infer
 from karat.results.measures import Measure, read_measure
 from karat.scale.totals import MetricTotal, Totals, add_totals, total_of
@@ -64,7 +64,7 @@ def score(
     measures = [read_measure(m, "id", None) for m in split_metrics(metrics)]
     labels = [measure.label for measure in measures]
     systems = ["run"]
-    run = run.selectExpr("*", f"{'`' + by + '`' if by else repr('run')} AS {_SYSTEM}")
+    run = run.selectExpr("*", f"{quoted(by) if by else repr('run')} AS {_SYSTEM}")
     if by is not None:
         found = run.selectExpr(f"CAST({_SYSTEM} AS STRING)").distinct().collect()
         systems = sorted(row[0] for row in found)
@@ -121,7 +121,7 @@ def _bucketed(frame: Any, role: Any, query: str | None, buckets: int) -> Any:
             f"{role}: no column holds the ids of queries; columns found: {names}",
             hint="mapping={'id': ...} names it",
         )
-    key = f"pmod(xxhash64(CAST(`{query}` AS STRING)), {buckets}) AS {_BUCKET}"
+    key = f"pmod(xxhash64(CAST({quoted(query)} AS STRING)), {buckets}) AS {_BUCKET}"
     return frame.selectExpr("*", key).groupBy(_BUCKET)
 
 

@@ -10,23 +10,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+from karat.data.arrays import Ints
 from karat.errors import FormatError
 from karat.reading.columnar.arrow_arrays import (
     Place,
-    column_of,
-    groups_of,
+    ids_of,
     load_pyarrow,
     numbers_of,
     ranks_of,
+    runs_of,
 )
-from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource
+from karat.reading.columnar.byte_column import ByteColumn
+from karat.reading.columnar.rankings import Rankings
+from karat.reading.columnar.run import RunSource
 
-_ROWS = 1 << 16
-"""Rows read at once: few enough to stay in the processor's cache."""
+_ROWS = 1 << 18
+"""Rows read at once."""
 
 _PIECE_ROWS = 1 << 20
 _UNREADABLE = (UnicodeDecodeError, OverflowError)
@@ -44,6 +46,12 @@ class RecordBatch:
     def column(self, name: str) -> tuple[Any, Place]:
         """One of its columns, and how messages name it."""
         return self.rows.column(name), Place(self.path, name, self.first)
+
+    def slice(self, start: int, length: int | None = None) -> "RecordBatch":
+        """Some of the rows."""
+        return RecordBatch(
+            self.rows.slice(start, length), self.path, self.first + start
+        )
 
 
 TablePiece: TypeAlias = Callable[[], Iterator[RecordBatch]]
@@ -104,47 +112,6 @@ class TableSource(Tabular):
         for rows in part.to_batches(max_chunksize=_ROWS):
             yield RecordBatch(rows, self.path, first)
             first += rows.num_rows
-
-
-class Stream(Tabular):
-    """Record batches that come one after the other, and only once."""
-
-    path = None
-
-    def __init__(self, first: Any, others: Iterator[Any]) -> None:
-        self.schema = first.schema
-        self.size = first.num_rows
-        self._batches = chain([first], others)
-
-    def pieces(
-        self, columns: Sequence[str], coded: Sequence[str] = ()
-    ) -> list[TablePiece]:
-        """All batches as one piece."""
-        del coded
-        return [partial(self._read, [*columns])]
-
-    def _read(self, columns: list[str]) -> Iterator[RecordBatch]:
-        first, waiting, rows = 0, list[Any](), 0
-        for batch in self._batches:
-            if lost := {*columns} - {*batch.schema.names}:
-                problem = f"has no column {min(lost)!r} from row {first + rows + 1} on"
-                raise FormatError(f"{problem}; the first rows have")
-            part = batch.select(columns)
-            if waiting and (rows >= _ROWS or part.schema != waiting[0].schema):
-                yield RecordBatch(_joined(waiting), None, first)
-                first, waiting, rows = first + rows, [], 0
-            waiting.append(part)
-            rows += part.num_rows
-        if waiting:
-            yield RecordBatch(_joined(waiting), None, first)
-
-
-def _joined(batches: Sequence[Any]) -> Any:
-    """One batch of several: each costs as much as thousands of rows do."""
-    if len(batches) == 1:
-        return batches[0]
-    table = load_pyarrow().Table.from_batches(batches)
-    return table.combine_chunks().to_batches()[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +178,6 @@ class ParquetSource(Tabular):
         self, path: str, files: Sequence[str], data: Any = None, system: Any = None
     ) -> None:
         self.path = path
-        self.portable = data is None
         self._parts: list[_Part] = []
         for file in files:
             part = _Part(file, data, system, _folders(file))
@@ -310,17 +276,6 @@ class RunColumns:
     rank: str | None = None
     text: str | None = None
 
-    def named(self, *fields: Field) -> dict[Field, str]:
-        """The columns that hold some fields, without those that there are not."""
-        value = self.score or self.rank
-        names: dict[Field, str | None] = {
-            "query": self.query,
-            "document": self.document,
-            "value": value,
-            "text": self.text,
-        }
-        return {field: name for field in fields if (name := names[field])}
-
 
 class ArrowSource(RunSource):
     """A run given as a table with one row for each retrieved document."""
@@ -328,37 +283,76 @@ class ArrowSource(RunSource):
     def __init__(self, table: Tabular, columns: RunColumns) -> None:
         self.path = table.path
         self.ranked = columns.score is None and columns.rank is not None
-        self.portable = isinstance(table, ParquetSource) and table.portable
         self.columns = columns
         self._table = table
 
-    def pieces(self, *fields: Field) -> list[Piece]:
-        """The pieces of the table, with only the columns that hold the fields."""
-        names = self.columns.named(*fields)
-        coded = [names["query"]] if "query" in names else []
-        pieces = self._table.pieces([*dict.fromkeys(names.values())], coded)
-        return [partial(read_rows, piece, names, self.ranked) for piece in pieces]
+    def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
+        """Rows of the table, cut between two queries."""
+        read = partial(self._rankings, texts=texts)
+        rest: list[_Runs] = []
+        batches = self._batches(texts=texts)
+        following = next(batches, None)
+        while (batch := following) is not None:
+            following = next(batches, None)
+            runs = _Runs(batch, *runs_of(*batch.column(self.columns.query)))
+            if rest and rest[-1].last != runs.queries.view(slice(1)).names():
+                yield partial(read, rest)
+                rest = []
+            if rest and len(runs.start) > 1:
+                # What follows is read without a copy.
+                yield partial(read, [*rest, runs.part(0, 1)])
+                rest, runs = [], runs.part(1)
+            if following is not None and len(runs.start) > 1:
+                yield partial(read, [runs.part(0, -1)])
+                runs = runs.part(-1)
+            rest.append(runs)
+        if rest:
+            yield partial(read, rest)
+
+    def _batches(self, *, texts: bool) -> Iterator[RecordBatch]:
+        columns = self.columns
+        value, text = columns.score or columns.rank, columns.text if texts else None
+        names = [columns.query, columns.document, value, text]
+        read = [*dict.fromkeys(name for name in names if name)]
+        for piece in self._table.pieces(read, [columns.query]):
+            yield from piece()
+
+    def _rankings(self, parts: Sequence["_Runs"], *, texts: bool) -> Rankings:
+        columns, rankings = self.columns, []
+        value, text = columns.score or columns.rank, columns.text if texts else None
+        for batch, queries, start in parts:
+            contents = ids_of(*batch.column(text), blank=True).texts() if text else None
+            numbers = self._values(*batch.column(value)) if value else None
+            documents = ids_of(*batch.column(columns.document))
+            rankings.append(
+                Rankings(
+                    queries, start, documents, numbers, contents, ranked=self.ranked
+                )
+            )
+        return Rankings.join(rankings).gathered()
+
+    def _values(self, array: Any, place: Place) -> Any:
+        return ~ranks_of(array, place) if self.ranked else numbers_of(array, place)
 
 
-def read_rows(
-    piece: TablePiece,
-    names: Mapping[Field, str],
-    ranked: bool,  # noqa: FBT001
-) -> Iterator[Batch]:
-    """The batches of a piece of a table, as those of a run."""
-    for batch in piece():
-        found: dict[str, Any] = {}
-        for field_, name in names.items():
-            cells = batch.column(name)
-            if field_ == "query":
-                groups = groups_of(*cells)
-                found |= zip(("start", "queries", "which"), groups, strict=True)
-            elif field_ == "document":
-                found["documents"] = column_of(*cells)
-            elif field_ == "text":
-                found["texts"] = column_of(*cells, blank=True)
-            elif ranked:
-                found |= {"values": ~ranks_of(*cells), "ranked": True}
-            else:
-                found["values"] = numbers_of(*cells)
-        yield Batch(**found)
+class _Runs(NamedTuple):
+    """Rows, and the runs of rows of one query in them."""
+
+    batch: RecordBatch
+    queries: ByteColumn
+    start: Ints
+
+    @property
+    def last(self) -> list[str]:
+        """The query of the last row."""
+        return self.queries.view(slice(-1, None)).names()
+
+    def part(self, first: int, end: int | None = None) -> "_Runs":
+        """Some of the runs."""
+        some, begin = slice(first, end), int(self.start[first])
+        stop = self.batch.rows.num_rows if end is None else int(self.start[end])
+        return _Runs(
+            self.batch.slice(begin, stop - begin),
+            self.queries.view(some),
+            self.start[some] - begin,
+        )

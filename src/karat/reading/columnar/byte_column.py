@@ -23,9 +23,9 @@ FIRST = np.array([(1 << 8 * i) - 1 for i in range(9)], np.uint64)
 """What is left of eight bytes when only so many of the first are kept."""
 
 _WORD = 8
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
 _LONG = 128
 _CACHED = 1 << 16
-_NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
 class ByteColumn:
@@ -202,15 +202,8 @@ class NumberColumn:
 
     __slots__ = ("values",)
 
-    def __init__(self, values: npt.NDArray[np.integer[Any]]) -> None:
+    def __init__(self, values: npt.NDArray[Any]) -> None:
         self.values = values
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> "NumberColumn":
-        """A column of Python strings; those that no number is written as become 0."""
-        # Names are compared wherever keys are: a wrong number costs time, no more.
-        numbers = [int(text) if _NUMBER.fullmatch(text) else 0 for text in texts]
-        return cls(np.array([n & 0xFFFF_FFFF_FFFF_FFFF for n in numbers], np.uint64))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -219,20 +212,16 @@ class NumberColumn:
         """Some rows, over the same memory where possible."""
         return NumberColumn(self.values[rows])
 
-    def copy(self) -> "NumberColumn":
-        """The same rows in memory of their own."""
-        return NumberColumn(self.values.copy())
-
     def texts(self) -> ByteColumn:
         """The same ids as texts."""
         return ByteColumn.of(self.names())
 
     def names(self) -> list[str]:
         """The ids as Python strings."""
-        return [str(value) for value in self.values.tolist()]
+        return [*map(str, self.values.tolist())]
 
     def keys(self) -> Keys:
-        """A number for every id, the same for equal ids."""
+        """A number for each id: that of `number_keys`."""
         return self.values.astype(np.uint64)
 
     def equal(self, column: "Column") -> Bools:
@@ -247,8 +236,19 @@ class NumberColumn:
         """The rows in which an id occurs first, and which of them each row repeats."""
         return distinct(self.values)
 
+    def descending_words(self) -> list[Keys]:
+        """Columns by which ids are in order as texts, the last first."""
+        return self.texts().descending_words()
+
 
 Column: TypeAlias = ByteColumn | NumberColumn
+
+
+def number_keys(texts: Iterable[str]) -> Keys:
+    """The keys of ids among whole numbers; 0 where no number is written so."""
+    # Ids are compared wherever keys are: a wrong key costs time, no more.
+    numbers = (int(text) if _NUMBER.fullmatch(text) else 0 for text in texts)
+    return np.array([n & 0xFFFF_FFFF_FFFF_FFFF for n in numbers], np.uint64)
 
 
 class ColumnNames(Sequence[str]):
@@ -256,7 +256,7 @@ class ColumnNames(Sequence[str]):
 
     __slots__ = ("column",)
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: ByteColumn) -> None:
         self.column = column
 
     def __len__(self) -> int:
@@ -318,16 +318,11 @@ def distinct(values: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     return np.flatnonzero(new), (np.cumsum(new) - 1)[owner]
 
 
-def join_columns(parts: Sequence[Column]) -> Column:
-    """One column after the other; numbers become texts where both occur."""
-    if len(parts) == 1:
-        return parts[0]
-    numbers = [part.values for part in parts if isinstance(part, NumberColumn)]
-    if len(numbers) == len(parts) > 0 and len({n.dtype for n in numbers}) == 1:
-        return NumberColumn(np.concatenate(numbers))
-    texts = [part.texts() for part in parts if len(part)]
-    if not texts:
-        return ByteColumn.of([])
+def join_columns(parts: Sequence[ByteColumn]) -> ByteColumn:
+    """One column of texts after the other."""
+    texts = [part for part in parts if len(part)]
+    if len(texts) < 2:  # noqa: PLR2004
+        return texts[0] if texts else ByteColumn.of([])
     data, start, end = [], [], 0
     for text in texts:
         first = int(text.start.min())
@@ -337,6 +332,67 @@ def join_columns(parts: Sequence[Column]) -> Column:
         end += last - first
     length = np.concatenate([text.length for text in texts])
     return ByteColumn(np.concatenate(data), np.concatenate(start), length)
+
+
+def join_ids(parts: Sequence[Column]) -> Column:
+    """One column of ids after the other."""
+    numbers = [part.values for part in parts if isinstance(part, NumberColumn)]
+    if len(numbers) == len(parts) and len({some.dtype for some in numbers}) == 1:
+        return NumberColumn(np.concatenate(numbers))
+    return join_columns([part.texts() for part in parts])
+
+
+def find_repeated(keys: Keys) -> Ints:
+    """The rows whose key occurs more than once, ascending.
+
+    Every row writes its number into a slot chosen by its key; the last writer stays.
+    Equal keys share a slot, so of two rows with one key either the later stayed and
+    the other sees it there, or another key displaced both: the few displaced choose
+    other slots. This looks at most rows twice; sorting them all would take longer.
+    """
+    size = len(keys)
+    bits = (size * 4).bit_length()
+    slot = (keys >> np.uint64(64 - bits)).view(np.int64)
+    row = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
+    last = np.empty(1 << bits, row.dtype)
+    last[slot] = row
+    winner = last.take(slot)
+    beaten = np.flatnonzero(winner != row)
+    if not len(beaten):
+        return beaten
+    lost = keys[beaten]
+    same = lost == keys[winner[beaten]]
+    displaced = lost[~same]
+    again = find_repeated((displaced ^ (displaced >> np.uint64(29))) * MIX)
+    # Not made distinct: np.unique would import numpy.ma, which takes longer than this.
+    repeated = np.concatenate((lost[same], displaced[again]))
+    return np.flatnonzero(np.isin(keys, repeated)) if len(repeated) else beaten[:0]
+
+
+def ranges(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """All numbers in some ranges; before them, which range each is in.
+
+    Example:
+        >>> owner, number = ranges(np.array([5, 0]), np.array([7, 1]))
+        >>> owner.tolist(), number.tolist()
+        ([0, 0, 1], [5, 6, 0])
+    """
+    count = end - begin
+    owner = np.repeat(np.arange(len(count)), count)
+    shift = begin - (np.cumsum(count) - count)
+    return owner, np.arange(len(owner)) + shift[owner]
+
+
+def stable_order(numbers: Ints) -> Ints:
+    """The order that sorts small whole numbers; equal ones stay as they are.
+
+    NumPy sorts numbers of 16 bits by radix, many times faster than wider ones.
+    """
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    for shift in range(16, int(numbers.max(initial=0)).bit_length(), 16):
+        digits = (numbers[order] >> shift).astype(np.uint16)
+        order = order[np.argsort(digits, kind="stable")]
+    return order
 
 
 def _encoded(text: str) -> bytes:

@@ -1,54 +1,245 @@
-"""Runs in columns, whatever file or table they come from."""
+"""Runs with a row for each retrieved document, whatever file or table they come from.
 
-import logging
-from collections.abc import Container, Iterable, Iterator
+A source hands out `Rankings`: whole rankings of some queries, as columns. It cuts its
+input between two queries, so that no ranking is put together from pieces. A query that
+turns up in two places is found out at the end, and the input is read again as a whole.
+
+Labels and rows have 64-bit keys mixed from query and document. A row is first looked up
+in a bit table small enough for the processor's cache; the survivors are searched among
+the sorted keys, and what is left is compared byte by byte. So the answer is exact.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
-from itertools import chain, repeat
-from time import monotonic
+from functools import cached_property, partial
+from itertools import chain, islice, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from karat.data.arrays import Bools, Ints
+from karat.data.arrays import Bools, Ints, count_by
+from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
-from karat.data.runs import Document, Labels, Located, Notice, Run, run_notices
-from karat.errors import DataError, UsageError
-from karat.reading.columnar.blocks import (
-    Batch,
-    Block,
-    Field,
-    Piece,
-    RunSource,
-    join_blocks,
-    number,
+from karat.data.runs import TOP, Document, Labels, Located, Notice, Run, run_notices
+from karat.errors import DataError
+from karat.reading.columnar.byte_column import (
+    ByteColumn,
+    Keys,
+    NumberColumn,
+    number_keys,
+    ranges,
 )
-from karat.reading.columnar.join import (
-    LabelIndex,
-    Matches,
-    RepeatedDocument,
+from karat.reading.columnar.rankings import (
+    Rankings,
+    given_ranks,
+    pair_keys,
     rank_rows,
-    row_keys,
-)
-from karat.reading.columnar.scanning import (
-    Partial,
-    finish,
-    in_order,
-    scan_piece,
+    repeated_rows,
 )
 from karat.reading.problems import placed
 
 _EXAMPLES = 3
-_SILENCE = 2.0
-"""Seconds until it is told again how far reading has come."""
+_MOST_THREADS = 8
 
-_LOG = logging.getLogger("karat")
+
+class RunSource(ABC):
+    """Where the rows of a run come from.
+
+    Attributes:
+        path: the file as the user wrote it, if there is one.
+        ranked: whether rows are ordered by given ranks, not by scores.
+        sort: how rows are brought into order by query.
+    """
+
+    path: str | None = None
+    ranked: bool = False
+    sort: str = "ORDER BY query"
+
+    @abstractmethod
+    def parts(self, *, texts: bool = False) -> Iterable[Callable[[], Rankings]]:
+        """Parts cut between two queries, which threads may read.
+
+        Args:
+            texts: whether the texts of documents are asked for.
+        """
+
+    def repeated(self, query: str, document: str) -> DataError:
+        """What to say of a document that a query retrieves twice."""
+        return DataError(
+            f"document {document!r} was retrieved more than once",
+            query=query,
+            hint="duplicates='first' scores its first rank only",
+        )
+
+    def whole(self, *, texts: bool = False) -> Rankings:
+        """All rows at once, wherever those of a query are."""
+        rankings, size = [], 0
+        for part in self.parts(texts=texts):
+            rankings.append(part())
+            size += rankings[-1].nbytes
+            if size > most_bytes():
+                raise DataError(
+                    "the rows of a query are scattered, and all rows together do not "
+                    "fit into memory",
+                    hint=f"sort them by query first: {self.sort}",
+                )
+        return Rankings.join(rankings).gathered()
+
+    def notices(self, ignored: int) -> tuple[Notice, ...]:
+        """What to say of rows in which something was ignored."""
+        del ignored
+        return ()
+
+
+class LabelIndex:
+    """Labels laid out so that those of any query are at hand."""
+
+    def __init__(self, labels: ColumnLabels, *, judged: bool) -> None:
+        self.labels, self.judged = labels, judged
+        self.grade, self.size = labels.grade, len(labels)
+        self.query: Ints = np.repeat(np.arange(self.size), labels.count)
+        every = np.arange(len(self.grade))
+        self._label = every if judged else np.flatnonzero(self.grade > 0)
+        self._queries = ByteColumn.of(labels.queries)
+        self._documents = ByteColumn.of(labels.names).view(self._label)
+        self._text_keys = self._documents.keys()
+        keys = self._queries.keys()
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
+        count = count_by(self.query[self._label], self.size)
+        self._bounds = np.concatenate(([0], np.cumsum(count)))
+
+    @cached_property
+    def _number_keys(self) -> Keys:
+        return number_keys(self._documents.names())
+
+    def numbers(self, queries: ByteColumn) -> Ints:
+        """The number of each query; -1 for one without labels."""
+        row, at = _equal(self._keys, queries.keys())
+        place = self._order[at]
+        same = queries.view(row).equal(self._queries.view(place))
+        number = np.full(len(queries), -1)
+        number[row[same]] = place[same]
+        return number
+
+    def find(self, some: Rankings, keys: Keys, query: Ints) -> tuple[Ints, Ints]:
+        """The labelled rows, and the label of each."""
+        begin, end = self._bounds[query], self._bounds[query + 1]
+        owner, label = ranges(begin, end)
+        numbers = isinstance(some.documents, NumberColumn)
+        label_keys = self._number_keys if numbers else self._text_keys
+        wanted = pair_keys(label_keys[label], owner)
+        bits = min(max((len(wanted) * 64).bit_length(), 10), 20)
+        shift = np.uint64(64 - bits)
+        there = np.zeros(1 << bits, np.bool_)
+        there[wanted >> shift] = True
+        row = np.flatnonzero(there.take((keys >> shift).view(np.int64)))
+        order = np.argsort(wanted)
+        which, at = _equal(wanted[order], keys[row])
+        row, at = row[which], order[at]
+        same = some.ranking(row) == owner[at]
+        same &= some.documents.view(row).equal(self._documents.view(label[at]))
+        return row[same], self._label[label[at[same]]]
+
+
+class LabelledRows(NamedTuple):
+    """What some rankings hold of the gold; `extra` are queries without labels."""
+
+    query: Ints
+    retrieved: Ints
+    size: Ints
+    ties: Ints
+    repeats: Ints
+    again: Ints
+    label: Ints
+    rank: Ints
+    ignored: int
+    extra: list[str]
+    scattered: bool
+    from_zero: bool
+
+
+class RepeatedDocumentError(Exception):
+    """A document is retrieved twice, and policies forbid it."""
+
+
+def find_labels(
+    read: Callable[[], Rankings], index: LabelIndex, policies: Policies
+) -> LabelledRows:
+    """The labelled documents of some rankings, and the rank of each."""
+    some = read()
+    from_zero = some.ranked and 0 in ~np.asarray(some.values)
+    query = index.numbers(some.queries)
+    extra = some.queries.view(query < 0).names()
+    if extra:
+        some, query = some.of_queries(query >= 0), query[query >= 0]
+    count = len(query)
+    keys = some.keys()
+    rows, label = index.find(some, keys, query)
+    again = repeated_rows(some, keys, policies)
+    if len(again) and policies.duplicates == "error":
+        first = again.min(keepdims=True)
+        document = some.documents.view(first).names()[0]
+        raise RepeatedDocumentError(int(query[some.ranking(first)][0]), document)
+    once = np.ones(len(keys), np.bool_)
+    once[again] = False
+    single, relevant = some.only(once) if len(again) else some, index.grade[label] > 0
+    first_of = once[rows]
+    place = (np.cumsum(once) - 1)[rows[first_of]] if len(again) else rows
+    rank, tied = rank_rows(single, place, policies)
+    # A document does not share its score with itself.
+    ties = count_by(single.ranking(place[tied & relevant[first_of]]), count)
+    repeats = others = np.zeros_like(ties)
+    if len(again):
+        other = again[~np.isin(again, rows[relevant])]
+        top, _ = rank_rows(some._replace(ranked=False), other, policies)
+        twice = np.isin(label, label[~first_of]) & first_of & relevant
+        repeats = count_by(some.ranking(rows[twice]), count)
+        if policies.duplicates != "keep":
+            rows, label = rows[first_of], label[first_of]
+        if policies.duplicates != "collapse":
+            rank, single = rank_rows(some, rows, policies)[0], some
+            others = np.minimum(count_by(some.ranking(other[top <= TOP]), count), 1)
+    retrieved = single.size
+    if single.ranked and count:
+        every, _ = given_ranks(some)
+        if single is not some:
+            every = (every - _removed_before(some, every, once))[once]
+            rank = every[place]
+        retrieved = np.maximum.reduceat(every, single.start)
+    return LabelledRows(
+        query,
+        retrieved,
+        single.size,
+        ties,
+        repeats,
+        others,
+        label,
+        rank,
+        some.ignored,
+        extra,
+        some.scattered,
+        from_zero,
+    )
+
+
+def _removed_before(some: Rankings, ranks: Ints, once: Bools) -> Ints:
+    """How many rows that are left out stand before each row of a ranking."""
+    ranking = np.repeat(np.arange(len(some.start)), some.size)
+    order = np.lexsort((ranks, ranking))
+    removed: Ints = np.cumsum(~once[order], dtype=np.int64)
+    before = np.empty_like(removed)
+    before[order] = removed - (removed - ~once[order])[some.start][ranking]
+    return before
 
 
 class ColumnarRun(Run):
     """A run with one row for each retrieved document, read when asked and never kept.
 
-    Rows are read in batches, and those of queries that turn up in several places are
-    read again. The outcome does not depend on the order of the rows.
+    The outcome does not depend on the order of the rows.
 
     Attributes:
         name: how reports call the system.
@@ -60,122 +251,124 @@ class ColumnarRun(Run):
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""
-        names = (batch.queries.names() for batch in self._batches("query"))
-        return list(dict.fromkeys(chain.from_iterable(names)))
+        names = (part().queries.names() for part in self.source.parts())
+        return [*dict.fromkeys(chain.from_iterable(names))]
+
+    def _first(self, *, texts: bool = False) -> Rankings:
+        return next(iter(self.source.parts(texts=texts)))()
 
     def sample_ids(self) -> list[str]:
         """A few document ids, to show what they look like."""
-        batch = next(self._batches("document"), None)
-        return batch.documents.view(slice(_EXAMPLES)).names() if batch else []
+        parts = (part().documents for part in self.source.parts())
+        names = (name for some in parts for name in some.view(slice(_EXAMPLES)).names())
+        return [*islice(names, _EXAMPLES)]
 
     def holds_any(self, documents: set[str]) -> bool:
         """Whether any of the documents occurs for any query."""
-        index = LabelIndex({"": dict.fromkeys(documents, 1.0)})
-        only = np.zeros(1, np.int64)
-
-        def look(piece: Piece) -> bool:
-            blocks = (Block(only, only, batch.documents) for batch in piece())
-            return any(len(index.find(block, row_keys(block))[0]) for block in blocks)
-
-        return any(in_order(look, self.source.pieces("document")))
+        parts = (part().documents.names() for part in self.source.parts())
+        return any(not documents.isdisjoint(names) for names in parts)
 
     def ids_of(
         self, queries: Container[str], *, first: int | None = None
     ) -> dict[str, list[str]]:
         """The documents of some queries, in the order of the rows."""
         found: dict[str, list[str]] = {}
-        for batch in self._batches("query", "document"):
-            names = batch.queries.names()
-            block = batch.block(np.arange(len(names)))
-            kept = np.array([name in queries for name in names], bool)[block.query]
-            rows = np.flatnonzero(kept.repeat(block.size))
-            group = block.row_group[rows]
-            if first is not None:
-                early = rows - block.start[group] < first
-                rows, group = rows[early], group[early]
-            some = block.documents.view(rows).names()
-            for name, document in zip(block.query[group].tolist(), some, strict=True):
-                found.setdefault(names[name], []).append(document)
+        for some in (part() for part in self.source.parts()):
+            bounds = zip(some.start.tolist(), some.size.tolist(), strict=True)
+            for name, (start, size) in zip(some.queries.names(), bounds, strict=True):
+                if name in queries:
+                    rows = slice(start, start + min(size, first or size))
+                    found.setdefault(name, []).extend(some.documents.view(rows).names())
             if first is not None:
                 break
         return found
 
     def kinds(self) -> frozenset[str]:
         """Whether documents are known by `ids`, by `texts`, or both."""
-        batch = next(self._batches("document", "text"), None)
-        texts = batch is not None and batch.texts is not None
+        texts = self._first(texts=True).texts is not None
         return frozenset({"ids", "texts"} if texts else {"ids"})
 
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
         """Find the labelled documents, whatever the order of the rows."""
-        policies = self.rules(policies)
+        policies, labels = self.rules(policies), ColumnLabels.of(labels)
         index = LabelIndex(labels, judged=judged)
         try:
-            matches, scan = self._find(index, policies)
-        except RepeatedDocument as found:
-            raise self._refusal(list(labels)[found.query], found.document) from None
+            parts = [*self._search(index, policies)]
+        except RepeatedDocumentError as repeated:
+            query, document = repeated.args
+            error = self.source.repeated(labels.ids[query], document)
+            raise placed(error, path=self._path) from None
         except DataError as error:
             raise placed(error, path=self._path) from None
-        query = index.query[matches.label]
-        order = np.lexsort((matches.rank, query))
-        label = matches.label[order]
-        if scan.from_zero:
-            rank, retrieved = matches.rank + 1, matches.retrieved + 1
-            matches = replace(matches, rank=rank, retrieved=retrieved)
-        retrieved = np.full(len(labels), -1)
-        retrieved[matches.query] = matches.retrieved
-        notices = _notices(matches, scan, list(labels), policies)
-        return Located(
-            query=query[order],
-            rank=matches.rank[order],
-            grade=index.grade[label],
-            retrieved=retrieved,
-            extra=len(scan.extra),
-            item=label,
-            distinct=policies.duplicates != "keep",
-            notices=(*notices, *self.source.notices(scan.ignored)),
+        columns = map(np.concatenate, zip(*(part[:8] for part in parts), strict=True))
+        query, retrieved, size, ties, repeats, again, label, rank = columns
+        if any(part.from_zero for part in parts):
+            rank, retrieved = rank + 1, retrieved + 1
+        extra = {name for part in parts for name in part.extra}
+        sizes = np.full(len(labels), -1)
+        sizes[query] = retrieved
+        row_query = index.query[label]
+        order = np.lexsort((rank, row_query))
+        notices = run_notices(
+            policies,
+            ties=_by_name(query, ties, labels.ids),
+            duplicates=_by_name(query, repeats, labels.ids),
+            extra=sorted(extra),
+            gaps=[*_by_name(query, retrieved - size, labels.ids)],
+            repeats=[*_by_name(query, again, labels.ids)],
         )
+        return Located(
+            query=row_query[order],
+            rank=rank[order],
+            grade=index.grade[label[order]],
+            retrieved=sizes,
+            extra=len(extra),
+            item=label[order],
+            distinct=policies.duplicates != "keep",
+            notices=(*notices, *self.source.notices(sum(p.ignored for p in parts))),
+        )
+
+    def _search(self, index: LabelIndex, policies: Policies) -> Iterable[LabelledRows]:
+        """What each part of the run holds of the labels, in any order."""
+        work = partial(find_labels, index=index, policies=policies)
+        parts: list[LabelledRows] = []
+        met = np.zeros(index.size, np.bool_)
+        for part in _in_order(work, self.source.parts()):
+            if parts and (part.scattered or met[part.query].any()):
+                # A query in two places: all its rows are needed at once.
+                return [work(self.source.whole)]
+            met[part.query] = True
+            parts.append(part)
+        return parts
 
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
         """Each query's documents, best first."""
-        policies = self.rules(policies)
-        numbers: dict[str, int] = {}
-        blocks: list[Block] = []
-        texts: list[Block] = []
-        for batch in self._batches("query", "document", "value", "text"):
-            blocks.append(batch.block(number(batch.queries.names(), numbers)))
-            if batch.texts is not None:
-                texts.append(replace(blocks[-1], documents=batch.texts))
-        whole = join_blocks(blocks)
-        all_texts = join_blocks(texts).documents if texts else None
-        from_zero = whole.from_zero
-        for name, first, size in zip(numbers, whole.start, whole.size, strict=True):
-            block = whole.part(numbers[name], numbers[name] + 1)
-            rank, _ = rank_rows(block, np.arange(size), policies)
-            order = np.argsort(rank)
-            rank = rank[order] + from_zero
+        policies, some = self.rules(policies), self.source.whole(texts=True)
+        rank, _ = rank_rows(some, np.arange(len(some.documents)), policies)
+        order = np.lexsort((rank, np.repeat(np.arange(len(some.start)), some.size)))
+        ids: list[str] = some.documents.view(order).names()
+        texts: Iterable[str | None] = repeat(None)
+        scores: Iterable[float | None] = repeat(None)
+        if some.texts is not None:
+            texts = some.texts.view(order).names()
+        if some.values is not None and not self.source.ranked:
+            scores = some.values[order].astype(np.float64).tolist()
+        documents = map(Document, ids, texts, scores)
+        ranks = rank[order] + (some.ranked and 0 in ~np.asarray(some.values))
+        for query, start, size in zip(
+            some.queries.names(), some.start.tolist(), some.size.tolist(), strict=True
+        ):
+            ranking = [*islice(documents, size)]
+            if ranks[start + size - 1] > size:
+                own = ranks[start : start + size].tolist()
+                ranking = [*map(_at_rank, ranking, own)]
             if policies.duplicates == "collapse":
-                new = np.sort(block.documents.view(order).distinct()[0])
-                order, rank = order[new], rank[new] - new + np.arange(len(new))
-            ids = block.documents.view(order).names()
-            contents: Iterable[str | None] = repeat(None)
-            if all_texts is not None:
-                contents = all_texts.view(first + order).names()
-            scores: Iterable[float | None] = repeat(None)
-            if block.values is not None and not self.source.ranked:
-                scores = block.values[order].astype(np.float64).tolist()
-            documents = [*map(Document, ids, contents, scores)]
-            if len(rank) and rank[-1] > len(rank):
-                ranks = zip(documents, rank.tolist(), strict=True)
-                documents = [replace(d, rank=n) for d, n in ranks]
-            yield name, documents
+                ranking = _collapsed(ranking)
+            yield query, ranking
 
     @property
     def _path(self) -> str:
         return self.source.path or self.name
-
-    def _refusal(self, query: str, document: str) -> DataError:
-        return placed(self.source.repeated(query, document), path=self._path)
 
     def rules(self, policies: Policies) -> Policies:
         """The policies; documents of one rank stay in the order of their rows."""
@@ -183,89 +376,65 @@ class ColumnarRun(Run):
             return replace(policies, ties="input", precision="double")
         return policies
 
-    def _find(self, index: LabelIndex, policies: Policies) -> tuple[Matches, Partial]:
-        """What is in all the rankings, and what else there was."""
-        scan, due = Partial(), monotonic() + _SILENCE
-        for count, part in enumerate(self._scans(index, policies), 1):
-            scan.add(part)
-            scan.join_ended(index, policies)
-            if monotonic() > due:
-                _LOG.info("%s: %d pieces, %d rows read", self.name, count, scan.rows)
-                due = monotonic() + _SILENCE
-        rows_of = partial(self._collected, index)
-        return finish(scan, index, policies, rows_of), scan
 
-    def _scans(self, index: LabelIndex, policies: Policies) -> Iterable[Partial]:
-        """What each part of the run holds, in order."""
-        work = partial(scan_piece, index=index, policies=policies)
-        return in_order(work, self._pieces(), self._workers())
-
-    def _collected(self, index: LabelIndex, wanted: Bools) -> Iterable[Block]:
-        """All rows of the wanted queries."""
-        rules = Policies()
-        work = partial(scan_piece, index=index, policies=rules, wanted=wanted)
-        found = in_order(work, self._pieces(), self._workers())
-        return chain.from_iterable(part.rest for part in found)
-
-    def _workers(self) -> int:
-        return self.workers if self.source.portable else 0
-
-    def _pieces(self) -> Iterable[Piece]:
-        return self.source.pieces("query", "document", "value")
-
-    def _batches(self, *fields: Field) -> Iterator[Batch]:
-        for piece in self.source.pieces(*fields):
-            yield from piece()
+def _at_rank(document: Document, rank: int) -> Document:
+    return replace(document, rank=rank)
 
 
-class DistantRun(ColumnarRun):
-    """A run that is looked at where it lies; only what gold asks for comes back."""
-
-    def __init__(self, name: str, *, ranked: bool) -> None:
-        super().__init__(_Elsewhere(), name)
-        self.source.ranked = ranked
-
-    def holds_any(self, documents: set[str]) -> bool:
-        """No: documents are looked up for their own queries only."""
-        del documents
-        return False
-
-    def kinds(self) -> frozenset[str]:
-        """Ids: only these are looked up where they are."""
-        return frozenset({"ids"})
-
-    def ids_of(
-        self, queries: Container[str], *, first: int | None = None
-    ) -> dict[str, list[str]]:
-        """None: ids that gold does not have stay where they are."""
-        del queries, first
-        return {}
+def _collapsed(ranking: Iterable[Document]) -> list[Document]:
+    """Each document once; those behind a repeated one move up."""
+    first: dict[str | None, Document] = {}
+    for place, document in enumerate(ranking):
+        if document.id not in first:
+            removed = place - len(first)
+            rank = document.rank and document.rank - removed
+            first[document.id] = replace(document, rank=rank) if rank else document
+    return [*first.values()]
 
 
-class _Elsewhere(RunSource):
-    def pieces(self, *fields: Field) -> list[Piece]:
-        """There are none."""
-        del fields
-        raise UsageError(
-            "this needs all rows of the run, and only what its gold asks for is here"
-        )
+def _by_name(query: Ints, counts: Ints, names: list[str]) -> dict[str, int]:
+    order = np.argsort(query, kind="stable")
+    some = order[counts[order] > 0]
+    pairs = zip(query[some].tolist(), counts[some].tolist(), strict=True)
+    return {names[number]: count for number, count in pairs}
 
 
-def _notices(
-    matches: Matches, scan: Partial, names: list[str], policies: Policies
-) -> tuple[Notice, ...]:
-    order = np.argsort(matches.query, kind="stable")
+def _equal(ordered: Keys, keys: Keys) -> tuple[Ints, Ints]:
+    """All pairs of equal keys: which key, and where among those in order."""
+    if not len(ordered):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    begin = np.searchsorted(ordered, keys)
+    there = np.flatnonzero(ordered.take(begin, mode="clip") == keys)
+    end = np.searchsorted(ordered, keys[there], side="right")
+    owner, at = ranges(begin[there], end)
+    return there[owner], at
 
-    def by_query(counts: Ints) -> dict[str, int]:
-        some = order[counts[order] > 0]
-        queries = (names[number] for number in matches.query[some].tolist())
-        return dict(zip(queries, counts[some].tolist(), strict=True))
 
-    return run_notices(
-        policies,
-        ties=by_query(matches.ties),
-        duplicates=by_query(matches.repeats),
-        extra=sorted(scan.extra),
-        gaps=[*by_query(matches.retrieved - matches.size)],
-        repeats=[*by_query(matches.again)],
-    )
+def _in_order(
+    work: Callable[..., LabelledRows], items: Iterable[Any]
+) -> Iterator[LabelledRows]:
+    """The result for each item in turn; threads work ahead."""
+    left = iter(items)
+    # Small files are one part and need no pool, which takes long to load.
+    yield from map(work, islice(left, 1))
+    following = next(left, None)
+    if following is None:
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    threads = min(os.cpu_count() or 1, _MOST_THREADS)
+    with ThreadPoolExecutor(threads) as pool:
+        ahead = deque([pool.submit(work, following)])
+        for item in left:
+            ahead.append(pool.submit(work, item))
+            if len(ahead) > threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def most_bytes() -> int:
+    """How much memory rows may take that have to be there at once."""
+    if not hasattr(os, "sysconf"):
+        return 4 << 30
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4

@@ -1,22 +1,21 @@
 """What a table in columns holds: a run, gold, or samples."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from karat.data.arrays import Ints
 from karat.data.gold import ColumnLabels, Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Labels, Notice
 from karat.errors import FormatError
 from karat.reading.columnar.arrow_arrays import (
-    column_of,
-    groups_of,
+    ids_of,
     load_pyarrow,
     numbers_of,
+    runs_of,
 )
 from karat.reading.columnar.arrow_source import (
     ArrowSource,
@@ -25,9 +24,8 @@ from karat.reading.columnar.arrow_source import (
     Tabular,
     reading as unbroken,
 )
-from karat.reading.columnar.blocks import Block, Values, cut_blocks, join_blocks, number
-from karat.reading.columnar.byte_column import Column, ColumnNames, join_columns
-from karat.reading.columnar.join import find_repeated, row_keys
+from karat.reading.columnar.byte_column import ColumnNames
+from karat.reading.columnar.rankings import Rankings, repeated_pair
 from karat.reading.columnar.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.order import note_ascending, note_contradictions
@@ -94,21 +92,18 @@ def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabula
     """One table for each value of a column, in order of appearance."""
     if column not in table.schema.names:
         raise source.error(f"no column {column!r} to split by; {_found(table)}")
-    numbers: dict[str, int] = {}
-    parts = [np.zeros(0, np.int64)]
-    for piece in table.pieces([column], [column]):
-        for batch in piece():
-            start, some, which = groups_of(*batch.column(column))
-            value = number(some.names(), numbers)[which]
-            parts.append(np.repeat(value, np.diff(start, append=len(batch.rows))))
-    values = np.concatenate(parts)
-    rest = table.table([name for name in table.schema.names if name != column])
-    rest = rest.take(load_pyarrow().array(np.argsort(values, kind="stable")))
-    ends = np.cumsum(np.bincount(values, minlength=len(numbers))).tolist()
-    bounds = zip(numbers, [0, *ends], ends, strict=False)
+    load_pyarrow()
+    from pyarrow import compute, string  # noqa: PLC0415  an extra
+
+    whole = table.table(table.schema.names)
+    values = whole.column(column).cast(string())
+    names = [*dict.fromkeys(values.to_pylist())]
+    if None in names:
+        raise source.error(f"{column!r} is empty, but splits the table")
+    rest, equal = whole.drop_columns([column]), compute.equal
     return {
-        name: TableSource(rest.slice(first, last - first), table.path)
-        for name, first, last in bounds
+        name: TableSource(rest.filter(equal(values, name)), table.path)
+        for name in names
     }
 
 
@@ -211,47 +206,27 @@ def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> No
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
     """The grade of each document of each query."""
     columns = [mapping[ours] for ours in ("id", "document", "grade") if ours in mapping]
-    parts: list[tuple[Column, Ints, Column, Values]] = []
-    for piece in table.pieces(columns):
-        for batch in piece():
-            queries = column_of(*batch.column(columns[0]))
-            documents = column_of(*batch.column(columns[1]))
-            grades: Values = np.ones(len(documents))
-            if "grade" in mapping:
-                grades = numbers_of(*batch.column(mapping["grade"])).astype(np.float64)
-            start = queries.starts()
-            size = np.diff(start, append=len(queries))
-            parts.append((queries.view(start).copy(), size, documents, grades))
-    groups = join_columns([part[0] for part in parts])
-    first, which = groups.distinct()
-    size = np.concatenate([part[1] for part in parts])
-    block = Block(
-        which,
-        np.cumsum(size) - size,
-        join_columns([part[2] for part in parts]),
-        np.concatenate([part[3] for part in parts]),
-    )
-    whole = join_blocks([block])
-    names = ColumnNames(groups.view(first))
-    _refuse_twice(whole, names, table.path)
+    parts: list[Rankings] = []
+    for batch in (b for piece in table.pieces(columns) for b in piece()):
+        queries, start = runs_of(*batch.column(columns[0]))
+        documents = ids_of(*batch.column(columns[1]))
+        grades = np.ones(len(documents))
+        if "grade" in mapping:
+            grades = numbers_of(*batch.column(mapping["grade"])).astype(np.float64)
+        parts.append(Rankings(queries, start, documents, grades))
+    whole = Rankings.join(parts).gathered()
+    if twice := repeated_pair(whole):
+        problem = f"document {twice[1]!r:.60} has two grades"
+        raise FormatError(problem, path=table.path, query=twice[0])
     labels = ColumnLabels(
-        names, whole.size, ColumnNames(whole.documents), np.asarray(whole.values)
+        ColumnNames(whole.queries),
+        whole.size,
+        ColumnNames(whole.documents.texts()),
+        np.asarray(whole.values),
     )
     if len(labels.grade) > _MANY:
         return labels
     return {query: labels[query] for query in labels}
-
-
-def _refuse_twice(labels: Block, queries: Sequence[str], path: str | None) -> None:
-    """Say which document has two grades, if one has."""
-    for block in (join_blocks(part) for part in cut_blocks([labels], _MANY)):
-        rows = find_repeated(row_keys(block))
-        names = block.documents.view(rows).names()
-        pairs = [*zip(block.group(rows).tolist(), names, strict=True)]
-        if twice := next((p for i, p in enumerate(pairs) if p in pairs[:i]), None):
-            problem = f"document {twice[1]!r:.60} has two grades"
-            query = queries[int(block.query[twice[0]])]
-            raise FormatError(problem, path=path, query=query)
 
 
 def read_records(table: Tabular) -> Iterator[dict[str, Any]]:

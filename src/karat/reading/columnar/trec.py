@@ -18,9 +18,9 @@ import numpy as np
 from karat.data.gold import JUDGES, PEOPLE
 from karat.data.runs import Notice
 from karat.errors import FormatError
-from karat.reading.columnar.blocks import Batch, Field, Piece, RunSource
 from karat.reading.columnar.decimals import number, numbers
-from karat.reading.columnar.run import ColumnarRun
+from karat.reading.columnar.rankings import Rankings
+from karat.reading.columnar.run import ColumnarRun, RunSource
 from karat.reading.columnar.trec_lines import (
     BOM,
     QRELS,
@@ -28,9 +28,9 @@ from karat.reading.columnar.trec_lines import (
     Chunk,
     Malformed,
     checked_lines,
-    chunks,
     columns,
     nothing_in,
+    whole_queries,
 )
 from karat.reading.problems import Notes
 from karat.reading.streams import BLOCK, STDIN, open_binary, path_of
@@ -87,20 +87,21 @@ class TrecRun(ColumnarRun):
 class _TrecSource(RunSource):
     def __init__(self, source: Input, path: str, block: int) -> None:
         self.path: str = path
+        self.sort = f"sort -s -k1,1 {path}"
         self.tag = ""
         self._source = source
         self._block = block
 
-    def pieces(self, *fields: Field) -> Iterator[Piece]:
-        """Chunks of the file; fields cannot be read apart."""
-        del fields
+    def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
+        """Chunks of the file, cut between two queries."""
+        del texts
         # Freed at once, which teaches glibc to keep freed memory of up to this size:
         # each chunk then reuses the pages of the one before, without faulting in new.
         np.empty(1 << 24, np.uint8)
         last = None
         try:
             with self._open() as stream:
-                for chunk in chunks(stream, self._block):
+                for chunk in whole_queries(stream, self._block):
                     last = last if (tag := chunk.tag) is None else tag
                     yield partial(self._read, chunk)
         except Malformed as problem:
@@ -138,18 +139,12 @@ class _TrecSource(RunSource):
         text, one = f"lines have {what}", f"line has {what}"
         return (Notice("columns", ignored, text, one=one),)
 
-    def _read(self, chunk: Chunk) -> Iterator[Batch]:
+    def _read(self, chunk: Chunk) -> Rankings:
         try:
             (query, document, score), remarks = columns(chunk, RUN, (0, 2, 4))
-            scores = numbers(score)
+            return Rankings.of(query, document, numbers(score), ignored=remarks)
         except (Malformed, ValueError):
             self._explain(Malformed(chunk.offset))
-        if len(scores):
-            start = query.starts()
-            groups = query.view(start)
-            first, which = groups.distinct()
-            queries = groups.view(first)
-            yield Batch(start, queries, which, document, scores, ignored=remarks)
 
     def _open(self) -> BinaryIO:
         """The file from the start; what can be read only once is kept."""

@@ -70,28 +70,38 @@ class Chunk:
         return None
 
 
-def chunks(stream: BinaryIO, size: int = BLOCK) -> Iterator[Chunk]:
-    """Cut a file between two lines, about every `size` bytes.
+def whole_queries(stream: BinaryIO, size: int = BLOCK) -> Iterator[Chunk]:
+    """Cut a file between two queries, about every `size` bytes.
 
     Raises:
         Malformed: a line does not end.
     """
-    offset, rest, ended = 0, b"", False
-    while not ended:
-        want = max(size, len(rest), len(BOM))
-        block = stream.read(want)
-        ended = len(block) < want
-        if not offset and not rest and block.startswith(BOM):
-            block, offset = block.removeprefix(BOM), len(BOM)
-        newline = b"" if not ended or (block or rest or b"\n")[-1:] == b"\n" else b"\n"
-        text = b"".join((PADDING, rest, block, newline, PADDING))
-        end = max(text.rfind(b"\n", 0, -len(PADDING)) + 1, _BEGIN)
-        if end > _BEGIN:
-            yield Chunk(text, end, offset)
-        offset += end - _BEGIN
-        rest = text[end : -len(PADDING)]
-        if len(rest) > _LONGEST_LINE:
+    text = stream.read(max(size, len(BOM)))
+    offset = len(BOM) if text.startswith(BOM) else 0
+    text = text.removeprefix(BOM)
+    while block := stream.read(max(size, len(text))):
+        end = _last_query(text)
+        if end:
+            yield Chunk.of(text[:end], offset)
+        text, offset = text[end:] + block, offset + end
+        if len(text) - text.rfind(b"\n") > _LONGEST_LINE:
             raise Malformed(offset)
+    if text:
+        yield Chunk.of(text.removesuffix(b"\n") + b"\n", offset)
+
+
+def _last_query(text: bytes) -> int:
+    """Where the lines of the last query begin; 0 where all lines are of one."""
+    end = text.rfind(b"\n") + 1
+    last: list[bytes] = []
+    while end:
+        start = text.rfind(b"\n", 0, end - 1) + 1
+        word = text[start:end].split(None, 1)[:1]
+        last = last or word
+        if word != last and word:
+            return end
+        end = start
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

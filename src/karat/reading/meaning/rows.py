@@ -1,28 +1,21 @@
 """Tables with one row per document: query, document, and a score, rank or grade."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, count, islice, pairwise, repeat
-from operator import itemgetter, ne
+from operator import ne
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from karat.data.gold import Gold
-from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.policies import Policies
+from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset, Query
-from karat.data.runs import (
-    A_RANK,
-    LAST_RANK,
-    Document,
-    Labels,
-    Located,
-    Run,
-    run_notices,
-)
-from karat.data.score_ranks import rank_order
+from karat.data.runs import A_RANK, LAST_RANK, Run
 from karat.errors import DataError, FormatError
+from karat.reading.columnar.byte_column import ByteColumn
+from karat.reading.columnar.rankings import Rankings
+from karat.reading.columnar.run import ColumnarRun, RunSource
 from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.values import (
@@ -145,9 +138,10 @@ class Table:
         others = unread(header, fields, self._system)
         self.names = [*map(fields.get, _COLUMNS), self._system, *others]
         self._source = source
+        self.path = source.path
         self._fields = fields
         self._role, self._number = reading(source, fields)
-        self._scored = self._number in {"score", "distance"}
+        self.scored = self._scored = self._number in {"score", "distance"}
         self._others = others if self._number is None else []
         # The rows, in columns: millions are gathered faster like this.
         self._query: list[str] = []
@@ -215,8 +209,8 @@ class Table:
                     raise _twice(document, self._judged[query, document])
                 self._judged[query, document] = line
             number = self._number_of(row)
-            if text is not None:
-                text = read_text(text, self._fields["text"])
+            if text is not None or self._text:
+                text = None if text is None else read_text(text, self._fields["text"])
                 self._text += [None] * (len(self._query) - len(self._text)) + [text]
             self._query.append(query)
             self._document.append(document)
@@ -283,15 +277,22 @@ class Table:
     def _run(self) -> Run:
         if self._scored and not self._text and self._distinct:
             return ScoredRun(self._numbers, self._source.name)
-        tied = any(
-            len({r.number for r in row}) < len(row) for row in self._rows.values()
-        )
-        if not (self._scored or self._text or tied):
-            by_rank = {q: sorted(r, key=itemgetter(1)) for q, r in self._rows.items()}
-            ids = {q: [row.document for row in r] for q, r in by_rank.items()}
-            ranks = {} if self._number is None else _gaps(by_rank)
-            return RankedRun(ids, self._source.name, ranks=ranks)
-        return _ListedRun(self._rows, self._source, scored=self._scored)
+        if self._number is None and not self._text:
+            ids = {q: [row.document for row in r] for q, r in self._rows.items()}
+            return RankedRun(ids, self._source.name)
+        texts = ByteColumn.of(t or "" for t in self._text) if self._text else None
+        ranked = self._number == "rank"
+        values = ~np.array(self._value, np.int64) if ranked else np.array(self._value)
+        if self._number is None:
+            values = -values
+        queries, documents = map(ByteColumn.of, (self._query, self._document))
+        rows = Rankings.of(queries, documents, values, texts)._replace(ranked=ranked)
+        return ColumnarRun(_ListedRows(rows, self), self._source.name)
+
+    def lines_of(self, query: str, document: str) -> list[int | None]:
+        """The lines on which a document is listed for a query."""
+        rows = zip(self._query, self._document, self._line, strict=True)
+        return [line for q, d, line in rows if (q, d) == (query, document)]
 
     @cached_property
     def _numbers(self) -> dict[str, dict[str, float]]:
@@ -318,88 +319,24 @@ class Table:
         return rows
 
 
-def _gaps(rows: Mapping[str, Sequence[_Row]]) -> dict[str, list[int]]:
-    """The ranks of queries whose ranks have gaps; of two equal ones one moves down.
+class _ListedRows(RunSource):
+    """Rows that were listed; a document may stand in several of them."""
 
-    Args:
-        rows: those of each query, by rank, which is their number, from 0 or from 1.
-    """
-    shift = 1 - min((int(row[0].number) for row in rows.values() if row), default=1)
-    gaps = {}
-    for query, row in rows.items():
-        ranks = [0]
-        for listed in row:
-            ranks.append(max(int(listed.number) + max(shift, 0), ranks[-1] + 1))
-        if ranks[-1] > len(row):
-            gaps[query] = ranks[1:]
-    return gaps
+    def __init__(self, rows: Rankings, listed: Table) -> None:
+        self.path, self.ranked = listed.path, not listed.scored
+        self._rows, self._listed = rows, listed
 
+    def parts(self, *, texts: bool = False) -> Iterator[Callable[[], Rankings]]:
+        """All rows."""
+        yield lambda: self._rows if texts else self._rows._replace(texts=None)
 
-class _ListedRun(DocumentRun):
-    """Rows by query, ordered by score or rank; a document may stand in several.
-
-    What a document earns the second time is for the policy on duplicates to say, and
-    which of equal scores comes first for the policy on ties. Equal ranks stay in the
-    order of the rows.
-    """
-
-    def __init__(
-        self, rows: Mapping[str, Sequence[_Row]], source: Source, *, scored: bool
-    ) -> None:
-        self._rows = rows
-        self._scored = scored
-        self._path = source.path
-        super().__init__(dict(self.rankings(Policies())), source.name)
-
-    def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
-        """Find labelled documents in the rows, put in order."""
-        if policies.duplicates == "error":
-            self._refuse_repeated()
-        ordered = DocumentRun(dict(self.rankings(policies)), self.name)
-        found = ordered.locate(labels, judged=judged, policies=policies)
-        notices = run_notices(self._rules(policies), ties=self._ties(labels))
-        return found._replace(notices=(*notices, *found.notices))
-
-    def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
-        """Each query's documents, best first."""
-        ordered = {}
-        for query, rows in self._rows.items():
-            scores = [row.number if self._scored else -row.number for row in rows]
-            names = [row.document for row in rows]
-            order = rank_order(scores, names, self._rules(policies))
-            ordered[query] = [rows[place] for place in order]
-        gaps = {} if self._scored else _gaps(ordered)
-        for query, rows in ordered.items():
-            ranks = gaps.get(query) or repeat(None)
-            yield query, [*map(self._document, rows, ranks)]
-
-    def _document(self, row: _Row, rank: int | None) -> Document:
-        score = row.number if self._scored else None
-        return Document(row.document, row.text, score, rank=rank)
-
-    def _rules(self, policies: Policies) -> Policies:
-        return policies if self._scored else replace(policies, ties="input")
-
-    def _ties(self, labels: Labels) -> dict[str, int]:
-        """How many relevant documents share their number with another, by query."""
-        ties = {}
-        for query, wanted in labels.items():
-            numbers = {row[:2] for row in self._rows.get(query, ())}
-            often = Counter(number for _, number in numbers)
-            tied = {d for d, n in numbers if often[n] > 1 and wanted.get(d, 0) > 0}
-            ties[query] = len(tied)
-        return {query: count for query, count in ties.items() if count}
-
-    def _refuse_repeated(self) -> None:
-        for query, first, second in _listed_again(self._rows):
-            place = "" if first.line is None else f", first on line {first.line}"
-            raise FormatError(
-                f"document {second.document[:60]!r} is listed twice{place}",
-                path=self._path,
-                line=second.line,
-                query=query,
-                hint="duplicates='first' scores its first rank only",
-            )
+    def repeated(self, query: str, document: str) -> DataError:
+        """Where the document is listed for the first and for the second time."""
+        first, second = self._listed.lines_of(query, document)[:2]
+        place = "" if first is None else f", first on line {first}"
+        problem = f"document {document[:60]!r} is listed twice{place}"
+        hint = "duplicates='first' scores its first rank only"
+        return FormatError(problem, line=second, query=query, hint=hint)
 
 
 def _listed_again(

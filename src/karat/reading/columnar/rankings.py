@@ -1,0 +1,293 @@
+"""Rankings: rows of documents by query, as columns, and the one ranker of rows."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from karat.data.arrays import Bools, Ints
+from karat.data.policies import Policies
+from karat.reading.columnar.byte_column import (
+    MIX,
+    ByteColumn,
+    Column,
+    Keys,
+    find_repeated,
+    join_columns,
+    join_ids,
+    stable_order,
+)
+
+_QUERY = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Rankings(NamedTuple):
+    """Whole rankings, one after the other.
+
+    Attributes:
+        queries: the query of each ranking.
+        start: its first row.
+        documents: the document of each row.
+        values: what rows are ranked by, larger first; None where they are in order.
+        texts: the text of each row's document, if there are texts.
+        ignored: how many rows hold something that was ignored.
+        scattered: whether rows of a query were apart from each other.
+        ranked: whether values are ranks that were given, complemented.
+    """
+
+    queries: ByteColumn
+    start: Ints
+    documents: Column
+    values: npt.NDArray[Any] | None = None
+    texts: ByteColumn | None = None
+    ignored: int = 0
+    scattered: bool = False
+    ranked: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        queries: ByteColumn,
+        documents: Column,
+        values: npt.NDArray[Any] | None = None,
+        texts: ByteColumn | None = None,
+        ignored: int = 0,
+    ) -> "Rankings":
+        """From rows; those of a query may be scattered."""
+        start = queries.starts()
+        runs = cls(queries.view(start), start, documents, values, texts, ignored)
+        return runs.gathered()
+
+    @classmethod
+    def join(cls, parts: Sequence["Rankings"]) -> "Rankings":
+        """One after the other; a query may be in several parts."""
+        if len(parts) == 1:
+            return parts[0]
+        size = np.cumsum([0, *(len(part.documents) for part in parts)])
+        values = [part.values for part in parts if part.values is not None]
+        texts = [part.texts for part in parts if part.texts is not None]
+        starts = (p.start + first for p, first in zip(parts, size, strict=False))
+        queries = join_columns([part.queries for part in parts])
+        runs = queries.starts()
+        return cls(
+            queries.view(runs),
+            np.concatenate([*starts])[runs],
+            join_ids([part.documents for part in parts]),
+            np.concatenate(values) if values else None,
+            join_columns(texts) if texts else None,
+            sum(part.ignored for part in parts),
+            ranked=parts[0].ranked,
+        ).gathered()
+
+    def gathered(self) -> "Rankings":
+        """The rows of each query one after the other, in their order."""
+        first, which = self.queries.distinct()
+        if len(first) == len(self.start):
+            return self
+        order = stable_order(np.repeat(which, self.size))
+        size = np.bincount(which, self.size, len(first)).astype(np.int64)
+        return Rankings(
+            self.queries.view(first),
+            np.cumsum(size) - size,
+            self.documents.view(order),
+            None if self.values is None else self.values[order],
+            None if self.texts is None else self.texts.view(order),
+            self.ignored,
+            scattered=True,
+            ranked=self.ranked,
+        )
+
+    @property
+    def size(self) -> Ints:
+        """Number of rows of each ranking."""
+        return np.diff(self.start, append=len(self.documents))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the rows take."""
+        columns = [self.documents, self.texts]
+        bytes_ = sum(c.data.nbytes for c in columns if isinstance(c, ByteColumn))
+        return bytes_ + 32 * len(self.documents)
+
+    def keys(self) -> Keys:
+        """A number for query and document of each row."""
+        number = np.repeat(np.arange(len(self.start)), self.size)
+        return pair_keys(self.documents.keys(), number)
+
+    def ranking(self, rows: Ints) -> Ints:
+        """The ranking that each of these rows lies in."""
+        return np.searchsorted(self.start, rows, side="right") - 1
+
+    def of_queries(self, wanted: Bools) -> "Rankings":
+        """The rankings of some of the queries."""
+        rows = np.repeat(wanted, self.size)
+        size = self.size[wanted]
+        return self.only(rows)._replace(
+            queries=self.queries.view(wanted), start=np.cumsum(size) - size
+        )
+
+    def only(self, rows: Bools) -> "Rankings":
+        """The rankings without some of their rows, but never without all."""
+        kept = np.concatenate(([0], np.cumsum(rows)))
+        return self._replace(
+            start=kept[self.start],
+            documents=self.documents.view(rows),
+            values=None if self.values is None else self.values[rows],
+            texts=None if self.texts is None else self.texts.view(rows),
+        )
+
+
+def rank_rows(some: Rankings, rows: Ints, policies: Policies) -> tuple[Ints, Bools]:
+    """The ranks of some rows, and whether another row of the ranking has its value.
+
+    Rows are counted and not sorted: those asked for are few.
+    """
+    if some.ranked:
+        ranks, shared = given_ranks(some)
+        return ranks[rows], shared[rows]
+    first = some.start[some.ranking(rows)]
+    values = some.values
+    if values is None or not len(rows):
+        return rows - first + 1, np.zeros(len(rows), np.bool_)
+    if policies.precision == "single":
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
+    same_ranking = np.ones(len(values) - 1, np.bool_)
+    same_ranking[some.start[1:] - 1] = False
+    in_order = not ((values[1:] > values[:-1]) & same_ranking).any()
+    if in_order:
+        tied = (values[1:] == values[:-1]) & same_ranking
+        place, members, tie = rows, *_ties_of(rows, tied)
+    else:
+        place, members, tie = _by_value(some, values, rows)
+    at = np.full(len(values) if len(members) else 0, -1)
+    at[members] = np.arange(len(members))
+    inside = at[rows] if len(members) else np.full(len(rows), -1)
+    shared = inside >= 0
+    if shared.any() and not (in_order and policies.ties == "input"):
+        # Of equal documents the first comes first.
+        words: list[npt.NDArray[Any]] = [members]
+        if policies.ties == "trec":
+            words = [*some.documents.view(members).descending_words(), members]
+        asked = inside[shared]
+        begin = np.searchsorted(tie, tie[asked])
+        if in_order:
+            place = place.copy()
+            place[shared] = members[begin]
+        place[shared] += _places(tie, words, asked) - begin
+    return place - first + 1, shared
+
+
+def given_ranks(some: Rankings) -> tuple[Ints, Bools]:
+    """The rank of every row, as it was given; and whether another row has the same.
+
+    Of two equal ranks that of the later row moves down to the next that is free.
+    """
+    given = ~np.asarray(some.values)
+    ranking = np.repeat(np.arange(len(some.start)), some.size)
+    order = np.lexsort((given, ranking))
+    ordered = given[order]
+    place = np.arange(len(given)) - some.start[ranking]
+    # Rankings so far apart that what was highest in one is below all of the next.
+    apart = ranking << 32
+    ranks = np.maximum.accumulate(ordered - place + apart) - apart + place
+    same = (ordered[1:] == ordered[:-1]) & (ranking[1:] == ranking[:-1])
+    shared = np.zeros(len(given), np.bool_)
+    shared[order[1:][same]] = True
+    shared[order[:-1][same]] = True
+    rank = np.empty_like(order)
+    rank[order] = ranks
+    return rank, shared
+
+
+def _ties_of(rows: Ints, tied: Bools) -> tuple[Ints, Ints]:
+    """The rows tied with any of some rows, and a number for each tie.
+
+    Args:
+        rows: the rows asked for.
+        tied: whether each row is tied with the next.
+    """
+    if not tied.any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    tie = np.concatenate(([0], np.cumsum(~tied)))
+    wanted = np.zeros(int(tie[-1]) + 1, np.bool_)
+    wanted[tie[rows]] = True
+    wanted &= np.bincount(tie) > 1
+    members = np.flatnonzero(wanted[tie])
+    return members, tie[members]
+
+
+def _by_value(
+    some: Rankings, values: npt.NDArray[Any], rows: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Where the first row of each row's value would be; and ties, as `_ties_of`."""
+    # The negative of the smallest integer does not exist; its complement does.
+    rising = -values if values.dtype.kind == "f" else ~values
+    ranking = np.repeat(np.arange(len(some.start)), some.size)
+    asked = rows[np.lexsort((rising[rows], ranking[rows]))]
+    position = _search(ranking, [rising], asked)
+    other = asked.take(position, mode="clip")
+    equal = (values[other] == values) & (ranking[other] == ranking)
+    count = np.bincount(position[equal], minlength=len(asked) + 1)
+    better = np.cumsum(np.bincount(position, minlength=len(asked) + 1)) - count
+    members = np.flatnonzero(equal & (count.take(position) > 1))
+    members = members[stable_order(position[members])]
+    return better[position[rows]], members, position[members]
+
+
+def _places(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints:
+    """Where some rows would be if rows were sorted by words within their group."""
+    order = np.lexsort((*(word[asked] for word in words[::-1]), group[asked]))
+    position = _search(group, words, asked[order])
+    count = np.cumsum(np.bincount(position, minlength=len(asked) + 1))
+    place = np.empty_like(asked)
+    place[order] = count[:-1] - 1
+    return place
+
+
+def _search(group: Ints, words: Sequence[npt.NDArray[Any]], asked: Ints) -> Ints:
+    """For each row, the first of the sorted rows of its group that is not before it."""
+    count = np.bincount(group[asked], minlength=int(group[-1]) + 1)
+    high = np.cumsum(count)[group]
+    low = high - count[group]
+    for _ in range(int(count.max()).bit_length()):
+        middle = (low + high) >> 1
+        other = asked.take(middle, mode="clip")
+        before, equal = middle >= high, np.ones(len(group), np.bool_)
+        for word in words:
+            theirs = word.take(other)
+            before |= equal & (theirs < word)
+            equal &= theirs == word
+        low = np.where(before & (middle < high), middle + 1, low)
+        high = np.where(before, high, middle)
+    return low
+
+
+def repeated_rows(some: Rankings, keys: Keys, policies: Policies) -> Ints:
+    """The rows whose document has a better rank in the same ranking."""
+    rows = find_repeated(keys)
+    if not len(rows):
+        return rows
+    _, document = some.documents.view(rows).distinct()
+    document += some.ranking(rows) * len(rows)
+    rank, _ = rank_rows(some, rows, policies)
+    order = np.lexsort((rank, document))
+    again: Bools = document[order[1:]] == document[order[:-1]]
+    return rows[order[1:][again]]
+
+
+def repeated_pair(some: Rankings) -> tuple[str, str] | None:
+    """The query and the document of some pair that occurs more than once."""
+    keys = some.keys()
+    again = repeated_rows(some._replace(values=None), keys, Policies())
+    if not len(again):
+        return None
+    first = again.min(keepdims=True)
+    query = some.queries.view(some.ranking(first)).names()[0]
+    return query, some.documents.view(first).names()[0]
+
+
+def pair_keys(documents: Keys, query: Ints) -> Keys:
+    """One key for query and document; its upper bits depend on all bits of both."""
+    return (query.astype(np.uint64) * _QUERY + documents) * MIX
