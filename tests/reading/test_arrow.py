@@ -17,11 +17,7 @@ from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Duplicates, Policies, Ties
 from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
-from karat.reading.columnar import (
-    arrow_source as arrow_sources,
-    rankings as ranker,
-    run as join,
-)
+from karat.reading.columnar import arrow_source as arrow_sources
 from karat.reading.columnar.arrow_source import (
     ArrowSource,
     ParquetSource,
@@ -29,7 +25,8 @@ from karat.reading.columnar.arrow_source import (
     TableSource,
     Tabular,
 )
-from karat.reading.columnar.run import ColumnarRun
+from karat.reading.columns import rankings as ranker, run as join
+from karat.reading.columns.run import ColumnarRun
 
 Row = tuple[str, str, float]
 

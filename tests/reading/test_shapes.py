@@ -9,6 +9,7 @@ import pytest
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import FormatError
+from karat.reading.columns.run import ColumnarRun
 from karat.reading.readers import load, load_by
 
 Save = Callable[[str, str | bytes], str]
@@ -55,7 +56,7 @@ RUNS = [
             {"query": "q1", "id": "d1", "rank": 2, "system": "a"},
             {"query": "q1", "id": "d2", "rank": 1, "system": "a"},
         ],
-        RankedRun,
+        ColumnarRun,
         {"q1": ["d2", "d1"]},
     ),
     ([{"query_id": "q", "passages": ["a b c"]}], DocumentRun, {"q": ["a b c"]}),

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.reading.columnar import decimals
-from karat.reading.columnar.byte_column import ByteColumn
-from karat.reading.columnar.decimals import PADDING, number, numbers
+from karat.reading.columns import decimals
+from karat.reading.columns.decimals import PADDING, number, numbers
+from karat.reading.columns.ids import ByteColumn
 
 
 def words(texts: list[str]) -> ByteColumn:

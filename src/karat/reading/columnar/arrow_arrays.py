@@ -13,7 +13,7 @@ import numpy.typing as npt
 from karat.data.arrays import Ints
 from karat.data.runs import A_RANK, LAST_RANK
 from karat.errors import FormatError, MissingExtraError
-from karat.reading.columnar.byte_column import (
+from karat.reading.columns.ids import (
     ByteColumn,
     Column,
     NumberColumn,

@@ -23,9 +23,9 @@ from karat.reading.columnar.arrow_arrays import (
     ranks_of,
     runs_of,
 )
-from karat.reading.columnar.byte_column import ByteColumn
-from karat.reading.columnar.rankings import Rankings
-from karat.reading.columnar.run import RunSource
+from karat.reading.columns.ids import ByteColumn
+from karat.reading.columns.rankings import Rankings
+from karat.reading.columns.run import RunSource
 
 _ROWS = 1 << 18
 """Rows read at once."""

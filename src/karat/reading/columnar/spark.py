@@ -16,15 +16,15 @@ from karat.data.runs import Document
 from karat.errors import DataError, FormatError, UsageError
 from karat.reading.columnar.arrow_arrays import load_pyarrow
 from karat.reading.columnar.arrow_source import ArrowSource, RunColumns, TableSource
-from karat.reading.columnar.byte_column import ByteColumn
-from karat.reading.columnar.run import (
+from karat.reading.columnar.tables import load_table
+from karat.reading.columns.ids import ByteColumn
+from karat.reading.columns.run import (
     ColumnarRun,
     LabelIndex,
     LabelledRows,
     RepeatedDocumentError,
     find_labels,
 )
-from karat.reading.columnar.tables import load_table
 from karat.reading.streams import Role, Source
 
 MOST_LABELS = 5_000_000

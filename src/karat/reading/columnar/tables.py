@@ -24,9 +24,9 @@ from karat.reading.columnar.arrow_source import (
     Tabular,
     reading as unbroken,
 )
-from karat.reading.columnar.byte_column import ColumnNames
-from karat.reading.columnar.rankings import Rankings, repeated_pair
-from karat.reading.columnar.run import ColumnarRun
+from karat.reading.columns.ids import ColumnNames
+from karat.reading.columns.rankings import Rankings, repeated_pair
+from karat.reading.columns.run import ColumnarRun
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.rows import read_as_one, reading, system_column, unread

@@ -18,9 +18,6 @@ import numpy as np
 from karat.data.gold import JUDGES, PEOPLE
 from karat.data.runs import Notice
 from karat.errors import FormatError
-from karat.reading.columnar.decimals import number, numbers
-from karat.reading.columnar.rankings import Rankings
-from karat.reading.columnar.run import ColumnarRun, RunSource
 from karat.reading.columnar.trec_lines import (
     BOM,
     QRELS,
@@ -32,6 +29,9 @@ from karat.reading.columnar.trec_lines import (
     nothing_in,
     whole_queries,
 )
+from karat.reading.columns.decimals import number, numbers
+from karat.reading.columns.rankings import Rankings
+from karat.reading.columns.run import ColumnarRun, RunSource
 from karat.reading.problems import Notes
 from karat.reading.streams import BLOCK, STDIN, open_binary, path_of
 

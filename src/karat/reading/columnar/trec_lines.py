@@ -14,8 +14,8 @@ import numpy as np
 
 from karat.data.arrays import Bools, Ints
 from karat.errors import FormatError
-from karat.reading.columnar.byte_column import ByteColumn
-from karat.reading.columnar.decimals import PADDING, number
+from karat.reading.columns.decimals import PADDING, number
+from karat.reading.columns.ids import ByteColumn
 from karat.reading.streams import BLOCK
 
 Span: TypeAlias = tuple[Ints, Ints]

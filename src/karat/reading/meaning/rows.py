@@ -13,9 +13,9 @@ from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.queries import Dataset, Query
 from karat.data.runs import A_RANK, LAST_RANK, Run
 from karat.errors import DataError, FormatError
-from karat.reading.columnar.byte_column import ByteColumn
-from karat.reading.columnar.rankings import Rankings
-from karat.reading.columnar.run import ColumnarRun, RunSource
+from karat.reading.columns.ids import ByteColumn
+from karat.reading.columns.rankings import Rankings
+from karat.reading.columns.run import ColumnarRun, RunSource
 from karat.reading.meaning.aliases import closest
 from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.values import (

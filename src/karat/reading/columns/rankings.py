@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
 from karat.data.policies import Policies
-from karat.reading.columnar.byte_column import (
+from karat.reading.columns.ids import (
     MIX,
     ByteColumn,
     Column,

@@ -7,7 +7,7 @@ from math import isfinite, nan
 import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
-from karat.reading.columnar.byte_column import FIRST, ByteColumn, Keys, Rows
+from karat.reading.columns.ids import FIRST, ByteColumn, Keys, Rows
 
 PADDING = b"\n" * 32
 """What must stand before the first number and behind the last one."""

@@ -25,14 +25,14 @@ from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import TOP, Document, Labels, Located, Notice, Run, run_notices
 from karat.errors import DataError
-from karat.reading.columnar.byte_column import (
+from karat.reading.columns.ids import (
     ByteColumn,
     Keys,
     NumberColumn,
     number_keys,
     ranges,
 )
-from karat.reading.columnar.rankings import (
+from karat.reading.columns.rankings import (
     Rankings,
     given_ranks,
     pair_keys,

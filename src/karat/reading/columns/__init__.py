@@ -1,0 +1,1 @@
+"""Rows as columns: ids, numbers, and rankings of them."""
