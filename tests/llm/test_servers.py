@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,132 @@ def test_a_bare_refusal_of_one_prompt_costs_no_schema() -> None:
         assert ask(client, tea).text == "fine"
         with pytest.raises(Refused, match="refused the prompt"):
             ask(client)
-        # The server has taken a schema before.
-        assert len(server.requests) == 2
+        # The server has taken all but the schema of this kind of prompt before.
+        assert len(server.requests) == 3
+        with pytest.raises(Refused, match="refused the prompt"):
+            ask(client, Prompt("Be brief.", "Is bread good?", SCHEMA))
+        assert len(server.requests) == 4
     assert client.dropped == ()
+
+
+WORDLESS = {
+    "a bare 400": (400, ""),
+    "a code alone": (
+        400,
+        {"error": {"code": 3210, "message": "Anfrage ung\u00fcltig"}},
+    ),
+    "another language": (422, {"message": "\u8bf7\u6c42\u53c2\u6570\u9519\u8bef"}),
+    "a number of its own": (400, {"message": "invalid request 7f3a-NUMBER"}),
+    "all of its parts": (400, {"message": "unsupported: seed, temperature, stream"}),
+}
+
+
+@pytest.mark.parametrize("words", WORDLESS)
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("response_format",),
+        ("seed",),
+        ("temperature",),
+        ("system",),
+        ("max_tokens",),
+        ("response_format", "temperature"),
+        ("response_format", "seed", "system"),
+    ],
+)
+def test_a_part_refused_in_any_words_is_found_by_leaving_it_out(
+    words: str, parts: tuple[str, ...]
+) -> None:
+    status, body = WORDLESS[words]
+    number = iter(range(1000))
+
+    def answer(request: dict[str, Any]) -> Answer:
+        roles = {message["role"] for message in request["messages"]}
+        if any(name in request or name in roles for name in parts):
+            told = json.dumps(body).replace("NUMBER", str(next(number)))
+            return status, json.loads(told)
+        return 200, completion("fine")
+
+    with FaultServer(answer=answer) as server:
+        client = OpenAIClient("m", server.url)
+        assert ask(client).text == "fine"
+        first = len(server.requests)
+        assert first <= 10
+        assert ask(client).text == "fine"
+        assert len(server.requests) == first + 1
+    names = {"system role" if name == "system" else name for name in parts}
+    assert names <= {*client.dropped}
+    if len(parts) == 1:
+        assert names == {*client.dropped}
+
+
+def test_a_schema_is_not_sent_where_it_is_switched_off() -> None:
+    with FaultServer(answer=lambda _: (200, completion("fine"))) as server:
+        client = OpenAIClient("m", server.url, parameters={"response_format": None})
+        assert ask(client).text == "fine"
+        assert "response_format" not in server.requests[0]
+    assert "JSON schema" in server.requests[0]["messages"][0]["content"]
+    with pytest.raises(UsageError, match="response_format is not a parameter to set"):
+        OpenAIClient("m", server.url, parameters={"response_format": {}})
+
+
+def test_a_parameter_of_the_users_that_is_refused_without_a_word_is_named() -> None:
+    with FaultServer(answer=refusing("top_k", 400, "")) as server:
+        client = OpenAIClient("m", server.url, parameters={"top_k": 5})
+        with pytest.raises(Refused, match="does not take top_k=5") as caught:
+            ask(client)
+    # What was answered without it is billed.
+    assert (caught.value.always, caught.value.tokens) == (True, (20, 10))
+
+
+def replying(body: object, _: dict[str, Any]) -> Answer:
+    return 200, body
+
+
+def test_an_error_that_was_billed_is_counted_whatever_follows() -> None:
+    billed = {"prompt_tokens": 5, "completion_tokens": 2}
+
+    def answer(request: dict[str, Any]) -> Answer:
+        if "seed" in request:
+            return 200, {"error": {"message": "no seed", "code": 400}, "usage": billed}
+        return 200, completion("fine")
+
+    with FaultServer(answer=answer) as server:
+        assert ask(OpenAIClient("m", server.url)).usage == Usage(25, 12)
+    for code, kind in ((400, Refused), ("429", Transient), (None, Transient)):
+        body = {"error": {"message": "no", "code": code}, "usage": billed}
+        with (
+            FaultServer(answer=partial(replying, body)) as server,
+            pytest.raises(kind, match=r": no\b") as caught,
+        ):
+            ask(OpenAIClient("m", server.url))
+        calls = len(server.requests)
+        assert caught.value.tokens == (5 * calls, 2 * calls)
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3, 4])
+def test_a_stream_that_breaks_off_is_tried_again(lost: int) -> None:
+    whole = events("{", '"grade": 1', "}").split("\n\n")
+    broken = "\n\n".join(whole[: -1 - lost])
+    with FaultServer(answer=lambda _: (200, broken)) as server:
+        client = OpenAIClient("m", server.url)
+        if lost < 3:
+            # Its end has come, and only the count of tokens is missing.
+            assert ask(client).text == '{"grade": 1}'
+            return
+        with pytest.raises(Transient, match="not complete") as caught:
+            ask(client)
+    assert caught.value.paid
+
+
+def test_a_stream_that_ends_in_an_error_is_no_reply() -> None:
+    error = 'data: {"error": {"message": "worker died", "code": 502}}\n\n'
+    broken = events("{").split("data: [DONE]")[0].replace('"stop"', "null") + error
+    with (
+        FaultServer(answer=lambda _: (200, broken)) as server,
+        pytest.raises(Transient, match="502 Bad Gateway: worker died"),
+    ):
+        ask(OpenAIClient("m", server.url))
 
 
 def events(*pieces: str, end: str = "stop") -> str:

@@ -11,6 +11,7 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply, Usage
@@ -42,6 +43,7 @@ _TRANSPORT = {"api_key", "extra_headers", "extra_query", "timeout"}
 _UNREACHABLE = {"APIConnectionError", "TransportError"}
 _UNREADABLE = {"JSONDecodeError", "APIResponseValidationError"}
 _ERRORS = 400
+_NOTHING = Usage()
 # As many connections as HTTP libraries keep, and a few more.
 _MOST_CONNECTIONS = 128
 
@@ -66,26 +68,34 @@ class ChatModel(ABC):
     def _redact(self, text: str) -> str:
         return redact(text, self._secrets())
 
-    def _read(self, completion: object, sent: str) -> Reply | ServerError | CallError:
+    def _read(self, completion: object) -> Reply | ServerError | CallError:
         # Some servers send an error in place of a reply.
         error = None if _field(completion, "choices") else _field(completion, "error")
-        if isinstance(status := _field(error, "code"), int):
+        status = _field(error, "code")
+        if isinstance(status, str) and status.isdecimal():
+            status = int(status)
+        if isinstance(status, int):
             said = {"message": _field(error, "message")}
-            return ServerError(
-                status, error if isinstance(error, Mapping) else said, sent
-            )
+            body = error if isinstance(error, Mapping) else said
+            return ServerError(status, body, tokens=_tokens(completion))
         # Only secrets that were sent are masked: a reply must not depend on the rest
         # of the environment.
         return read_reply(completion, self.endpoint, self.label, self._secrets())
 
-    def _finish(self, result: Reply | ServerError | CallError) -> Reply:
+    def _finish(
+        self, result: Reply | ServerError | CallError, billed: Usage = _NOTHING
+    ) -> Reply:
+        """The reply, or else its error; what was billed before is added to either."""
         if isinstance(result, ServerError):
             names = (self.endpoint, self.label, self._redact, self._source)
             result = result.explain(*names, answered=self._has_answered)
         if isinstance(result, CallError):
+            if billed != _NOTHING:
+                billed += billed_for(result)
+                result.tokens = (billed.prompt_tokens, billed.completion_tokens)
             raise result
         self._has_answered = True
-        return result
+        return replace(result, usage=result.usage + billed)
 
 
 class ChatClient(ChatModel):
@@ -185,10 +195,9 @@ class ChatClient(ChatModel):
                 error
             ):
                 break
-        sent = f"{prompt.system}\n{prompt.user}"
         if error is None:
-            return self._finish(self._read(completion, sent))
-        return self._finish(self._explain(error, sent))
+            return self._finish(self._read(completion))
+        return self._finish(self._explain(error))
 
     def _check_loop(self) -> None:
         """Refuse a second event loop: connections of the first would hang there."""
@@ -206,14 +215,14 @@ class ChatClient(ChatModel):
                 always=True,
             )
 
-    def _explain(self, error: Exception, sent: str) -> ServerError | CallError:
+    def _explain(self, error: Exception) -> ServerError | CallError:
         """What the client raised, by its status or its name."""
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= _ERRORS:
             body = getattr(error, "body", None) or str(error)
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             wait = retry_after({name.lower(): headers[name] for name in headers})
-            return ServerError(status, body, sent, wait)
+            return ServerError(status, body, wait)
         names = {kind.__name__ for kind in type(error).__mro__}
         if names & _UNREACHABLE:
             return Transient(
@@ -253,12 +262,12 @@ def read_reply(
     choice = _first(_field(completion, "choices"))
     message, end = _field(choice, "message"), _field(choice, "finish_reason")
     cut = str(end).lower() in _CUT
-    usage = _field(completion, "usage")
-    counts = (_field(usage, "prompt_tokens"), _field(usage, "completion_tokens"))
-    sent, received = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
-    tokens = (sent, received) if sent or received else None
-    if message is None:
-        return unusable_reply(endpoint, "holds no message", tokens)
+    tokens = _tokens(completion)
+    sent, received = tokens or (0, 0)
+    if message is None or end == "error":
+        error = _text(_field(_field(completion, "error"), "message"))
+        said = mask(error, secrets)[:MAX_DETAIL] or None
+        return unusable_reply(endpoint, "holds no message", tokens, said)
     refusal = _text(_field(message, "refusal"))
     if refusal or end == "content_filter":
         reason = f"model {model!r} declined to answer this prompt"
@@ -303,6 +312,8 @@ def shortened(reply: Reply, sent: str, endpoint: str) -> Refused | None:
 def read_stream(content: bytes) -> dict[str, Any] | None:
     r"""The completion in server-sent events, or None if there are none.
 
+    Events that break off before their end are not complete, and so no completion.
+
     Example:
         >>> piece = b'data: {"choices": [{"delta": {"content": "yes"}}]}'
         >>> read_stream(piece + b"\n\ndata: [DONE]")["choices"][0]["message"]
@@ -312,9 +323,10 @@ def read_stream(content: bytes) -> dict[str, Any] | None:
         return None
     completion: dict[str, Any] = {}
     message: dict[str, str] = {}
-    end = None
+    end, is_whole = None, False
     for line in content.splitlines():
         name, _, data = line.partition(b":")
+        is_whole |= data.strip() == b"[DONE]"
         if name != b"data" or data.strip() == b"[DONE]":
             continue
         try:
@@ -329,16 +341,37 @@ def read_stream(content: bytes) -> dict[str, Any] | None:
         for field in ("content", "refusal", *_THOUGHTS):
             if isinstance(piece := _field(_field(part, "delta"), field), str) and piece:
                 message[field] = message.get(field, "") + piece
-    choices = [{"message": message, "finish_reason": end}] if message else []
+    if not is_whole and end is None and "error" not in completion:
+        return None
+    is_reply = message and "error" not in completion
+    choices = [{"message": message, "finish_reason": end}] if is_reply else []
     return {**completion, "choices": choices}
 
 
 def unusable_reply(
-    endpoint: str, how: str, tokens: tuple[int, int] | None = None
+    endpoint: str,
+    how: str,
+    tokens: tuple[int, int] | None = None,
+    detail: str | None = None,
 ) -> Transient:
     """The error for a reply that was billed but cannot be used; another may do."""
     reason = f"the reply of {endpoint} {how}"
-    return Transient(reason, paid=True, alive=True, tokens=tokens)
+    return Transient(reason, detail=detail, paid=True, alive=True, tokens=tokens)
+
+
+def billed_for(result: Reply | ServerError | CallError) -> Usage:
+    """What a server says that a call has cost."""
+    if isinstance(result, Reply):
+        return result.usage
+    return Usage(*result.tokens or (0, 0))
+
+
+def _tokens(completion: object) -> tuple[int, int] | None:
+    """Tokens sent and received, if the server counts them."""
+    usage = _field(completion, "usage")
+    counts = (_field(usage, "prompt_tokens"), _field(usage, "completion_tokens"))
+    sent, received = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
+    return (sent, received) if sent or received else None
 
 
 def _field(value: object, name: str) -> Any:

@@ -10,9 +10,15 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-from karat.data.judgements import Prompt, Reply
+from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import CallError, Refused, UsageError
-from karat.llm.chat_client import ChatModel, read_stream, shortened, unusable_reply
+from karat.llm.chat_client import (
+    ChatModel,
+    billed_for,
+    read_stream,
+    shortened,
+    unusable_reply,
+)
 from karat.llm.credentials import (
     check_headers,
     check_parameters,
@@ -23,8 +29,7 @@ from karat.llm.credentials import (
 from karat.llm.http import Connection, connection_error, load_httpx, read_address
 from karat.llm.server_errors import (
     ADDRESS,
-    STREAM_ONLY,
-    SYSTEM_ROLE,
+    BAD_REQUEST,
     ServerError,
     read_error,
     retry_after,
@@ -34,21 +39,33 @@ from karat.llm.server_errors import (
 log = logging.getLogger("karat")
 _OPENAI = "https://api.openai.com/v1"
 _SCHEMA = "response_format"
+_SYSTEM = "system role"
+_NO_STREAM = "requests without stream"
+_MAX_TOKENS = "max_tokens"
+_MAX_COMPLETION_TOKENS = "max_completion_tokens"
+_LENGTH = "a limit of length"
+_LIMITS = (_MAX_TOKENS, _MAX_COMPLETION_TOKENS)
 # Set by the client itself. Headers may hold a key, and parameters are kept.
 _RESERVED = {
     *("extra_body", "extra_headers", "extra_query"),
     *("messages", "model", _SCHEMA, "stream"),
 }
-_MAX_TOKENS = "max_tokens"
-_MAX_COMPLETION_TOKENS = "max_completion_tokens"
-_LIMITS = {_MAX_TOKENS, _MAX_COMPLETION_TOKENS}
 # Twenty verdicts with long reasons are below this; a model that does not stop is not.
 _DEFAULT_MAX_TOKENS = 4096
-# What is done in place of a part that a server does not take.
-_INSTEAD = {
-    _SCHEMA: "the schema is sent in words",
-    SYSTEM_ROLE: "the instruction is sent with the question",
-    STREAM_ONLY: "replies are read as streams",
+# The parts of a request that servers may not take, the likeliest first: words that
+# errors have for each, and what is done without it. Words decide only on the order in
+# which parts are left out: they may be quoted from a prompt.
+_PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    _SCHEMA: (
+        (_SCHEMA, "response format", "json_schema", "schema", "structured", "grammar"),
+        "the schema is sent in words",
+    ),
+    "seed": (("seed",), "it is left out"),
+    "temperature": (("temperature",), "it is left out"),
+    _SYSTEM: (("system", "role", "roles"), "the instruction is sent with the question"),
+    _NO_STREAM: (("stream",), "replies are read as streams"),
+    _MAX_TOKENS: (_LIMITS, f"{_MAX_COMPLETION_TOKENS} is sent"),
+    _LENGTH: ((*_LIMITS, "length"), "no limit is sent"),
 }
 
 
@@ -56,16 +73,16 @@ class OpenAIClient(ChatModel):
     """A model behind an OpenAI-compatible endpoint.
 
     Address and key default to `OPENAI_BASE_URL` and `OPENAI_API_KEY`. Replies follow
-    the prompt's JSON schema where the server can enforce one; a server that cannot is
-    given the schema in words from then on. A default parameter that a model does not
-    take is left out; a given one is an error there. `headers` are sent with every
-    request and never shown, such as the key of a gateway.
+    the prompt's JSON schema where the server can enforce one. Where a server refuses a
+    request, its parts are left out in turn, and what helped is remembered: the schema
+    then comes in words, a default parameter not at all; a given one is an error there.
+    `headers` are sent with every request and never shown, such as the key of a gateway.
 
     Attributes:
         endpoint: the address, without any secret.
         model: the model's name there.
         parameters: sent with every prompt (defaults: temperature 0, seed 0,
-            max_tokens 4096). None leaves one out.
+            max_tokens 4096). None leaves one out, `response_format` too.
 
     Example:
         >>> OpenAIClient("tiny", base_url="http://127.0.0.1:8080/v1/").endpoint
@@ -85,6 +102,12 @@ class OpenAIClient(ChatModel):
         if model != replace_surrogates(model):
             raise UsageError("the model's name is not valid UTF-8; type it again")
         self._given = dict(parameters or {})
+        # Parts that this server does not take, and those that it has taken before.
+        self._left_out: frozenset[str] = frozenset()
+        self._proven: set[str] = set()
+        if _SCHEMA in self._given and self._given[_SCHEMA] is None:
+            del self._given[_SCHEMA]
+            self._left_out |= {_SCHEMA}
         if reserved := _RESERVED.intersection(self._given):
             raise UsageError(
                 f"{min(reserved)} is not a parameter to set: karat sends its own"
@@ -109,8 +132,6 @@ class OpenAIClient(ChatModel):
         query = f"?{urlencode(self._query)}" if self._query else ""
         self.endpoint = f"{self._address}{query}"
         self._has_responded = False
-        self._has_taken_schema = False
-        self._unsupported: set[str] = set()
         self._open: dict[asyncio.AbstractEventLoop, tuple[Connection | None, int]] = {}
 
     def __repr__(self) -> str:
@@ -136,102 +157,144 @@ class OpenAIClient(ChatModel):
                 await connection.close()
 
     async def complete(self, prompt: Prompt) -> Reply:
-        """The model's answer to a prompt."""
-        limited, unsupported = True, set(self._unsupported)
-        while True:
-            messages, options = self._request(prompt, unsupported, limited=limited)
-            result = await self._send(messages, options)
-            if isinstance(result, Reply):
-                self._has_taken_schema |= _SCHEMA in options
-                # Remembered once it helped: later prompts need no second request, and
-                # an error that merely quotes a parameter's name changes nothing.
-                for part in unsupported - self._unsupported:
-                    instead = _INSTEAD.get(part, "it is left out")
-                    log.warning("%s does not take %s; %s", self.endpoint, part, instead)
-                self._unsupported |= unsupported
-            elif isinstance(result, ServerError):
-                parts = [*options, SYSTEM_ROLE, STREAM_ONLY]
-                name = result.unsupported(p for p in parts if p not in unsupported)
-                # Some servers refuse a schema without a word.
-                may_be_schema = _SCHEMA in options and not self._has_taken_schema
-                if name is None and may_be_schema and result.is_bare:
-                    name = _SCHEMA
-                if name is not None:
-                    self._check_not_given(name, result)
-                    unsupported.add(name)
-                    continue
-                if result.too_long and _LIMITS & options.keys():
-                    # Some servers reserve room for the longest reply.
-                    limited = False
-                    continue
-            return self._finish(result)
+        """The model's answer to a prompt.
+
+        A part that makes a difference where it is left out is one that the server does
+        not take; a refusal that stays the same without it is not about that part.
+        """
+        left_out, tried, billed = self._left_out, set[str](), Usage()
+        learned: frozenset[str] = frozenset()
+        result = await self._send(prompt, left_out)
+        while isinstance(result, ServerError):
+            suspects = self._suspects(result, prompt, left_out)
+            part = next((part for part in suspects if part not in tried), None)
+            # Several may be refused at once, without a word on which.
+            parts = {part} if part else tried - self._given.keys()
+            if not parts or (part is None and len(parts) == 1):
+                break
+            given = part in self._given and part != _MAX_TOKENS
+            if part and given and result.says(part) and part not in prompt.user:
+                # Named, and not in a quote: no reply needs to be paid for to know.
+                raise self._not_taken(part, result, billed + billed_for(result))
+            attempt = await self._send(prompt, left_out | parts)
+            if result.repeats(attempt) or (given and isinstance(attempt, ServerError)):
+                billed += billed_for(attempt)
+                if part is None:
+                    break
+                tried.add(part)
+                continue
+            billed += billed_for(result)
+            if part and given and isinstance(attempt, Reply):
+                raise self._not_taken(part, result, billed + billed_for(attempt))
+            # One prompt without room for the longest reply says nothing of others.
+            learned |= set() if result.too_long else parts
+            left_out, tried, result = left_out | parts, set(), attempt
+        if isinstance(result, Reply):
+            self._remember(prompt, left_out, learned)
+        return self._finish(result, billed)
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """The parts of a request that this server does not take."""
-        return tuple(sorted(self._unsupported))
+        return tuple(sorted(self._left_out))
 
-    def _check_not_given(self, name: str, error: ServerError) -> None:
-        """Refuse to drop a parameter that the user asked for."""
-        if name in self._given and name != _MAX_TOKENS:
-            names = (self.endpoint, self.model, self._redact)
-            raise Refused(
-                f"{self.endpoint} does not take {name}={self._given[name]!r} for model "
-                f"{self.model!r}; change the parameter or leave it out",
-                detail=error.explain(*names).detail,
-                always=True,
-            )
+    def _suspects(
+        self, error: ServerError, prompt: Prompt, left_out: frozenset[str]
+    ) -> list[str]:
+        """The parts of a request that an error may be about, the likeliest first.
 
-    def _request(
-        self, prompt: Prompt, unsupported: set[str], *, limited: bool
-    ) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """The messages and the options of a request, as this server takes them."""
+        Those that it names; and those that the server has never taken, if it only says
+        that the request is bad.
+        """
+        if not error.may_be_a_part:
+            return []
+        parts = self._parts(prompt, left_out)
+        words = {part: _PARTS.get(part, ((part.lower(),), ""))[0] for part in parts}
+        named = [part for part in parts if error.says(*words[part])]
+        if error.too_long:
+            # Some servers reserve room for the longest reply.
+            return [_LENGTH] if _LENGTH in parts else []
+        if error.status not in BAD_REQUEST:
+            return named
+        unproven = [p for p in parts if _proof(p, prompt) not in self._proven]
+        return [*dict.fromkeys([*named, *unproven])]
+
+    def _parts(self, prompt: Prompt, left_out: frozenset[str]) -> list[str]:
+        """The parts of a request that could be left out of it."""
+        options = self._request(prompt, left_out)
+        own = {_SYSTEM, _NO_STREAM, _LENGTH} - left_out
+        if not options.keys() & {*_LIMITS}:
+            own -= {_LENGTH}
+        every = [part for part in _PARTS if part in options or part in own]
+        return [*every, *(name for name in self._given if name in options)]
+
+    def _remember(
+        self, prompt: Prompt, left_out: frozenset[str], learned: frozenset[str]
+    ) -> None:
+        """Keep what helped, so that later prompts need no second request."""
+        parts = self._parts(prompt, left_out)
+        self._proven.update(_proof(part, prompt) for part in parts)
+        for part in learned - self._left_out:
+            instead = _PARTS[part][1]
+            log.warning("%s does not take %s; %s", self.endpoint, part, instead)
+        self._left_out |= learned
+
+    def _not_taken(self, name: str, error: ServerError, billed: Usage) -> Refused:
+        """A parameter that the user asked for is not left out silently."""
+        return Refused(
+            f"{self.endpoint} does not take {name}={self._given[name]!r} for model "
+            f"{self.model!r}; change the parameter or leave it out",
+            detail=error.explain(self.endpoint, self.model, self._redact).detail,
+            always=True,
+            tokens=(billed.prompt_tokens, billed.completion_tokens),
+        )
+
+    def _request(self, prompt: Prompt, left_out: frozenset[str]) -> dict[str, Any]:
+        """The body of a request without some of its parts."""
         system, user = prompt.system, prompt.user
-        options = {k: v for k, v in self.parameters.items() if k not in unsupported}
-        if _MAX_TOKENS in unsupported and _MAX_COMPLETION_TOKENS not in unsupported:
+        options = {k: v for k, v in self.parameters.items() if k not in left_out}
+        if _MAX_TOKENS in left_out and _MAX_TOKENS in self.parameters:
             options[_MAX_COMPLETION_TOKENS] = self.parameters[_MAX_TOKENS]
-        if not limited:
+        if _LENGTH in left_out:
             options = {k: v for k, v in options.items() if k not in _LIMITS}
         if prompt.schema is not None:
             schema = json.dumps(prompt.schema, default=dict)
-            if _SCHEMA in unsupported:
+            if _SCHEMA in left_out:
                 system += f"\n\nReply with JSON only, of this JSON schema: {schema}"
             else:
                 form = {"name": prompt.name, "schema": json.loads(schema)}
                 form["strict"] = True
                 options[_SCHEMA] = {"type": "json_schema", "json_schema": form}
-        if STREAM_ONLY in unsupported:
+        if _NO_STREAM in left_out:
             options |= {"stream": True, "stream_options": {"include_usage": True}}
         texts = {"system": system, "user": user}
-        if SYSTEM_ROLE in unsupported:
+        if _SYSTEM in left_out:
             texts = {"user": f"{system}\n\n{user}"}
         messages = [
             {"role": role, "content": replace_surrogates(text)}
             for role, text in texts.items()
         ]
-        return messages, options
+        return {"model": self.model, "messages": messages, **options}
 
     async def _send(
-        self, messages: list[dict[str, str]], options: Mapping[str, Any]
+        self, prompt: Prompt, left_out: frozenset[str]
     ) -> Reply | ServerError | CallError:
         """The result of one request."""
+        request = self._request(prompt, left_out)
         async with self.session():
-            response = await self._connection().post(
-                {"model": self.model, "messages": messages, **options}
-            )
+            response = await self._connection().post(request)
         names = (self.endpoint, self._source, self._redact)
         if isinstance(response, Exception):
             before = self._has_responded
             return connection_error(response, *names, answered_before=before)
         self._has_responded = True
         status, headers, content = response
-        sent = "\n".join(message["content"] for message in messages)
         if content is None:
             return unusable_reply(self.endpoint, "is longer than 16 MB")
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            return ServerError(status, read_error(content), sent, retry_after(headers))
+            return ServerError(status, read_error(content), retry_after(headers))
         try:
-            result = self._read(read_stream(content) or json.loads(content), sent)
+            result = self._read(read_stream(content) or json.loads(content))
         except (ValueError, RecursionError):
             result = unusable_reply(self.endpoint, "is not complete JSON")
             if content.lstrip()[:1] == b"<":
@@ -239,6 +302,7 @@ class OpenAIClient(ChatModel):
                 reason = wrong_address(self.endpoint, page, self._source)
                 result = Refused(reason, always=True)
         if isinstance(result, Reply):
+            sent = "\n".join(message["content"] for message in request["messages"])
             return shortened(result, sent, self.endpoint) or result
         return result
 
@@ -261,3 +325,8 @@ class OpenAIClient(ChatModel):
             connection = Connection(self._address, self._query, headers)
             self._open[loop] = (connection, users)
         return connection
+
+
+def _proof(part: str, prompt: Prompt) -> str:
+    """The name of a part that a server has taken; a schema, for one kind of prompt."""
+    return f"{part} {prompt.name}" if part == _SCHEMA else part

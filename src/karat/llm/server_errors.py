@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -13,47 +13,33 @@ from karat.errors import CallError, Refused, Transient
 
 ADDRESS = "OPENAI_BASE_URL"
 """The variable that holds the address of a server."""
-SYSTEM_ROLE = "system role"
-STREAM_ONLY = "requests without stream"
 MAX_DETAIL = 300
 """The most characters shown of a server's own words."""
+BAD_REQUEST = frozenset({400, 415, 422})
+"""What servers answer to a request with a part that they do not take."""
 _OVERLOADED = 529
 _REFUSED = range(400, 500)
 _RETRIED = {408, 409, 425, 429}
 _WRONG_ADDRESS = {404, 405, 501}
 _MAY_BE_THE_PROMPT = {403, 404}
-_QUOTA = {402, 403, 429}
-_BAD_REQUEST = {400, 415, 422}
-_MAY_BE_A_PARAMETER = {*_BAD_REQUEST, 404, 500, 501}
+_MAY_BE_A_PART = {*BAD_REQUEST, 404, 500, 501}
 _MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
+_UNKNOWN_WORDS = ("model", "models", "deployment", "DeploymentNotFound")
 _LENGTH_WORDS = (
     *("context length", "context_length", "context size", "context window"),
-    *("prompt is too long", "input token count", "`inputs` tokens + `max_new_tokens`"),
+    *("prompt is too long", "input token count", "max_new_tokens"),
 )
-_QUOTA_WORDS = ("insufficient_quota", "billing", "insufficient credits")
-# The words for parts of a request; any other is named as a word of its own.
-_PART_WORDS = {
-    "response_format": r"response_format|json_schema|structured output|grammar",
-    SYSTEM_ROLE: r"\bsystem[ _-](role|message|prompt|instruction)|"
-    r"\brole\W{1,4}system\b",
-    STREAM_ONLY: r"only supports? stream|\bstream\w*\W+(must be|has to be|is required)|"
-    r"(enable|set|requires?)\b.{0,20}\bstream",
-}
-# An error without any word besides these does not say what is wrong.
-_BARE_WORDS = {"400", "415", "422", "bad", "error", "invalid", "request"}
-_BARE_WORDS |= {"unprocessable", "entity", "content", "none", "null"}
+# In a code or type, never in a message: that may quote a prompt, or advertise a plan.
+_NO_CREDIT = ("insufficient_quota", "billing", "credit", "balance")
+# Codes and parameters of errors about a text.
+_ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
+_ABOUT_TEXTS |= {"content_policy_violation"}
 # Where errors hold their messages. What FastAPI calls input quotes the request.
 _MESSAGE_FIELDS = ("error", "errors", "loc", "message", "msg", "code", "detail")
 _MAX_DEPTH = 8
-# Errors about a text, whatever words of it they quote.
-_ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
-_ABOUT_TEXTS |= {"content_policy_violation"}
 # The beginning says what is wrong; the rest is quotes.
 _MAX_MESSAGE = 20_000
-# With this many equal words in a row, the server quotes the prompt.
-_QUOTE_WORDS = 3
-_WORD = re.compile(r"\w+")
-_ESCAPED_BREAK = re.compile(r"\\+[nrt]")
+_NUMBER = re.compile(r"[0-9a-f-]*[0-9][0-9a-f-]*")
 
 
 @dataclass(frozen=True)
@@ -63,8 +49,8 @@ class ServerError:
     Attributes:
         status: the status.
         body: its fields, or its text.
-        sent: the prompt; words that the server quotes from it are ignored.
         wait: seconds after which to come back, if the server says so.
+        tokens: tokens sent and received that were billed all the same.
 
     Example:
         >>> error = ServerError(404, {"message": "no such model"})
@@ -74,8 +60,8 @@ class ServerError:
 
     status: int
     body: object
-    sent: str = ""
     wait: float | None = None
+    tokens: tuple[int, int] | None = None
 
     @cached_property
     def message(self) -> str:
@@ -87,71 +73,48 @@ class ServerError:
         # A web page is no help to anyone.
         return "" if text.startswith("<") else text
 
-    @cached_property
-    def words(self) -> str:
-        """The message in lower case, without the words that it quotes.
+    def says(self, *words: str) -> bool:
+        """Whether the message, or the parameter it is about, holds one of these words.
+
+        It may be quoting the prompt: what is done about an error must not rest on it.
 
         Example:
-            >>> said = {"message": "Flagged: the SEED of rye"}
-            >>> ServerError(400, said, sent="Mix the seed of rye.").words
-            'flagged: '
+            >>> ServerError(400, "no max_tokens").says("seed", "max_tokens")
+            True
         """
-        message = _ESCAPED_BREAK.sub(" ", self.message.lower())
-        sent = _WORD.findall(_ESCAPED_BREAK.sub(" ", self.sent.lower()))
-        quotes = {*zip(*(sent[n:] for n in range(_QUOTE_WORDS)), strict=False)}
-        words = list(_WORD.finditer(message))
-        parts, end = [], 0
-        for run in zip(*(words[n:] for n in range(_QUOTE_WORDS)), strict=False):
-            if tuple(word.group() for word in run) in quotes:
-                parts.append(message[end : run[0].start()])
-                end = run[-1].end()
-        return "".join([*parts, message[end:]])
+        text = f"{self.message} {self._field('param')}".lower()
+        return any(re.search(rf"\b{re.escape(word.lower())}\b", text) for word in words)
+
+    def repeats(self, other: object) -> bool:
+        """Whether it says the same as another, but for numbers.
+
+        Example:
+            >>> ServerError(400, "bad: id 1f3").repeats(ServerError(400, "bad: id 2"))
+            True
+        """
+        if not isinstance(other, ServerError) or self.status != other.status:
+            return False
+        one, two = (_NUMBER.sub("", e.message.lower()) for e in (self, other))
+        return one == two
 
     @property
     def too_long(self) -> bool:
         """Whether the prompt, with room for the reply, exceeds what it can read."""
         if self.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return True
-        return self.status in _REFUSED and self._says(_LENGTH_WORDS)
+        return self.status in _REFUSED and self.says(*_LENGTH_WORDS)
 
     @property
-    def is_bare(self) -> bool:
-        """Whether it says nothing but that the request is bad.
-
-        Example:
-            >>> ServerError(400, b"").is_bare
-            True
-            >>> ServerError(400, {"message": "no such seed"}).is_bare
-            False
-        """
-        words = _WORD.findall(self.message.lower())
-        return self.status in _BAD_REQUEST and _BARE_WORDS.issuperset(words)
-
-    def unsupported(self, optional: Iterable[str]) -> str | None:
-        """Which of the optional parts of a request the server does not take, if any.
-
-        Example:
-            >>> error = ServerError(400, {"message": "'json_schema' is unknown"})
-            >>> error.unsupported(["response_format", "temperature"])
-            'response_format'
-            >>> said = {"message": "flagged: what temperature is it"}
-            >>> error = ServerError(400, said, sent="What temperature is it?")
-            >>> error.unsupported(["temperature"])
-        """
+    def may_be_a_part(self) -> bool:
+        """Whether it may be about a part of the request other than its texts."""
         param = re.split(r"[.\[]", self._field("param"))[0].lower()
         about_texts = not _ABOUT_TEXTS.isdisjoint((param, self._field("code")))
-        is_candidate = self.status in _MAY_BE_A_PARAMETER and not about_texts
-        if not is_candidate or self._says(_LENGTH_WORDS):
-            return None
-        names = list(optional)
-        if param in names:
-            return param
-        words = f"{self.words} {param}"
-        for name in names:
-            own = rf"\b{re.escape(name.lower())}\b"
-            if re.search(_PART_WORDS.get(name, own), words):
-                return name
-        return None
+        return self.status in _MAY_BE_A_PART and not about_texts and not self._spoilt
+
+    @property
+    def _spoilt(self) -> bool:
+        """Whether the model did not keep to the schema (Groq): another reply may."""
+        return self._field("code") == "json_validate_failed"
 
     def explain(
         self,
@@ -173,59 +136,53 @@ class ServerError:
                 forbidden one is that prompt's own problem.
         """
         status, detail = self.status, redact(self.message)[:MAX_DETAIL] or None
-        moderated = answered or self._says(_MODERATION_WORDS)
+        name, tokens = _name(status), self.tokens
         unless = status in _MAY_BE_THE_PROMPT
-        fatal = self._fatal(endpoint, model, source, about_prompt=unless and moderated)
+        about_prompt = unless and (answered or self.says(*_MODERATION_WORDS))
+        fatal = self._fatal(endpoint, model, source, about_prompt=about_prompt)
         if fatal is not None:
             # A server's message about a wrong key may quote it in part.
             shown = None if status == HTTPStatus.UNAUTHORIZED else detail
-            return Refused(fatal, detail=shown, always=True, unless_answered=unless)
-        # Of the model, not of the prompt: the schema was not kept to (Groq).
-        spoilt = self._field("code") == "json_validate_failed"
-        if spoilt or status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return Transient(
-                f"{endpoint} answered {_name(status)}",
-                self.wait,
-                detail=detail,
-                alive=spoilt or status == HTTPStatus.TOO_MANY_REQUESTS,
+            return Refused(
+                fatal,
+                detail=shown,
+                always=True,
+                unless_answered=unless,
+                tokens=tokens,
             )
-        reason = f"{endpoint} refused the prompt ({_name(status)})"
+        busy = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if self._spoilt or busy:
+            alive = self._spoilt or status == HTTPStatus.TOO_MANY_REQUESTS
+            reason = f"{endpoint} answered {name}"
+            return Transient(
+                reason, self.wait, detail=detail, alive=alive, tokens=tokens
+            )
+        reason = f"{endpoint} refused the prompt ({name})"
         if self.too_long:
             reason = (
                 f"the prompt is too long for model {model!r}; shorten the documents or "
                 "take a model with a longer context"
             )
-        return Refused(reason, detail=detail)
+        return Refused(reason, detail=detail, tokens=tokens)
 
     def _fatal(
         self, endpoint: str, model: str, source: str, *, about_prompt: bool
     ) -> str | None:
         """Why every call would be refused, if that is so."""
         name = _name(self.status)
-        if self._has_no_credit():
+        code = f"{self._field('code')} {self._field('type')}".lower()
+        unpaid = self.status == HTTPStatus.PAYMENT_REQUIRED
+        if unpaid or any(word in code for word in _NO_CREDIT):
             return f"the account at {endpoint} has no credit left"
         if about_prompt:
             return None
         if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return f"{endpoint} refuses the key ({name}); check OPENAI_API_KEY"
-        if self.status == HTTPStatus.NOT_FOUND and self._says(("model", "deployment")):
+        if self.status == HTTPStatus.NOT_FOUND and self.says(*_UNKNOWN_WORDS):
             return f"{endpoint} does not know model {model!r}; check its name"
         if self.status in _WRONG_ADDRESS or self.status < HTTPStatus.BAD_REQUEST:
             return wrong_address(endpoint, name, source)
         return None
-
-    def _has_no_credit(self) -> bool:
-        code = f"{self._field('code')} {self._field('type')}".lower()
-        if "insufficient_quota" in code or "billing" in code:
-            return True
-        # A limit per minute may advise to pay for a higher one.
-        says = "rate_limit" not in code and self._says(_QUOTA_WORDS)
-        return self.status == HTTPStatus.PAYMENT_REQUIRED or (
-            says and self.status in _QUOTA
-        )
-
-    def _says(self, words: Iterable[str]) -> bool:
-        return any(word in self.words for word in words)
 
     def _field(self, name: str) -> str:
         value = self.body.get(name) if isinstance(self.body, Mapping) else None
