@@ -192,6 +192,7 @@ class IncompleteError(KaratError, RuntimeError):
         failed: how many rows have a reason instead.
         kept: whether what was answered is in a journal, for another process too.
         during: what was being done, as in "splitting references".
+        lost: how many answers were paid for and could not be kept.
     """
 
     def __init__(
@@ -203,20 +204,24 @@ class IncompleteError(KaratError, RuntimeError):
         *,
         kept: bool = True,
         during: str = "",
+        lost: int = 0,
     ) -> None:
         self.reason = reason
         self.done = done
         self.total = total
         self.failed = failed
         self.kept = kept
+        self.lost = lost
         row = "row is" if total == 1 else "rows are"
         stop = f"stopped while {during}, {done} of {total} done"
         rows = stop if during else f"{done} of {total} {row} done"
         rows += f" and {failed} failed" * (failed > 0)
-        goes_on = "all is kept, run the same again to continue"
+        replies = "1 reply" if lost == 1 else f"{lost} replies"
+        what = f"{replies} paid for could not be kept, the rest" if lost else "all"
+        goes_on = f"{what} is kept, run the same again to continue"
         takes = "that takes a journal, and of a Python function its version="
-        lost = f"nothing is kept for another process: {takes}"
-        super().__init__(f"{reason}; {rows}; {goes_on if kept else lost}")
+        nothing = f"nothing is kept for another process: {takes}"
+        super().__init__(f"{reason}; {rows}; {goes_on if kept else nothing}")
 
 
 class OfflineMissError(KaratError, LookupError):

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from karat.data.judgements import Prompt
-from karat.llm.journal import Entry, Journal
+from karat.llm.journal import Entry, Journal, PromptKeys
 from karat.llm.settings import JOURNAL
-from karat.llm.stored_replies import PromptKeys
 from tests.cli.conftest import Karat
 from tests.llm.judges import Scripted
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,19 +113,20 @@ def test_what_is_over_soon_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None
     assert shown(monkeypatch, [Progress(2, 2)], Never) == ""
 
 
-def test_elsewhere_the_log_says_it_at_every_tenth(
-    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+def test_elsewhere_a_line_each_minute_says_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level(logging.INFO, "karat")
+    seconds = iter(range(0, 10_000, 7))
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr("karat.cli.judge_session.time", clock)
     judging = meter(calls=1)
-    for _ in range(2):
-        for done in range(101):
-            judging(Progress(done, 100, calls=done))
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 20
-    assert said[0] == "judging rows 10/100, 10 calls, 0 tokens"
-    assert said[-1] == "judging rows 100/100, 100 calls, 0 tokens"
-    assert "\x1b" not in capsys.readouterr().err
+    for done in range(101):
+        judging(Progress(done, 100, calls=done))
+    said = capsys.readouterr().err.splitlines()
+    # In 707 seconds, at the first row after each minute.
+    assert len(said) == 11
+    assert said[0] == "karat: judging rows 8/100, 8 calls, 0 tokens"
+    assert "\x1b" not in "".join(said)
 
 
 @pytest.mark.parametrize(

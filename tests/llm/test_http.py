@@ -19,9 +19,9 @@ from karat.data.judgements import Failure, Prompt, Reply
 from karat.errors import UsageError
 from karat.llm import Refused, Settings, Transient
 from karat.llm.callables import FunctionClient
+from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import ServerError
-from karat.llm.stored_replies import PromptKeys
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import run_jobs_sync
 from tests.llm.test_openai_client import PROMPT, answering, ask, error

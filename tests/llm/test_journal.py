@@ -4,7 +4,6 @@ import os
 import sqlite3
 import stat
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from karat.data.judgements import Prompt, Usage
 from karat.errors import FormatError, UsageError
 from karat.llm import Settings
 from karat.llm.http import ALLOWED, check_endpoint
-from karat.llm.journal import Entry, Journal
+from karat.llm.journal import Entry, Journal, PromptKeys
 from karat.llm.limits import Budget, Prices
-from karat.llm.stored_replies import PromptKeys
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 PROMPT = Prompt("Judge.", "Is bread good?", {"type": "object"}, "support", "2")
@@ -161,13 +159,15 @@ def test_it_refuses_files_that_are_no_journal(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(FormatError, match="something else"):
         Journal(foreign)
-    newer = tmp_path / "newer.sqlite"
-    Journal(newer).__exit__()
-    with sqlite3.connect(newer) as database:
-        database.execute("PRAGMA user_version = 99")
-    database.close()
-    with pytest.raises(FormatError, match="newer karat"):
-        Journal(newer)
+    for layout, age in ((99, "a newer"), (3, "an older")):
+        other = tmp_path / f"{layout}.sqlite"
+        Journal(other).__exit__()
+        with sqlite3.connect(other) as database:
+            database.execute(f"PRAGMA user_version = {layout}")
+        database.close()
+        for read_only in (False, True):
+            with pytest.raises(FormatError, match=f"{age} karat .*move it away"):
+                Journal(other, read_only=read_only)
 
 
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
@@ -240,18 +240,3 @@ def test_calls_at_once_do_not_overshoot_the_budget_together(
         budget.settle(ahead, ahead)
     assert budget.cost is not None
     assert budget.cost <= 900
-
-
-def test_a_journal_of_the_first_layout_is_read_and_added_to(tmp_path: Path) -> None:
-    path = tmp_path / "journal.sqlite"
-    keys, prompt = PromptKeys(Scripted()), Prompt("", "old")
-    with Journal(path) as journal:
-        journal.write(keys.asked, [(keys.of(prompt), prompt, Entry("ok", "kept"))])
-    with closing(sqlite3.connect(path)) as old:
-        old.execute("ALTER TABLE replies DROP COLUMN cut")
-        old.execute("PRAGMA user_version = 1")
-    with Journal(path) as journal:
-        assert journal.get(keys.of(prompt)) == Entry("ok", "kept")
-        fresh = Entry("ok", "{", cut=True)
-        journal.write(keys.asked, [(b"new", prompt, fresh)])
-        assert journal.get(b"new") == fresh

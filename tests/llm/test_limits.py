@@ -1,6 +1,5 @@
-"""Waits, paces and the breaker, one by one."""
+"""Waits, paces and what is known of an endpoint, one by one."""
 
-import asyncio
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from hypothesis import given, strategies as st
 from karat.data.judgements import Prompt, Usage
 from karat.errors import ParameterError
 from karat.llm import Prices, Progress, Settings, Transient
-from karat.llm.limits import Backoff, CircuitBreaker, RateLimiter, estimate_usage
+from karat.llm.limits import Backoff, EndpointHealth, RateLimiter, estimate_usage
 from tests.llm.judges import SCHEMA, Scripted, jobs, run_jobs_sync
 
 
@@ -54,57 +53,19 @@ def test_without_a_limit_nothing_waits_until_the_endpoint_asks_for_it() -> None:
     assert rate.reserve() == 5
 
 
-def breaker(pauses: list[float]) -> CircuitBreaker:
-    async def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        await asyncio.sleep(0)
-
-    return CircuitBreaker(3, Backoff(1.0, 60.0), pause)
-
-
-def test_an_open_breaker_lets_one_call_through_at_a_time() -> None:
-    async def story() -> None:
-        pauses: list[float] = []
-        tested = breaker(pauses)
-        assert await tested.admit() is False
-        for key in (b"a", b"a", b"a", b"b"):
-            tested.failed(key, probe=False)
-        # Two prompts may have failed for reasons of their own.
-        assert not tested.open
-        tested.failed(b"c", probe=False)
-        assert tested.open
-        first, second = (asyncio.create_task(tested.admit()) for _ in range(2))
-        await asyncio.sleep(0.01)
-        assert (first.done(), second.done()) == (True, False)
-        assert first.result() is True
-        tested.failed(b"a", probe=True)
-        assert await second is True
-        # Each probe waits longer than the one before could have.
-        assert pauses[0] <= 4.0 <= pauses[1]
-        tested.succeeded()
-        assert not tested.open
-        assert await tested.admit() is False
-
-    asyncio.run(story())
-
-
-def test_a_breaker_gives_up_after_a_few_probes_and_keeps_nobody_waiting() -> None:
-    async def story() -> None:
-        tested = breaker([])
-        for key in (b"a", b"b", b"c"):
-            tested.failed(key, probe=False)
-        for _ in range(4):
-            assert not tested.broken
-            assert await tested.admit() is True
-            tested.failed(b"a", probe=True)
-        assert tested.broken
-        assert await tested.admit() is True
-        waiting = asyncio.create_task(tested.admit())
-        await asyncio.sleep(0)
-        tested.release_all()
-        assert await waiting is False
-
-    asyncio.run(story())
+def test_an_endpoint_is_down_when_calls_for_several_prompts_fail_in_a_row() -> None:
+    health = EndpointHealth(3)
+    for key in (b"a", b"a", b"a", b"b"):
+        assert not health.has_failed(key, tried=False)
+    # Two prompts may have failed for reasons of their own.
+    assert not health.is_down
+    health.has_failed(b"c", tried=False)
+    assert health.is_down
+    assert [health.has_failed(b"a", tried=True) for _ in range(4)] == [False] * 3 + [
+        True
+    ]
+    health.responded()
+    assert not health.is_down
 
 
 @pytest.mark.parametrize(

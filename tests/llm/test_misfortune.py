@@ -24,7 +24,7 @@ from karat.llm import (
     estimate,
 )
 from karat.llm.callables import FunctionClient
-from karat.llm.stored_replies import ProcessLock
+from karat.llm.journal import ProcessLock
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 

@@ -117,6 +117,52 @@ def test_a_small_budget_is_used_up_nearly_whole(
     assert 0.9 * limit <= seen[-1].cost <= limit
 
 
+@pytest.mark.parametrize("short", [0, 1, 20, 300])
+@pytest.mark.parametrize("concurrency", [1, 8, 64])
+def test_a_limit_of_cost_is_passed_by_one_reply_at_most(
+    short: int, concurrency: int, how: Callable[..., Settings]
+) -> None:
+    """However short the first replies are, and whatever is asked at once."""
+
+    class Growing(Sized):
+        async def complete(self, prompt: Prompt) -> Reply:
+            self._tokens = 100 if self.calls.total() < short else 4096
+            tokens = self._tokens
+            reply = await super().complete(prompt)
+            return Reply(reply.text, Usage(0, tokens))
+
+    seen: list[Progress] = []
+    prices, limit = Prices(0, 1), 0.5
+    settings = how(
+        concurrency=concurrency, prices=prices, max_cost=limit, progress=seen.append
+    )
+    with pytest.raises(IncompleteError, match=r"pass the limit of 0\.5"):
+        run_jobs_sync(jobs(2000), Growing(0), settings)
+    assert seen[-1].cost is not None
+    assert limit - 0.005 <= seen[-1].cost <= limit + prices.cost(Usage(0, 4096))
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.9, 4])
+def test_prompts_of_more_tokens_than_estimated_pass_no_limit_together(
+    weight: float, how: Callable[..., Settings]
+) -> None:
+    expected = estimate_usage(Prompt("Grade each number.", "grade 1 1000001", SCHEMA))
+    sent = int(expected.prompt_tokens * weight)
+
+    class Heavy(Sized):
+        async def complete(self, prompt: Prompt) -> Reply:
+            reply = await super().complete(prompt)
+            return Reply(reply.text, Usage(sent, 1))
+
+    seen: list[Progress] = []
+    prices, limit = Prices(1, 0), 0.02
+    settings = how(concurrency=64, prices=prices, max_cost=limit, progress=seen.append)
+    with pytest.raises(IncompleteError):
+        run_jobs_sync(jobs(2000), Heavy(1), settings)
+    assert seen[-1].cost is not None
+    assert seen[-1].cost <= limit + prices.cost(Usage(sent, 0))
+
+
 def test_calls_at_the_start_do_not_pass_the_limit_while_the_client_prepares(
     how: Callable[..., Settings],
 ) -> None:
@@ -136,19 +182,17 @@ def limited(tokens: int | None, model: str = "tiny") -> Scripted:
     return Scripted(model=model, parameters={"temperature": 0, **parameters})
 
 
-def test_a_whole_reply_is_used_under_any_larger_limit(
-    how: Callable[..., Settings],
-) -> None:
+def test_a_whole_reply_is_used_under_any_limit(how: Callable[..., Settings]) -> None:
     run_jobs_sync(jobs(5), limited(100), how())
-    for more in (limited(200), limited(None)):
-        assert run_jobs_sync(jobs(5), more, how()) == right(5)
-        assert more.calls.total() == 0
-        assert estimate(jobs(5), more, how()).calls == 0
+    for same in (limited(200), limited(None), limited(50)):
+        assert run_jobs_sync(jobs(5), same, how()) == right(5)
+        assert same.calls.total() == 0
+        assert estimate(jobs(5), same, how()).calls == 0
         offline = how(offline=True)
-        assert run_jobs_sync(jobs(5), more, offline) == right(5)
-    for other in (limited(50), limited(200, "other")):
-        assert run_jobs_sync(jobs(5), other, how()) == right(5)
-        assert other.calls.total() == 5
+        assert run_jobs_sync(jobs(5), same, offline) == right(5)
+    other = limited(200, "other")
+    assert run_jobs_sync(jobs(5), other, how()) == right(5)
+    assert other.calls.total() == 5
 
 
 def test_a_larger_limit_pays_only_for_what_was_cut_off(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import socket
 import sys
 import threading
@@ -240,6 +241,35 @@ def test_an_address_with_a_secret_is_refused_without_being_shown(url: str) -> No
     with pytest.raises(UsageError) as caught:
         OpenAIClient("tiny", base_url=url)
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "instead"),
+    [
+        ("https://api.anthropic.com", "https://api.anthropic.com/v1"),
+        ("https://api.anthropic.com/v1/messages", "https://api.anthropic.com/v1"),
+        (
+            "https://generativelanguage.googleapis.com/v1beta/models",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+        ),
+        ("https://api.mistral.ai", "https://api.mistral.ai/v1"),
+        ("https://api.cohere.com/v2", "https://api.cohere.com/compatibility/v1"),
+        (
+            "https://bedrock-runtime.us-west-2.amazonaws.com/model/m/converse",
+            "https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1",
+        ),
+        ("http://localhost:11434", "http://localhost:11434/v1"),
+        ("http://gpu.example:11434/api/generate", "http://gpu.example:11434/v1"),
+        ("http://127.0.0.1:1234/api/v0", "http://127.0.0.1:1234/v1"),
+        ("http://a.example/v1/chat/completions", "http://a.example/v1"),
+    ],
+)
+def test_an_address_of_another_interface_names_the_compatible_one(
+    url: str, instead: str
+) -> None:
+    with pytest.raises(UsageError, match=f"but at {re.escape(instead)}$"):
+        OpenAIClient("tiny", base_url=url)
+    assert OpenAIClient("tiny", base_url=instead).endpoint == instead
 
 
 @pytest.mark.parametrize(

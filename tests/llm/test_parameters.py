@@ -13,8 +13,8 @@ from karat.judging import JudgeSession
 from karat.judging.grading import grade_pool
 from karat.judging.splitting import split
 from karat.llm import Progress, Refused, Settings
+from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
-from karat.llm.stored_replies import PromptKeys
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import run_jobs_sync
 from tests.llm.test_openai_client import ask, error

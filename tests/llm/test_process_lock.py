@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karat.llm import Settings
-from karat.llm.stored_replies import ProcessLock
+from karat.llm.journal import ProcessLock
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 ONE, OTHER = bytes(32), b"\1" * 32

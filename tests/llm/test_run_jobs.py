@@ -25,6 +25,7 @@ from karat.llm import (
     journal,
     run_jobs,
 )
+from karat.llm.run_jobs import Calls
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, grade, jobs, right, run_jobs_sync
 
@@ -46,11 +47,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long calls wait, while the clock stands still and nobody does."""
     recorded: list[float] = []
 
-    async def wait(_: object, seconds: float) -> None:
+    async def wait(_: object, seconds: float, __: object = None) -> None:
         recorded.append(seconds)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("karat.llm.call_runner.Calls.wait", wait)
+    monkeypatch.setattr(Calls, "wait", wait)
     frozen = SimpleNamespace(monotonic=lambda: 1000.0)
     monkeypatch.setattr("karat.llm.limits.time", frozen)
     return recorded
@@ -201,6 +202,54 @@ def test_a_refusal_for_all_stops_at_once(how: Callable[..., Settings]) -> None:
         run_jobs_sync(jobs(500), client, how())
     assert client.calls.total() <= 4
     assert run_jobs_sync(jobs(5), Scripted(), how()) == right(5)
+
+
+def test_a_first_prompt_that_is_forbidden_does_not_stop_the_others(
+    how: Callable[..., Settings],
+) -> None:
+    honest = Scripted()._answer
+
+    def answer(prompt: Prompt) -> str:
+        if prompt.user.startswith(("grade 0 ", "grade 5 ")):
+            raise Refused("403 Forbidden", always=True, unless_answered=True)
+        return honest(prompt)
+
+    for _ in range(2):
+        found = run_jobs_sync(jobs(9), Scripted(answer), how(concurrency=1))
+        failed = [n for n, row in enumerate(found) if isinstance(row, Failure)]
+        assert failed == [0, 5]
+    # The first might have been about the key, so it is asked for again; the other not.
+    assert run_jobs_sync(jobs(9), Scripted(), how())[0] == right(9)[0]
+    assert isinstance(run_jobs_sync(jobs(9), Scripted(), how())[5], Failure)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 500])
+def test_a_key_that_is_refused_everywhere_ends_the_run_and_is_not_kept(
+    rows: int, how: Callable[..., Settings]
+) -> None:
+    refusal = Refused("refuses the key", always=True, unless_answered=True)
+    client = Scripted(failing(99, refusal))
+    with pytest.raises(Refused, match="refuses the key"):
+        run_jobs_sync(jobs(rows), client, how())
+    assert client.calls.total() <= 4 + 5
+    assert run_jobs_sync(jobs(rows), Scripted(), how()) == right(rows)
+
+
+def test_an_endpoint_that_is_down_is_tried_by_one_call_at_a_time(
+    how: Callable[..., Settings],
+) -> None:
+    at_once: list[int] = []
+
+    class Down(Scripted):
+        async def complete(self, prompt: Prompt) -> Any:
+            at_once.append(self.at_once + 1)
+            return await super().complete(prompt)
+
+    client = Down(failing(99, Transient("connection refused")))
+    with pytest.raises(IncompleteError, match="seems to be down"):
+        run_jobs_sync(jobs(100), client, how(concurrency=8))
+    # Eight at first, and then four tries, each by itself.
+    assert at_once == [*range(1, 9), 1, 1, 1, 1]
 
 
 def test_a_bug_in_a_judge_is_raised(how: Callable[..., Settings]) -> None:
@@ -410,21 +459,24 @@ def test_an_estimate_counts_what_is_not_kept_yet(
     assert client.calls.total() == 0
 
 
+@pytest.mark.parametrize("concurrency", [1, 4, 64])
 def test_a_full_disk_stops_and_loses_only_what_was_under_way(
-    how: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+    concurrency: int, how: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pragmas = journal._PRAGMAS
     with monkeypatch.context() as small:
         small.setattr(journal, "_PRAGMAS", (*pragmas, "max_page_count=24"))
         client = Scripted()
-        lost = r"is the disk full\?\); \d+ repl(y|ies) paid for could not be kept"
-        with pytest.raises(IncompleteError, match=lost):
-            run_jobs_sync(jobs(2000), client, how())
-    paid = client.calls.total()
+        with pytest.raises(IncompleteError, match=r"is the disk full\?") as caught:
+            run_jobs_sync(jobs(2000), client, how(concurrency=concurrency))
+    paid, lost = client.calls.total(), caught.value.lost
     assert 10 < paid < 2000
+    replies = "1 reply" if lost == 1 else f"{lost} replies"
+    told = f"{replies} paid for could not be kept, the rest is kept, run the same again"
+    assert told in str(caught.value)
     rest = Scripted()
     assert run_jobs_sync(jobs(2000), rest, how()) == right(2000)
-    assert rest.calls.total() <= 2000 - paid + 4
+    assert rest.calls.total() == 2000 - paid + lost
 
 
 def test_every_reply_is_on_disk_before_a_judge_sees_it(

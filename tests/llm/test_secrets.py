@@ -34,6 +34,12 @@ SPELLINGS: list[Callable[[str], str]] = [
     lambda text: repr(text.encode()),
     lambda text: "".join(f"\\u{ord(letter):04X}" for letter in text),
     lambda text: " ".join(text.split()),
+    lambda text: text.strip().encode().hex(),
+    lambda text: text.strip().encode().hex(":").upper(),
+    lambda text: ", ".join(map(hex, text.strip().encode())),
+    lambda text: " ".join(text.strip()),
+    lambda text: "-".join(text.strip()),
+    lambda text: "\n".join(text.strip()),
 ]
 
 

@@ -3,13 +3,14 @@
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from karat.cli.command import log, say
+from karat.cli.command import say
 from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession
@@ -21,13 +22,13 @@ from karat.reports.terminal import RunBar, can_show_bar
 
 _INTERRUPTED = 130
 _TERMINATED = 143
-_TENTHS = 10
+_SECONDS_BETWEEN_LINES = 60
 
 
 class JudgingProgress:
     """Shows how far runs are, one after the other, and sums up what they took.
 
-    On a terminal there is a bar; elsewhere every tenth of a run is logged.
+    On a terminal there is a bar; elsewhere a line each minute.
 
     Args:
         budget: counts the calls, the tokens and the cost.
@@ -39,7 +40,7 @@ class JudgingProgress:
         self._journal = journal
         self._runs: list[Progress] = []
         self._bar = RunBar()
-        self._logged_tenths = 0
+        self._said = time.monotonic()
         self._exit_code = _INTERRUPTED
 
     def attach(self, context: click.Context) -> None:
@@ -56,14 +57,13 @@ class JudgingProgress:
         """Show the progress; each run begins with nothing done."""
         if progress.done == 0 or not self._runs:
             self._bar.close()
-            self._logged_tenths = 0
             self._runs.append(progress)
         self._runs[-1] = progress
         self._bar(progress)
-        tenth = _TENTHS * progress.done // progress.total
-        if tenth > self._logged_tenths and not can_show_bar():
-            self._logged_tenths = tenth
-            log.info("%s", progress)
+        now = time.monotonic()
+        if now - self._said >= _SECONDS_BETWEEN_LINES and not can_show_bar():
+            self._said = now
+            say(f"karat: {progress}", err=True)
 
     def close(self) -> None:
         """Say what was paid; after an interrupt also how to continue."""

@@ -1,18 +1,22 @@
-"""Python functions as clients."""
+"""Python functions as clients, and coroutines for code that does not await."""
 
 import asyncio
+import contextvars
 import inspect
+import threading
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient
 from karat.llm.credentials import check_parameters, redact
 
+T = TypeVar("T")
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
 # asyncio's own pool has a handful of threads; calls mostly wait.
 _THREADS = 64
@@ -164,3 +168,77 @@ def _redacted(error: CallError, redact: Callable[[str], str]) -> CallError:
     error.__cause__ = error.__context__ = None
     vars(error).pop("__notes__", None)
     return error.with_traceback(None)
+
+
+def run_sync(
+    task: Callable[[], Coroutine[Any, Any, T]],
+    meanwhile: Callable[[], None] | None = None,
+) -> T:
+    """The result of a coroutine, for code that does not await.
+
+    Where an event loop is already running, as in a notebook, the coroutine runs in a
+    thread with a loop of its own.
+
+    Args:
+        task: makes the coroutine.
+        meanwhile: what the caller's own thread does, until the coroutine ends it.
+
+    Example:
+        >>> async def answer():
+        ...     return 42
+        >>> run_sync(answer)
+        42
+    """
+    if meanwhile is not None:
+        return _run_in_thread(task, meanwhile)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        return _run_in_thread(task)
+    results: list[T] = []
+
+    async def work() -> None:
+        # Not returned: on Ctrl-C, asyncio would print the result of the task.
+        results.append(await task())
+
+    asyncio.run(work())
+    return results[0]
+
+
+def _run_in_thread(
+    task: Callable[[], Coroutine[Any, Any, T]],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> T:
+    tasks: list[asyncio.Task[T]] = []
+    loop = asyncio.new_event_loop()
+    # Waited for in place of the thread, which cannot be joined a second time.
+    ended, interrupted = threading.Event(), threading.Event()
+
+    async def start() -> None:
+        tasks.append(asyncio.create_task(task()))
+        if interrupted.is_set():
+            tasks[0].cancel()
+        await asyncio.wait(tasks)
+
+    def work() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(start())
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+    try:
+        thread.start()
+        meanwhile()
+        ended.wait()
+    except KeyboardInterrupt:
+        interrupted.set()
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        ended.wait()
+        raise
+    return tasks[0].result()

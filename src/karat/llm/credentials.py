@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -40,6 +41,7 @@ _ESCAPES = (
 _ESCAPE = re.compile("|".join(_ESCAPES), re.IGNORECASE)
 _PIECE = re.compile("|".join((*_ESCAPES, ".")), re.IGNORECASE)
 _SPACE = re.compile(r"\s")
+_BETWEEN = r"[\s,.:;|*_-]{0,3}"
 _CODE = re.compile(r"(?<=u)[0-9a-f]{4}|(?<=x)[0-9a-f]{2}", re.IGNORECASE)
 
 
@@ -162,9 +164,9 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
 
     The values of environment variables with KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL
     in their name count as secrets. A secret is found as it is, as Python, JSON and URLs
-    write it, and in base64. Of a given one, parts of eight characters are found too,
-    and one of four to seven characters as a word of its own; shorter ones, and short
-    ones in the environment, are mostly words such as `none`.
+    write it, in base64 or hex, and letter by letter. Of a given one, parts of eight
+    characters are found too, and one of four to seven as a word of its own; shorter
+    ones, and short ones in the environment, are mostly words such as `none`.
 
     Example:
         >>> redact("Incorrect API key provided: sk-12345678.", ["sk-12345678"])
@@ -189,6 +191,8 @@ def mask(text: str, secrets: Iterable[str]) -> str:
     Secrets of fewer than eight characters stay: a text may hold them by chance.
     """
     known = {secret.strip() for secret in secrets}
+    for spread in filter(None, map(_spread, known)):
+        text = spread.sub("***", text)
     plain = _unescape(text)
     known |= {code for secret in known for code in _base64(secret)}
     for secret in sorted(known, key=len, reverse=True):
@@ -200,6 +204,18 @@ def mask(text: str, secrets: Iterable[str]) -> str:
             text = _mask_escaped(text, unescaped)
         plain = _unescape(text)
     return text
+
+
+@lru_cache(maxsize=64)
+def _spread(secret: str) -> re.Pattern[str] | None:
+    """A secret with signs between its letters, or in hex, whatever its case."""
+    if len(secret) < _MIN_SECRET:
+        return None
+    letters = map(re.escape, secret)
+    octets = secret.encode("utf-8", "surrogatepass")
+    codes = (rf"(?:0?\\?x)?{octet:02x}".replace("0", "0?") for octet in octets)
+    parts = (_BETWEEN.join(letters), f"(?i:{_BETWEEN.join(codes)})")
+    return re.compile("|".join(parts))
 
 
 def _base64(secret: str) -> Iterator[str]:

@@ -7,11 +7,10 @@ from typing import Any
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.errors import CallError, Refused
-from karat.llm.journal import Journal
+from karat.llm.journal import Journal, StoredReplies
 from karat.llm.limits import estimate_usage, tokens_of
 from karat.llm.run_jobs import Job
 from karat.llm.settings import Client, Settings, Stage
-from karat.llm.stored_replies import StoredReplies
 
 # Models write longer replies than those assumed, and JSON has shorter tokens.
 _LONGER = 1.5
@@ -146,9 +145,8 @@ class _Replay:
 
     def _reply(self, prompt: Prompt) -> Reply | CallError | None:
         key = self._stored.keys.of(prompt)
-        if (stored := self._stored.find(key, prompt)) is not None:
+        if (entry := self._stored.find(key)) is not None:
             self.cached.add(key)
-            entry = stored[1]
             is_reply = entry.status in ("ok", "invalid")
             return entry.reply() if is_reply else Refused(entry.text)
         text = self._assume(prompt) if self._assume else None

@@ -16,6 +16,16 @@ from karat.errors import CallError, MissingExtraError, Refused, Transient, Usage
 
 ALLOWED = "KARAT_ALLOWED_ENDPOINTS"
 _HARMLESS_QUERY = {"api-version"}
+# Where hosts that also have an interface of their own take chat completions.
+_COMPATIBLE_PATHS = {
+    r"api\.anthropic\.com": "/v1",
+    r"api\.cohere\.(com|ai)": "/compatibility/v1",
+    r"api\.mistral\.ai": "/v1",
+    r"bedrock-runtime\.[\w-]+\.amazonaws\.com": "/openai/v1",
+    r"generativelanguage\.googleapis\.com": "/v1beta/openai",
+}
+_OLLAMA = 11434
+_LM_STUDIO = {(1234, "localhost"), (1234, "127.0.0.1")}
 _HOST = re.compile(r"[\w.:%-]+")
 _PORTS = {"http": 80, "https": 443}
 _CONNECT_SECONDS = 15
@@ -45,6 +55,30 @@ def read_address(url: str) -> tuple[str, dict[str, str]]:
         )
     address = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
     return address, query
+
+
+def check_compatible(address: str) -> None:
+    """Refuse the address of another interface of a known server.
+
+    Example:
+        >>> check_compatible("http://127.0.0.1:11434/api/chat")
+        Traceback (most recent call last):
+        karat.errors.UsageError: chat completions as OpenAI has them are not at \
+http://127.0.0.1:11434/api/chat but at http://127.0.0.1:11434/v1
+    """
+    parts = urlsplit(address)
+    path = parts.path.removesuffix("/chat/completions")
+    own = not path or f"{path}/".startswith("/api/")
+    if own and (parts.port == _OLLAMA or (parts.port, parts.hostname) in _LM_STUDIO):
+        path = "/v1"
+    for host, right in _COMPATIBLE_PATHS.items():
+        if re.fullmatch(host, parts.hostname or ""):
+            path = right
+    if path != parts.path:
+        instead = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+        raise UsageError(
+            f"chat completions as OpenAI has them are not at {address} but at {instead}"
+        )
 
 
 def _split(url: str) -> SplitResult | None:

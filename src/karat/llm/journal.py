@@ -1,29 +1,47 @@
-"""The journal: every reply that was paid for, in one SQLite file.
+"""The journal: every reply that was paid for, in one SQLite file, and who may ask.
 
 A reply is acknowledged only after its transaction is on the disk, so that neither a
 crash nor a power cut loses it.
 """
 
+import asyncio
+import hashlib
+import json
+import os
 import sqlite3
 import stat
+import struct
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 from karat.data.judgements import Prompt, Reply, Usage
-from karat.errors import FormatError, KaratError, UsageError
+from karat.errors import (
+    FormatError,
+    IncompleteError,
+    KaratError,
+    OfflineMissError,
+    UsageError,
+)
+from karat.llm.credentials import redact
+from karat.llm.limits import REPLY_LIMITS, schema_text
+from karat.llm.settings import Client, Settings
 from karat.writing import write_file
 
+if sys.platform == "linux":
+    import fcntl
+
 _APPLICATION_ID = 0x6B617261
-_VERSION = 3
-# The version that added the column `cut`; the next added the table `parameter_sets`.
-_CUT_SINCE = 2
+_VERSION = 4
 _PRAGMAS = ("busy_timeout=30000", "journal_mode=wal", "synchronous=full")
-_REPLIES = """CREATE TABLE replies (
+_TABLE = """CREATE TABLE IF NOT EXISTS replies (
     key BLOB PRIMARY KEY,
     endpoint TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -34,31 +52,20 @@ _REPLIES = """CREATE TABLE replies (
     status TEXT NOT NULL,
     text TEXT NOT NULL,
     attempts INTEGER NOT NULL,
-    reply_id TEXT,
-    reply_model TEXT,
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
-    written REAL NOT NULL,
-    cut INTEGER NOT NULL DEFAULT 0
+    reply_id TEXT,
+    reply_model TEXT,
+    cut INTEGER NOT NULL,
+    written REAL NOT NULL
 )"""
-_ADD_CUT = "ALTER TABLE replies ADD COLUMN cut INTEGER NOT NULL DEFAULT 0"
-_PARAMETER_SETS = """CREATE TABLE IF NOT EXISTS parameter_sets (
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    parameters TEXT NOT NULL,
-    PRIMARY KEY (endpoint, model, parameters)
-)"""
-_FILL_PARAMETER_SETS = """INSERT OR IGNORE INTO parameter_sets
-SELECT DISTINCT endpoint, model, parameters FROM replies"""
-_READ = """SELECT status, text, attempts, reply_id, reply_model, prompt_tokens,
-completion_tokens, cut FROM replies WHERE key = ?"""
+_READ = """SELECT status, text, attempts, prompt_tokens, completion_tokens, reply_id,
+reply_model, cut, parameters FROM replies WHERE key = ?"""
 _WRITE = """INSERT OR REPLACE INTO replies
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CONTENTS = """SELECT endpoint, model, count(*), sum(status != 'ok'),
 total(prompt_tokens), total(completion_tokens) FROM replies
 GROUP BY endpoint, model ORDER BY endpoint, model"""
-_WRITE_PARAMETERS = "INSERT OR IGNORE INTO parameter_sets VALUES (?, ?, ?)"
-_PARAMETERS = "SELECT parameters FROM parameter_sets WHERE endpoint = ? AND model = ?"
 # The latest replies tell enough, and a large journal is not read whole.
 _SIZES = """SELECT name, avg(completion_tokens)
 FROM (SELECT * FROM replies ORDER BY rowid DESC LIMIT 1000)
@@ -66,6 +73,9 @@ WHERE endpoint = ? AND model = ? AND status = 'ok' GROUP BY name"""
 # The header of every SQLite file, and where it holds the application id.
 _MAGIC = b"SQLite format 3\0"
 _ID_BYTES = slice(68, 72)
+_EXCERPT = 60
+# Bytes of a key that make an offset which a file may have.
+_OFFSET_BYTES = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ class Entry:
         id: the server's own id of the reply.
         model: the model that answered, as the server names it.
         cut: whether the reply ended at the longest length allowed.
+        limit: that length.
         cause: the exception that the client raised, if any; it is not stored.
     """
 
@@ -90,7 +101,14 @@ class Entry:
     id: str | None = None
     model: str | None = None
     cut: bool = False
+    limit: float = inf
     cause: BaseException | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, reply: Reply, attempts: int) -> Self:
+        """The entry of a reply that took so many calls."""
+        facts = (reply.usage, reply.id, reply.model, reply.cut)
+        return cls("ok", storable(reply.text), attempts, *facts)
 
     def reply(self, *, cached: bool = True) -> Reply:
         """The reply for a judge."""
@@ -161,9 +179,9 @@ class Journal:
         rows = self._select(_READ, key)
         if not rows:
             return None
-        status, text, attempts, id, model, sent, received, cut = rows[0]
-        usage = Usage(sent, received)
-        return Entry(status, text, attempts, usage, id, model, bool(cut))
+        status, text, attempts, sent, received, id, model, cut, parameters = rows[0]
+        usage, limit = Usage(sent, received), reply_limit(json.loads(parameters))
+        return Entry(status, text, attempts, usage, id, model, bool(cut), limit)
 
     def write(
         self, asked: tuple[str, str, str], batch: Iterable[tuple[bytes, Prompt, Entry]]
@@ -174,9 +192,7 @@ class Journal:
             asked: endpoint, model and its parameters as JSON.
             batch: key, prompt and entry of each.
         """
-        now = time.time()
-        rows = [self._row(asked, *entry, now) for entry in batch]
-        self._commit([(_WRITE_PARAMETERS, asked), *((_WRITE, row) for row in rows)])
+        self._commit([(_WRITE, self._row(asked, *entry)) for entry in batch])
 
     def mark_invalid(self, keys: Iterable[bytes]) -> None:
         """Mark replies that no judge could use, for `retry_errors` to ask again."""
@@ -186,10 +202,6 @@ class Journal:
     def contents(self) -> list[Contents]:
         """What is kept, by endpoint and model."""
         return [Contents(*row) for row in self._select(_CONTENTS)]
-
-    def parameter_sets(self, endpoint: str, model: str) -> list[str]:
-        """The parameters, as JSON, under which a model was asked."""
-        return [text for (text,) in self._select(_PARAMETERS, endpoint, model)]
 
     def reply_sizes(self, endpoint: str, model: str) -> dict[str, float]:
         """The tokens of a model's latest replies, averaged by the prompt's name."""
@@ -229,21 +241,15 @@ class Journal:
                     self._writer.execute("ROLLBACK")
 
     def _row(
-        self,
-        asked: tuple[str, str, str],
-        key: bytes,
-        prompt: Prompt,
-        entry: Entry,
-        now: float,
+        self, asked: tuple[str, str, str], key: bytes, prompt: Prompt, entry: Entry
     ) -> tuple[Any, ...]:
-        text = None if self._no_text else storable(f"{prompt.system}\n\n{prompt.user}")
-        return (
-            *(key, *asked, prompt.name, prompt.version, text),
-            *(entry.status, storable(entry.text), entry.attempts),
-            *(entry.id and storable(entry.id), entry.model and storable(entry.model)),
-            *(entry.usage.prompt_tokens, entry.usage.completion_tokens, now),
-            entry.cut,
+        text = None if self._no_text else f"{prompt.system}\n\n{prompt.user}"
+        usage = (entry.usage.prompt_tokens, entry.usage.completion_tokens)
+        values = (
+            *(*asked, prompt.name, prompt.version, text, entry.status, entry.text),
+            *(entry.attempts, *usage, entry.id, entry.model, entry.cut, time.time()),
         )
+        return (key, *(storable(v) if isinstance(v, str) else v for v in values))
 
     def _damaged(self, error: sqlite3.DatabaseError) -> FormatError:
         return FormatError(
@@ -251,6 +257,204 @@ class Journal:
             path=self.path,
             hint="move it away, or name another journal",
         )
+
+
+class PromptKeys:
+    """The key of each prompt to one client: a digest of all that decides the answer.
+
+    It is a SHA-256 over endpoint, model, parameters, the prompt's name and version,
+    its texts and its schema: change any of them and the key is another. The longest
+    length of a reply is not part of it: a whole reply is right under any.
+
+    Attributes:
+        asked: the client's endpoint, model and parameters as JSON.
+    """
+
+    def __init__(self, client: Client) -> None:
+        every = dict(client.parameters)
+        self.asked = (client.endpoint, client.model, json.dumps(every, sort_keys=True))
+        deciding = {k: v for k, v in every.items() if k not in REPLY_LIMITS}
+        start = (client.endpoint, client.model, json.dumps(deciding, sort_keys=True))
+        self._start = hashlib.sha256(json.dumps(start).encode())
+
+    def of(self, prompt: Prompt) -> bytes:
+        """The key of a prompt to this client."""
+        texts = (prompt.name, prompt.version, prompt.system, prompt.user)
+        key = self._start.copy()
+        key.update(json.dumps([*texts, schema_text(prompt.schema)]).encode())
+        return key.digest()
+
+
+class StoredReplies:
+    """The entries of a journal that one run uses, rather than asking again."""
+
+    def __init__(self, journal: Journal, client: Client, settings: Settings) -> None:
+        self.keys = PromptKeys(client)
+        self.get = journal.get
+        self._settings = settings
+        self._limit = reply_limit(client.parameters)
+
+    def find(self, key: bytes, *, asked: bool = False) -> Entry | None:
+        """The entry of a prompt; any of them, if this run has asked for it."""
+        entry = self.get(key)
+        if entry is None or asked or self._settings.offline:
+            return entry
+        # What was cut off may be whole under a larger limit.
+        if entry.cut and self._limit > entry.limit:
+            return None
+        again = entry.status == "transient" or self._settings.retry_errors
+        return None if entry.status != "ok" and again else entry
+
+    def missing(self, prompt: Prompt) -> OfflineMissError:
+        """The error where a prompt has no entry, and no call may be made."""
+        words = " ".join(prompt.user.split())
+        excerpt = f"{words[:_EXCERPT]}…" if len(words) > _EXCERPT else words
+        shown = "" if self._settings.no_text else f": {redact(excerpt)!r}"
+        endpoint, model, _ = self.keys.asked
+        return OfflineMissError(
+            f"the journal {self._settings.journal} holds no reply of {model!r} at "
+            f"{endpoint} to prompt {prompt.name!r} (version {prompt.version}, "
+            f"{self.keys.of(prompt).hex()[:12]}){shown}; run once without offline to "
+            "get it"
+        )
+
+
+def reply_limit(parameters: Mapping[str, Any]) -> float:
+    """The longest reply that parameters allow, in tokens."""
+    limits = (parameters.get(name) for name in REPLY_LIMITS)
+    return min((n for n in limits if isinstance(n, int | float)), default=inf)
+
+
+class JournalWriter:
+    """Writes to the journal in a thread, a batch at a time.
+
+    While one batch is written the next one is collected, so that a slow disk does not
+    slow the calls down. Leaving the context writes the last batch.
+
+    Attributes:
+        lost: how many replies were paid for and could not be kept.
+    """
+
+    def __init__(self, journal: Journal, asked: tuple[str, str, str]) -> None:
+        self.lost = 0
+        self._journal = journal
+        self._asked = asked
+        self._batch: list[tuple[bytes, Prompt, Entry]] = []
+        self._written: asyncio.Future[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="karat-journal")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._writing is not None:
+            await self._writing
+        self._thread.shutdown()
+
+    async def write(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
+        """Store the entry of a prompt; it is on the disk when this returns."""
+        self._batch.append((key, prompt, entry))
+        if self._written is None:
+            self._written = asyncio.get_running_loop().create_future()
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_batches())
+        # Shielded: a caller that is cancelled must not cancel the batch of all.
+        await asyncio.shield(self._written)
+
+    async def mark_invalid(self, keys: list[bytes]) -> None:
+        """Mark replies that no judge could use."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, self._journal.mark_invalid, keys)
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    async def _write_batches(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._written is not None:
+            batch, written = self._batch, self._written
+            self._batch, self._written = [], None
+            work = loop.run_in_executor(
+                self._thread, self._journal.write, self._asked, batch
+            )
+            # Not awaited: an error is passed on to those who wait for the batch.
+            await asyncio.wait([work])
+            error = work.exception()
+            if error is None:
+                written.set_result(None)
+                continue
+            self.lost += sum(entry.usage != Usage() for *_, entry in batch)
+            if isinstance(error, sqlite3.Error):
+                error = self._failed(error)
+            written.set_exception(error)
+            # Marked as retrieved, since nobody may be waiting any more.
+            written.exception()
+        self._writing = None
+
+    def _failed(self, error: sqlite3.Error) -> IncompleteError:
+        path = self._journal.path
+        return IncompleteError(
+            f"cannot write to the journal {path}: {error} (is the disk full?)"
+        )
+
+
+class ProcessLock:
+    """Lets one process at a time ask for the reply to a prompt.
+
+    The lock of a prompt is a lock on one byte of an empty file beside the journal, at
+    an offset made from the prompt's key. The system releases it when a process dies.
+    On systems without such locks everyone may ask: a reply is then paid for twice at
+    worst.
+
+    Example:
+        >>> with ProcessLock(None) as lock:
+        ...     lock.acquire(bytes(32))
+        True
+    """
+
+    def __init__(self, journal: Path | None) -> None:
+        self._file: int | None = None
+        if journal is not None and sys.platform == "linux":
+            journal = journal.resolve()
+            path = journal.with_name(f"{journal.name}-lock")
+            # A writable journal may be in a folder where no file can be made.
+            with suppress(OSError):
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+    def acquire(self, key: bytes) -> bool:
+        """Whether the prompt with this key is now locked for this process."""
+        try:
+            self._set(key, locked=True)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # A file system without locks is no reason not to ask.
+            return True
+        return True
+
+    def release(self, key: bytes) -> None:
+        """Let others ask for this prompt, or find its reply in the journal."""
+        with suppress(OSError):
+            self._set(key, locked=False)
+
+    def _set(self, key: bytes, *, locked: bool) -> None:
+        if self._file is None or sys.platform != "linux":
+            return
+        kind = fcntl.F_WRLCK if locked else fcntl.F_UNLCK
+        offset = int.from_bytes(key[:_OFFSET_BYTES], "big")
+        # The `struct flock` of one byte. Of the open file, not of the process: two runs
+        # in one process wait for each other, and the end of one does not release the
+        # locks of the other.
+        flock = struct.pack("hhqqi", kind, os.SEEK_SET, offset, 1, 0)
+        fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, flock)
 
 
 def storable(text: str) -> str:
@@ -315,55 +519,36 @@ def _connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connectio
         target, isolation_level=None, check_same_thread=False, uri=read_only
     )
     try:
-        return _prepare(connection, path, read_only=read_only)
+        _prepare(connection, path, read_only=read_only)
     except (sqlite3.Error, FormatError):
         connection.close()
         raise
+    return connection
 
 
 def _prepare(
     connection: sqlite3.Connection, path: Path | None, *, read_only: bool
-) -> sqlite3.Connection:
-    """The connection with all tables; other databases are refused."""
+) -> None:
+    """Make the table in a new file; other databases are refused."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    version = _version(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if tables and application != _APPLICATION_ID:
         raise FormatError("a database of something else, not a journal", path=path)
-    if version > _VERSION:
-        raise FormatError(f"written by a newer karat (layout {version})", path=path)
-    if read_only and version < _VERSION:
-        # A file that is only read stays as it is: a copy in memory is upgraded.
-        old, connection = connection, _connect(None)
-        old.backup(connection)
-        old.close()
-    elif not read_only:
-        if not tables:
-            # First, so that a process killed here leaves a file that is recognised.
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-    if version < _VERSION:
-        _upgrade(connection)
-    return connection
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or those that an older version lacks."""
-    connection.execute("BEGIN IMMEDIATE")
-    # Read now: another process may have been faster.
-    version = _version(connection)
-    if version == 0:
-        connection.execute(_REPLIES)
-    elif version < _CUT_SINCE:
-        connection.execute(_ADD_CUT)
-    if version < _VERSION:
-        connection.execute(_PARAMETER_SETS)
-        connection.execute(_FILL_PARAMETER_SETS)
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
-    connection.execute("COMMIT")
+    if tables and version != _VERSION:
+        age = "a newer" if version > _VERSION else "an older"
+        raise FormatError(
+            f"written by {age} karat (layout {version})",
+            path=path,
+            hint="move it away, or name another journal",
+        )
+    if read_only:
+        return
+    if not tables:
+        # First, so that a process killed here leaves a file that is recognised.
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    for pragma in _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+    if not tables:
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute(_TABLE)

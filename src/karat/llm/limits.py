@@ -1,20 +1,18 @@
 """Limits on calls: rate, waits after a failure, an endpoint that is down, and cost."""
 
-import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 from karat.data.judgements import Prompt, Schema, Usage
 from karat.data.tables import counted
 from karat.errors import ParameterError
 
-Wait: TypeAlias = Callable[[float], Awaitable[None]]
 REPLY_LIMITS = ("max_tokens", "max_completion_tokens")
 """The parameters that limit the length of a reply."""
 REPLY_TOKENS = 256
@@ -22,7 +20,8 @@ REPLY_TOKENS = 256
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_CALL = 16
 _MILLION = 1_000_000
-_PROBES = 4
+# So often an endpoint that seems to be down is tried.
+_TRIES = 4
 _SECONDS_PER_MINUTE = 60
 
 
@@ -76,69 +75,56 @@ class RateLimiter:
         return max(wait, -self._tokens / self._rate)
 
 
-class CircuitBreaker:
-    """Notices that an endpoint is down, and then lets one call at a time through.
+class EndpointHealth:
+    """What the latest calls to an endpoint have in common, if that is bad.
 
-    It opens when calls for `patience` different prompts have failed in a row. While it
-    is open, one call after another is a probe, with growing waits between them; the
-    first success closes it, and after a few failures it is broken.
+    Args:
+        patience: how many different prompts it takes to tell the endpoint from them.
+
+    Attributes:
+        tries: how often it was tried since it seemed to be down.
     """
 
-    def __init__(self, patience: int, backoff: Backoff, wait: Wait) -> None:
+    def __init__(self, patience: int) -> None:
+        self.tries = 0
         self._patience = patience
-        self._backoff = backoff
-        self._wait = wait
         self._failing: set[bytes] = set()
-        self._probes = 0
-        self._probing = False
-        self._released = False
-        self._changed = asyncio.Event()
+        self._forbidden: set[bytes] = set()
+        self._cut: set[bytes] = set()
 
     @property
-    def open(self) -> bool:
-        """Whether the endpoint seems to be down."""
+    def is_down(self) -> bool:
+        """Whether no call was answered for several prompts in a row."""
         return len(self._failing) >= self._patience
 
-    @property
-    def broken(self) -> bool:
-        """Whether it is time to give up."""
-        return self._probes >= _PROBES
+    def responded(self) -> None:
+        """A call was answered, be it with a refusal."""
+        self._failing.clear()
+        self.tries = 0
 
-    async def admit(self) -> bool:
-        """Wait until a call may be made; returns whether it is a probe."""
-        while self.open and not self._released:
-            if not self._probing:
-                self._probing = True
-                # The attempts of single calls have waited for less already.
-                await self._wait(self._backoff.wait(self._probes + 3))
-                return True
-            await self._changed.wait()
-        return False
+    def has_failed(self, key: bytes, *, tried: bool) -> bool:
+        """A call was not answered; whether it is time to give up.
 
-    def release_all(self) -> None:
-        """Let every waiting call through: the run stops."""
-        self._released = True
-        self._release()
+        Args:
+            key: of its prompt.
+            tried: whether it was made to see if the endpoint is still down.
+        """
+        self.tries += tried
+        self._failing.add(key)
+        return self.tries >= _TRIES
 
-    def succeeded(self) -> None:
-        """A call was answered."""
-        if self._failing:
-            self._failing.clear()
-            self._probes = 0
-        self._release()
+    def forbids_all(self, key: bytes) -> bool:
+        """A prompt was forbidden; whether that holds for all of them."""
+        self._forbidden.add(key)
+        return len(self._forbidden) >= self._patience
 
-    def failed(self, key: bytes | None, *, probe: bool) -> None:
-        """A call was not answered at all; without a key, perhaps due to its prompt."""
-        if key is not None:
-            self._failing.add(key)
-            self._probes += probe
-        if probe:
-            self._release()
-
-    def _release(self) -> None:
-        self._probing = False
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def cuts_all(self, key: bytes, *, cut: bool) -> bool:
+        """A reply was cut off or not; whether several in a row were."""
+        if not cut:
+            self._cut.clear()
+            return False
+        self._cut.add(key)
+        return len(self._cut) >= self._patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +227,23 @@ class Budget:
             return None
         return self.prices.cost(Usage(self.prompt_tokens, self.completion_tokens))
 
-    def must_wait(self) -> bool:
-        """Whether a call that is refused now may be made when others have ended."""
-        return self._under_way > 0 and not self._calls_are_used_up()
+    def reserve(self, most: Usage, usual: Usage) -> Usage | str | None:
+        """What is reserved for a call that starts now; why none may; None: not yet.
+
+        A call reserves the most that it may take, so that calls at once cannot exceed
+        the limit together. Where that is too much and no other is under way, one alone
+        is made as long as one of the usual size fits: the limit is passed by what a
+        single call takes beyond that, and no more.
+        """
+        refusal = None
+        for reserved in (most, usual):
+            refusal = self.refusal(reserved)
+            if refusal is None:
+                self.begin(reserved)
+                return reserved
+            if self._under_way and not self._calls_are_used_up():
+                return None
+        return refusal
 
     def refusal(self, reserved: Usage) -> str | None:
         """Why one more call would exceed a limit, or None when it may be made."""

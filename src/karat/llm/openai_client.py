@@ -26,7 +26,13 @@ from karat.llm.credentials import (
     replace_surrogates,
     request_headers,
 )
-from karat.llm.http import Connection, connection_error, load_httpx, read_address
+from karat.llm.http import (
+    Connection,
+    check_compatible,
+    connection_error,
+    load_httpx,
+    read_address,
+)
 from karat.llm.server_errors import (
     ADDRESS,
     BAD_REQUEST,
@@ -128,6 +134,7 @@ class OpenAIClient(ChatModel):
         url = base_url or os.environ.get(ADDRESS) or _OPENAI
         self._source = "--base-url" if base_url else ADDRESS
         self._address, self._query = read_address(url)
+        check_compatible(self._address)
         # Two versions of an interface are two endpoints.
         query = f"?{urlencode(self._query)}" if self._query else ""
         self.endpoint = f"{self._address}{query}"

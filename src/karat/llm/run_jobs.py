@@ -1,19 +1,19 @@
 """Running many jobs at once, each a conversation with a model."""
 
 import asyncio
-import contextvars
-import threading
+import logging
 import time
 from collections.abc import (
+    Awaitable,
     Callable,
-    Coroutine,
     Generator,
     Iterable,
     Iterator,
     Sequence,
 )
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from math import isinf
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import (
@@ -25,17 +25,54 @@ from karat.data.judgements import (
     Usage,
 )
 from karat.data.tables import counted
-from karat.errors import CallError, IncompleteError, InvalidReply, Refused
-from karat.llm.call_runner import Calls, Stopped
+from karat.errors import (
+    CallError,
+    IncompleteError,
+    InvalidReply,
+    KaratError,
+    Refused,
+    Transient,
+)
+from karat.llm.credentials import redact
 from karat.llm.http import check_endpoint
-from karat.llm.journal import Journal
+from karat.llm.journal import (
+    Entry,
+    Journal,
+    JournalWriter,
+    ProcessLock,
+    StoredReplies,
+    reply_limit,
+)
+from karat.llm.limits import (
+    REPLY_TOKENS,
+    Backoff,
+    Budget,
+    EndpointHealth,
+    RateLimiter,
+    estimate_usage,
+)
 from karat.llm.settings import Client, Progress, Settings, Stage
-from karat.llm.stored_replies import JournalWriter, ProcessLock, StoredReplies
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[], Conversation[T] | ParallelConversation[T]]
+log = logging.getLogger("karat")
 # Rows from the journal take no time; others on the event loop must not wait for all.
 _ROWS_BETWEEN_YIELDS = 256
+_MAX_RETRY_AFTER = 600
+_LONG_WAIT = 60
+# Seconds between two checks for the reply that another process asks for.
+_POLL_SECONDS = 0.05
+# Tokens of a prompt for each that is estimated: one for a letter.
+_MOST_PROMPT_WEIGHT = 4.0
+# No reply has this many tokens; SQLite could not store much more.
+_MAX_TOKENS = 10**9
+# After this many timeouts, a process that keeps a lock must have been suspended.
+_LOCK_TIMEOUTS = 3
+_TIMEOUT = 120
+
+
+class Stopped(Exception):  # noqa: N818
+    """The run stops: calls under way finish, and no call begins."""
 
 
 class Results(list[T | Failure]):
@@ -97,9 +134,8 @@ async def run_jobs(
         writer = JournalWriter(journal, stored.keys.asked)
         await stack.enter_async_context(writer)
         lock = stack.enter_context(ProcessLock(None if offline else path))
-        calls = Calls(client, settings, journal, stored, writer, lock)
-        kept = path is not None and getattr(client, "persistent", True)
-        return await _JobRunner(jobs, calls, settings, stage, kept).run()
+        calls = Calls(client, settings, stored, writer, lock)
+        return await _JobRunner(jobs, calls, settings, stage).run()
 
 
 @dataclass(eq=False)
@@ -107,10 +143,9 @@ class _JobRunner(Generic[T]):
     """Runs all jobs, as many at a time as there may be calls."""
 
     _jobs: Sequence[Job[T]]
-    _calls: Calls
+    _calls: "Calls"
     _settings: Settings
     _stage: Stage | None
-    _kept: bool
     _results: dict[int, T | Failure] = field(default_factory=dict)
     _usage: dict[int, Usage] = field(default_factory=dict)
     _models: set[str] = field(default_factory=set)
@@ -136,12 +171,14 @@ class _JobRunner(Generic[T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        problem = self._calls.problem
+        problem = self._calls.problem or self._calls.refusal
         if isinstance(problem, IncompleteError):
-            counts = (len(self._results) - self._failed, len(order), self._failed)
-            during = "" if self._stage is None else str(self._stage)
             raise IncompleteError(
-                problem.reason, *counts, kept=self._kept, during=during
+                problem.reason,
+                *(len(self._results) - self._failed, len(order), self._failed),
+                kept=self._calls.keeps_replies,
+                during=str(self._stage or ""),
+                lost=self._calls.lost,
             )
         if problem is not None:
             raise problem
@@ -203,31 +240,25 @@ class _JobRunner(Generic[T]):
             return Failure(self._calls.reason(error), kind, error.attempts)
         finally:
             conversation.close()
-            usage = [reply.usage for _, _, reply in asked]
-            sent = sum(tokens.prompt_tokens for tokens in usage)
-            gained = sum(tokens.completion_tokens for tokens in usage)
-            self._usage[row] = Usage(sent, gained, len(asked))
+            usage = sum((reply.usage for *_, reply in asked), Usage())
+            self._usage[row] = replace(usage, replies=len(asked))
             self._models.update(reply.model for _, _, reply in asked if reply.model)
 
     async def _ask(
         self, prompts: list[Prompt], asked: list[tuple[Prompt, bytes, Reply]]
     ) -> list[Reply]:
         """Ask side by side; the first that fails is raised when all have ended."""
-        answers: list[tuple[bytes, Reply] | BaseException]
+        calls = map(self._reply, prompts)
         if len(prompts) == 1:
-            answers = [await self._reply(prompts[0])]
+            answers: list[Any] = [await next(calls)]
         else:
-            calls = map(self._reply, prompts)
             answers = await asyncio.gather(*calls, return_exceptions=True)
-        replies = []
-        for prompt, answer in zip(prompts, answers, strict=True):
-            if not isinstance(answer, BaseException):
-                asked.append((prompt, *answer))
-                replies.append(answer[1])
+        pairs = [*zip(prompts, answers, strict=True)]
+        asked += [(p, *a) for p, a in pairs if not isinstance(a, BaseException)]
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
-        return replies
+        return [reply for _, reply in answers]
 
     async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
         async with self._slots:
@@ -237,12 +268,9 @@ class _JobRunner(Generic[T]):
         self._failed += 1
         limit = self._settings.max_failures
         if limit is not None and self._failed > limit:
-            self._calls.stop(
-                IncompleteError(
-                    f"{counted(self._failed, 'row')} failed, and {limit} may "
-                    f"(the last one: {failure.reason})"
-                )
-            )
+            text = f"{counted(self._failed, 'row')} failed, and {limit} may"
+            last = f"(the last one: {failure.reason})"
+            self._calls.stop(IncompleteError(f"{text} {last}"))
 
     def _report(self) -> None:
         if self._settings.progress is None:
@@ -252,82 +280,362 @@ class _JobRunner(Generic[T]):
         left = elapsed / self._with_calls * (total - done) if self._with_calls else None
         self._settings.progress(
             Progress(
-                *(done, total, self._failed, budget.calls, self._calls.cached),
-                *(budget.prompt_tokens, budget.completion_tokens, budget.cost),
-                *(elapsed, left, self._stage or Stage()),
+                done,
+                total,
+                failed=self._failed,
+                calls=budget.calls,
+                cached=self._calls.cached,
+                prompt_tokens=budget.prompt_tokens,
+                completion_tokens=budget.completion_tokens,
+                cost=budget.cost,
+                elapsed=elapsed,
+                eta=left,
+                stage=self._stage or Stage(),
             )
         )
 
 
-def run_sync(
-    task: Callable[[], Coroutine[Any, Any, T]],
-    meanwhile: Callable[[], None] | None = None,
-) -> T:
-    """The result of a coroutine, for code that does not await.
+class Calls:
+    """Gets the reply to each prompt, and stores it before it is returned.
 
-    Where an event loop is already running, as in a notebook, the coroutine runs in a
-    thread with a loop of its own.
+    It makes calls, waits between them, and stops all of them when a limit is reached.
 
-    Args:
-        task: makes the coroutine.
-        meanwhile: what the caller's own thread does, until the coroutine ends it.
-
-    Example:
-        >>> async def answer():
-        ...     return 42
-        >>> run_sync(answer)
-        42
+    Attributes:
+        problem: why the run stops early, once it does.
+        budget: counts calls, tokens and cost.
+        cached: how many replies came from the journal.
+        keeps_replies: whether another process finds the replies again.
     """
-    if meanwhile is not None:
-        return _run_in_thread(task, meanwhile)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        return _run_in_thread(task)
-    results: list[T] = []
 
-    async def work() -> None:
-        # Not returned: on Ctrl-C, asyncio would print the result of the task.
-        results.append(await task())
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        stored: StoredReplies,
+        writer: JournalWriter,
+        lock: ProcessLock,
+    ) -> None:
+        self.problem: KaratError | None = None
+        self.budget = settings.budget or Budget(
+            settings.prices, settings.max_calls, settings.max_cost
+        )
+        self.cached = 0
+        persistent = getattr(client, "persistent", True)
+        self.keeps_replies = settings.journal is not None and persistent
+        self._client, self._settings = client, settings
+        self._stored, self._writer, self._lock = stored, writer, lock
+        self._under_way: dict[bytes, asyncio.Future[Entry]] = {}
+        self._asked: set[bytes] = set()
+        self._invalid: set[bytes] = set()
+        # Whether the model has answered a prompt, now or in an earlier run.
+        self._answered = False
+        self._fatal: Refused | None = None
+        self._health = EndpointHealth(settings.patience)
+        self._turn = asyncio.Lock()
+        self._stopped = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._rate = RateLimiter(settings.requests_per_minute)
+        self._backoff = Backoff(settings.first_wait, settings.longest_wait)
+        # A call that cannot be stopped has no time limit.
+        stoppable = getattr(client, "stoppable", True)
+        self._timeout = settings.timeout if stoppable else None
+        # The longest reply so far to prompts of each name.
+        self._longest_replies: dict[str, int] = {}
+        # How many times more tokens a prompt had than was estimated, at most.
+        self._prompt_weight = 0.0
+        self._prepare: Callable[[], None] | None = getattr(client, "prepare", None)
+        self._preparing = asyncio.Lock()
 
-    asyncio.run(work())
-    return results[0]
+    @property
+    def lost(self) -> int:
+        """How many replies were paid for and could not be kept."""
+        return self._writer.lost
 
+    @property
+    def refusal(self) -> Refused | None:
+        """Why nothing at all was answered, if a wrong key may be the reason."""
+        return None if self._answered else self._fatal
 
-def _run_in_thread(
-    task: Callable[[], Coroutine[Any, Any, T]],
-    meanwhile: Callable[[], None] = lambda: None,
-) -> T:
-    tasks: list[asyncio.Task[T]] = []
-    loop = asyncio.new_event_loop()
-    # Waited for in place of the thread, which cannot be joined a second time.
-    ended, interrupted = threading.Event(), threading.Event()
+    def stop(self, problem: KaratError) -> None:
+        """Stop the run: calls under way finish, and no call begins."""
+        self.problem = self.problem or problem
+        self._stopped.set()
+        self._settled.set()
 
-    async def start() -> None:
-        tasks.append(asyncio.create_task(task()))
-        if interrupted.is_set():
-            tasks[0].cancel()
-        await asyncio.wait(tasks)
+    async def wait(self, seconds: float, until: asyncio.Event | None = None) -> None:
+        """Wait this long, or until the run stops, or something else has happened."""
+        if seconds > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await (until or self._stopped).wait()
 
-    def work() -> None:
+    def reason(self, error: CallError) -> str:
+        """Why there is no answer, without secrets and, with `no_text`, texts."""
+        text = redact(error.reason if self._settings.no_text else str(error))
+        return text or "no reason was given"
+
+    async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
+        """The key of the prompt and its reply; a `CallError` when there is none."""
+        key = self._stored.keys.of(prompt)
+        entry = self._find(key)
+        if entry is None and self._settings.offline:
+            self.stop(self._stored.missing(prompt))
+            raise Stopped
+        if entry is None and (call := self._under_way.get(key)) is not None:
+            # Shielded: cancelling one who waits must not cancel the call of another.
+            entry = await asyncio.shield(call)
+        if entry is not None:
+            return key, self._to_reply(key, entry)
+        call = self._under_way[key] = asyncio.get_running_loop().create_future()
         try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(start())
+            entry = await self._locked(key, prompt)
+            call.set_result(entry)
         finally:
-            ended.set()
+            del self._under_way[key]
+            if not call.done():
+                call.set_exception(Stopped())
+                # Marked as retrieved, since nobody may be waiting for it.
+                call.exception()
+        return key, self._to_reply(key, entry, fresh=key in self._asked)
 
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
-    try:
-        thread.start()
-        meanwhile()
-        ended.wait()
-    except KeyboardInterrupt:
-        interrupted.set()
-        # The loop may be closed by now.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-        ended.wait()
-        raise
-    return tasks[0].result()
+    async def mark_invalid(self, keys: list[bytes]) -> None:
+        """Mark replies that no judge could use."""
+        if new := [key for key in keys if key not in self._invalid]:
+            self._invalid.update(new)
+            if not self._settings.offline:
+                await self._write(self._writer.mark_invalid(new))
+
+    def _find(self, key: bytes) -> Entry | None:
+        """The entry in the journal, if it is to be used."""
+        entry = self._stored.find(key, asked=key in self._asked)
+        if entry is not None:
+            self.cached += 1
+            self._answered |= entry.status == "ok"
+        return entry
+
+    def _to_reply(self, key: bytes, entry: Entry, *, fresh: bool = False) -> Reply:
+        if entry.status == "invalid":
+            self._invalid.add(key)
+        if entry.status in ("ok", "invalid"):
+            return entry.reply(cached=not fresh)
+        kind = Refused if entry.status == "refused" else Transient
+        error = kind(entry.text)
+        error.attempts = entry.attempts
+        raise error from entry.cause
+
+    async def _locked(self, key: bytes, prompt: Prompt) -> Entry:
+        """Call, unless another process on this journal is calling or has called."""
+        timeout = self._settings.timeout or _TIMEOUT
+        checks = _LOCK_TIMEOUTS * timeout / _POLL_SECONDS
+        # A process that is suspended, not killed, would keep its lock forever.
+        while not self._lock.acquire(key) and (checks := checks - 1) > 0:
+            await self.wait(_POLL_SECONDS)
+            if self.problem is not None:
+                raise Stopped
+            if (entry := self._find(key)) is not None:
+                return entry
+        try:
+            # The other process may have stored its reply just before.
+            if (entry := self._find(key)) is not None:
+                return entry
+            return await self._call(key, prompt)
+        finally:
+            self._lock.release(key)
+
+    async def _store(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
+        await self._write(self._writer.write(key, prompt, entry))
+        self._asked.add(key)
+        self._invalid.discard(key)
+        return entry
+
+    async def _write(self, writing: Awaitable[None]) -> None:
+        try:
+            await writing
+        except IncompleteError as error:
+            self.stop(error)
+            raise Stopped from None
+
+    async def _call(self, key: bytes, prompt: Prompt) -> Entry:
+        """Call until there is an answer, or no more attempts are left.
+
+        A prompt that failed in the last run is suspect: it may break the server by
+        itself, so its failures do not count as failures of the endpoint.
+
+        Raises:
+            Stopped: the run stops before.
+        """
+        last = self._stored.get(key)
+        suspect = last is not None and last.status == "transient"
+        failed: Entry | None = None
+        attempts, billed = 0, Usage()
+        while True:
+            try:
+                result = await self._attempt(prompt, None if suspect else key)
+            except Stopped:
+                if failed is not None and (last is None or suspect):
+                    # Stored, so that the next run knows which prompts failed before.
+                    await self._store(key, prompt, failed)
+                raise
+            attempts += 1
+            if isinstance(result, Reply):
+                self._answered = True
+                self._count_cut_off(key, result.usage.completion_tokens, cut=result.cut)
+                return await self._store(key, prompt, Entry.of(result, attempts))
+            billed += Usage(*result.tokens or (0, 0))
+            facts = (self.reason(result), attempts, billed)
+            if isinstance(result, Refused):
+                failed = Entry(
+                    "refused", *facts, cut=result.cut, cause=result.__cause__
+                )
+                if self._is_final(key, result):
+                    await self._store(key, prompt, failed)
+                return failed
+            failed = Entry("transient", *facts, cause=result.__cause__)
+            if self._health.is_down and not suspect:
+                continue
+            if attempts >= self._settings.max_attempts:
+                return await self._store(key, prompt, failed)
+            await self.wait(self._backoff.wait(attempts, result.retry_after))
+
+    async def _attempt(
+        self, prompt: Prompt, key: bytes | None
+    ) -> Reply | Refused | Transient:
+        """One call; an endpoint that seems to be down is tried by one at a time.
+
+        Args:
+            prompt: what is asked.
+            key: its key; None if its failures say nothing of the endpoint.
+        """
+        down = self._health.is_down
+        async with self._turn if down else nullcontext():
+            if down and self._health.is_down:
+                await self.wait(self._backoff.wait(self._health.tries + 3))
+            try:
+                reply = await self._once(prompt)
+            except Transient as error:
+                self._count_failure(key, error, down=down)
+                return error
+            except Refused as error:
+                self._health.responded()
+                return error
+        self._health.responded()
+        return reply
+
+    async def _begin(self, prompt: Prompt, expected: Usage) -> Usage:
+        """Wait until a call may be made; the tokens that are reserved for it.
+
+        That is the longest reply there may be, so that calls at once cannot pass the
+        limit of cost together. Where that is too much, calls are made one by one, as
+        long as one like those before fits: the limit is passed by one reply at most.
+        """
+        async with self._preparing:
+            # Before the time of a call is measured, and in a thread: Ctrl-C during an
+            # import would otherwise show its traceback.
+            if self._prepare is not None:
+                await asyncio.to_thread(self._prepare)
+                self._prepare = None
+        await self.wait(self._rate.reserve())
+        most = self._settings.reply_tokens
+        limit = reply_limit(self._client.parameters)
+        while self.problem is None:
+            usual = self._longest_replies.get(prompt.name, expected.completion_tokens)
+            longest = max(REPLY_TOKENS, usual) if isinf(limit) else int(limit)
+            weight, sent = max(1.0, self._prompt_weight), expected.prompt_tokens
+            # Before the first reply, as many as any tokenizer makes of a text.
+            most_sent = sent * (weight if self._prompt_weight else _MOST_PROMPT_WEIGHT)
+            reserved = self.budget.reserve(
+                Usage(int(most_sent), longest if most is None else most),
+                Usage(int(sent * weight), usual if most is None else most),
+            )
+            if isinstance(reserved, Usage):
+                return reserved
+            if reserved is not None:
+                self.stop(IncompleteError(reserved))
+            await self.wait(_POLL_SECONDS, self._settled)
+        raise Stopped
+
+    async def _once(self, prompt: Prompt) -> Reply:
+        """One call, within the limits of the run."""
+        expected = estimate_usage(prompt, self._settings.reply_tokens)
+        estimate = (expected.prompt_tokens, expected.completion_tokens)
+        reserved = await self._begin(prompt, expected)
+        used: Usage | None = None
+        try:
+            async with asyncio.timeout(self._timeout):
+                reply = await self._client.complete(prompt)
+            counts = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+            if not any(counts) or max(counts) > _MAX_TOKENS:
+                # The server does not count: use the estimate.
+                reply = replace(reply, usage=expected)
+            used = reply.usage
+        except TimeoutError:
+            used = expected
+            raise Transient(
+                f"{self._client.endpoint} gave no answer within "
+                f"{self._settings.timeout:g} s",
+                paid=True,
+                tokens=estimate,
+            ) from None
+        except CallError as error:
+            if error.tokens is None and isinstance(error, Transient) and error.paid:
+                error.tokens = estimate
+            used = None if error.tokens is None else Usage(*error.tokens)
+            raise
+        finally:
+            self.budget.settle(reserved, used)
+            self._settled.set()
+            self._settled = asyncio.Event()
+            if used is not None:
+                longest = self._longest_replies.get(prompt.name, 0)
+                size = max(longest, used.completion_tokens)
+                self._longest_replies[prompt.name] = size
+                weight = used.prompt_tokens / expected.prompt_tokens
+                self._prompt_weight = max(self._prompt_weight, weight)
+        return reply
+
+    def _is_final(self, key: bytes, problem: Refused) -> bool:
+        """Whether a refusal is kept, rather than asked for again by the next run.
+
+        Raises:
+            Stopped: every call would be refused.
+        """
+        received = problem.tokens[1] if problem.tokens else 0
+        self._count_cut_off(key, received, cut=problem.cut)
+        if not problem.always or (problem.unless_answered and self._answered):
+            return True
+        self._fatal = Refused(self.reason(problem), always=True)
+        if not problem.unless_answered or self._health.forbids_all(key):
+            self.stop(self._fatal)
+            raise Stopped
+        # It may be the key that is wrong, or only this prompt that is forbidden.
+        return False
+
+    def _count_cut_off(self, key: bytes, tokens: int, *, cut: bool) -> None:
+        """Stop when the replies to several prompts in a row were cut off."""
+        if self._health.cuts_all(key, cut=cut):
+            at = f" at {tokens:,} tokens" if tokens else ""
+            self.stop(
+                IncompleteError(
+                    f"{self._settings.patience} replies in a row were cut off{at}; "
+                    "raise --max-tokens, which pays again only for what was cut off"
+                )
+            )
+
+    def _count_failure(
+        self, key: bytes | None, problem: Transient, *, down: bool
+    ) -> None:
+        """Slow down or stop all calls after a failed attempt, if it calls for that."""
+        endpoint, reason = self._client.endpoint, self.reason(problem)
+        log.info("a call failed: %s", reason)
+        if problem.alive:
+            self._health.responded()
+        elif key is not None and self._health.has_failed(key, tried=down):
+            last = f"the last attempt says: {reason}"
+            self.stop(IncompleteError(f"{endpoint} seems to be down, {last}"))
+        wait = problem.retry_after
+        if wait is not None and wait > _MAX_RETRY_AFTER:
+            later = f"{endpoint} asks to come back in {wait / 60:.0f} min"
+            self.stop(IncompleteError(later))
+        elif wait is not None and self._rate.pause(wait) and wait >= _LONG_WAIT:
+            asks = "%s asks to wait for %.0f min; nothing is asked until then"
+            log.warning(asks, endpoint, wait / 60)
