@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isinf
 from numbers import Real
 from typing import Any
 
@@ -19,6 +19,8 @@ REPLY_TOKENS = 256
 """How long a reply is expected to be where nothing tells."""
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_CALL = 16
+# No tokenizer makes more than a token of a letter, and a quarter is estimated.
+_LETTER = 4.0
 _MILLION = 1_000_000
 # So often an endpoint that seems to be down is tried.
 _TRIES = 4
@@ -196,6 +198,42 @@ def schema_text(schema: Mapping[str, Any] | None) -> str:
     return (
         schema.text if isinstance(schema, Schema) else json.dumps(schema, default=dict)
     )
+
+
+class CallSizes:
+    """How many tokens calls may take, and usually take, by those that were made.
+
+    Args:
+        limit: the longest reply that the parameters of the model allow.
+        reply_tokens: how long replies are expected to be, if the user says so.
+    """
+
+    def __init__(self, limit: float, reply_tokens: int | None) -> None:
+        self._limit = limit
+        self._reply_tokens = reply_tokens
+        # The longest reply so far to prompts of each name.
+        self._longest: dict[str, int] = {}
+        # How many times more tokens a prompt had than was estimated, at most.
+        self._weight: float | None = None
+
+    def of(self, prompt: Prompt) -> tuple[Usage, Usage]:
+        """The most that a call may take, and what it usually takes."""
+        expected = estimate_usage(prompt, self._reply_tokens)
+        sent, usual = expected.prompt_tokens, expected.completion_tokens
+        most: float = usual
+        if self._reply_tokens is None:
+            usual = self._longest.get(prompt.name, usual)
+            most = max(usual, REPLY_TOKENS) if isinf(self._limit) else self._limit
+        weight = 1.0 if self._weight is None else max(1.0, self._weight)
+        heaviest = _LETTER if self._weight is None else weight
+        return Usage(int(sent * heaviest), int(most)), Usage(int(sent * weight), usual)
+
+    def learn(self, prompt: Prompt, used: Usage) -> None:
+        """A call took these tokens."""
+        longest = self._longest.get(prompt.name, 0)
+        self._longest[prompt.name] = max(longest, used.completion_tokens)
+        weight = used.prompt_tokens / estimate_usage(prompt).prompt_tokens
+        self._weight = max(self._weight or 0.0, weight)
 
 
 class Budget:

@@ -13,7 +13,6 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from math import isinf
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from karat.data.judgements import (
@@ -44,9 +43,9 @@ from karat.llm.journal import (
     reply_limit,
 )
 from karat.llm.limits import (
-    REPLY_TOKENS,
     Backoff,
     Budget,
+    CallSizes,
     EndpointHealth,
     RateLimiter,
     estimate_usage,
@@ -62,8 +61,6 @@ _MAX_RETRY_AFTER = 600
 _LONG_WAIT = 60
 # Seconds between two checks for the reply that another process asks for.
 _POLL_SECONDS = 0.05
-# Tokens of a prompt for each that is estimated: one for a letter.
-_MOST_PROMPT_WEIGHT = 4.0
 # No reply has this many tokens; SQLite could not store much more.
 _MAX_TOKENS = 10**9
 # After this many timeouts, a process that keeps a lock must have been suspended.
@@ -153,10 +150,6 @@ class _JobRunner(Generic[T]):
     _with_calls: int = 0
     _started: float = field(default_factory=time.monotonic)
 
-    def __post_init__(self) -> None:
-        # Also holds back the calls of a job that asks several prompts at once.
-        self._slots = asyncio.Semaphore(self._settings.concurrency)
-
     async def run(self) -> Results[T]:
         order = range(len(self._jobs))
         rows = iter(order)
@@ -178,7 +171,7 @@ class _JobRunner(Generic[T]):
                 *(len(self._results) - self._failed, len(order), self._failed),
                 kept=self._calls.keeps_replies,
                 during=str(self._stage or ""),
-                lost=self._calls.lost,
+                lost=self._calls.writer.lost,
             )
         if problem is not None:
             raise problem
@@ -248,7 +241,7 @@ class _JobRunner(Generic[T]):
         self, prompts: list[Prompt], asked: list[tuple[Prompt, bytes, Reply]]
     ) -> list[Reply]:
         """Ask side by side; the first that fails is raised when all have ended."""
-        calls = map(self._reply, prompts)
+        calls = map(self._calls.reply, prompts)
         if len(prompts) == 1:
             answers: list[Any] = [await next(calls)]
         else:
@@ -259,10 +252,6 @@ class _JobRunner(Generic[T]):
             if isinstance(answer, BaseException):
                 raise answer
         return [reply for _, reply in answers]
-
-    async def _reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
-        async with self._slots:
-            return await self._calls.reply(prompt)
 
     def _count_failure(self, failure: Failure) -> None:
         self._failed += 1
@@ -298,13 +287,12 @@ class _JobRunner(Generic[T]):
 class Calls:
     """Gets the reply to each prompt, and stores it before it is returned.
 
-    It makes calls, waits between them, and stops all of them when a limit is reached.
-
     Attributes:
         problem: why the run stops early, once it does.
         budget: counts calls, tokens and cost.
         cached: how many replies came from the journal.
         keeps_replies: whether another process finds the replies again.
+        writer: stores them.
     """
 
     def __init__(
@@ -316,14 +304,15 @@ class Calls:
         lock: ProcessLock,
     ) -> None:
         self.problem: KaratError | None = None
-        self.budget = settings.budget or Budget(
-            settings.prices, settings.max_calls, settings.max_cost
-        )
+        limits = (settings.prices, settings.max_calls, settings.max_cost)
+        self.budget = settings.budget or Budget(*limits)
         self.cached = 0
         persistent = getattr(client, "persistent", True)
         self.keeps_replies = settings.journal is not None and persistent
         self._client, self._settings = client, settings
-        self._stored, self._writer, self._lock = stored, writer, lock
+        self._stored, self.writer, self._lock = stored, writer, lock
+        # Also holds back the calls of a job that asks several prompts at once.
+        self._slots = asyncio.Semaphore(settings.concurrency)
         self._under_way: dict[bytes, asyncio.Future[Entry]] = {}
         self._asked: set[bytes] = set()
         self._invalid: set[bytes] = set()
@@ -339,17 +328,9 @@ class Calls:
         # A call that cannot be stopped has no time limit.
         stoppable = getattr(client, "stoppable", True)
         self._timeout = settings.timeout if stoppable else None
-        # The longest reply so far to prompts of each name.
-        self._longest_replies: dict[str, int] = {}
-        # How many times more tokens a prompt had than was estimated, at most.
-        self._prompt_weight = 0.0
+        self._sizes = CallSizes(reply_limit(client.parameters), settings.reply_tokens)
         self._prepare: Callable[[], None] | None = getattr(client, "prepare", None)
         self._preparing = asyncio.Lock()
-
-    @property
-    def lost(self) -> int:
-        """How many replies were paid for and could not be kept."""
-        return self._writer.lost
 
     @property
     def refusal(self) -> Refused | None:
@@ -388,7 +369,8 @@ class Calls:
             return key, self._to_reply(key, entry)
         call = self._under_way[key] = asyncio.get_running_loop().create_future()
         try:
-            entry = await self._locked(key, prompt)
+            async with self._slots:
+                entry = await self._locked(key, prompt)
             call.set_result(entry)
         finally:
             del self._under_way[key]
@@ -403,7 +385,7 @@ class Calls:
         if new := [key for key in keys if key not in self._invalid]:
             self._invalid.update(new)
             if not self._settings.offline:
-                await self._write(self._writer.mark_invalid(new))
+                await self._write(self.writer.mark_invalid(new))
 
     def _find(self, key: bytes) -> Entry | None:
         """The entry in the journal, if it is to be used."""
@@ -425,8 +407,7 @@ class Calls:
 
     async def _locked(self, key: bytes, prompt: Prompt) -> Entry:
         """Call, unless another process on this journal is calling or has called."""
-        timeout = self._settings.timeout or _TIMEOUT
-        checks = _LOCK_TIMEOUTS * timeout / _POLL_SECONDS
+        checks = _LOCK_TIMEOUTS * (self._settings.timeout or _TIMEOUT) / _POLL_SECONDS
         # A process that is suspended, not killed, would keep its lock forever.
         while not self._lock.acquire(key) and (checks := checks - 1) > 0:
             await self.wait(_POLL_SECONDS)
@@ -443,7 +424,7 @@ class Calls:
             self._lock.release(key)
 
     async def _store(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
-        await self._write(self._writer.write(key, prompt, entry))
+        await self._write(self.writer.write(key, prompt, entry))
         self._asked.add(key)
         self._invalid.discard(key)
         return entry
@@ -521,13 +502,8 @@ class Calls:
         self._health.responded()
         return reply
 
-    async def _begin(self, prompt: Prompt, expected: Usage) -> Usage:
-        """Wait until a call may be made; the tokens that are reserved for it.
-
-        That is the longest reply there may be, so that calls at once cannot pass the
-        limit of cost together. Where that is too much, calls are made one by one, as
-        long as one like those before fits: the limit is passed by one reply at most.
-        """
+    async def _begin(self, prompt: Prompt) -> Usage:
+        """Wait until a call may be made; the tokens that are reserved for it."""
         async with self._preparing:
             # Before the time of a call is measured, and in a thread: Ctrl-C during an
             # import would otherwise show its traceback.
@@ -535,18 +511,8 @@ class Calls:
                 await asyncio.to_thread(self._prepare)
                 self._prepare = None
         await self.wait(self._rate.reserve())
-        most = self._settings.reply_tokens
-        limit = reply_limit(self._client.parameters)
         while self.problem is None:
-            usual = self._longest_replies.get(prompt.name, expected.completion_tokens)
-            longest = max(REPLY_TOKENS, usual) if isinf(limit) else int(limit)
-            weight, sent = max(1.0, self._prompt_weight), expected.prompt_tokens
-            # Before the first reply, as many as any tokenizer makes of a text.
-            most_sent = sent * (weight if self._prompt_weight else _MOST_PROMPT_WEIGHT)
-            reserved = self.budget.reserve(
-                Usage(int(most_sent), longest if most is None else most),
-                Usage(int(sent * weight), usual if most is None else most),
-            )
+            reserved = self.budget.reserve(*self._sizes.of(prompt))
             if isinstance(reserved, Usage):
                 return reserved
             if reserved is not None:
@@ -558,7 +524,7 @@ class Calls:
         """One call, within the limits of the run."""
         expected = estimate_usage(prompt, self._settings.reply_tokens)
         estimate = (expected.prompt_tokens, expected.completion_tokens)
-        reserved = await self._begin(prompt, expected)
+        reserved = await self._begin(prompt)
         used: Usage | None = None
         try:
             async with asyncio.timeout(self._timeout):
@@ -586,11 +552,7 @@ class Calls:
             self._settled.set()
             self._settled = asyncio.Event()
             if used is not None:
-                longest = self._longest_replies.get(prompt.name, 0)
-                size = max(longest, used.completion_tokens)
-                self._longest_replies[prompt.name] = size
-                weight = used.prompt_tokens / expected.prompt_tokens
-                self._prompt_weight = max(self._prompt_weight, weight)
+                self._sizes.learn(prompt, used)
         return reply
 
     def _is_final(self, key: bytes, problem: Refused) -> bool:
@@ -614,12 +576,9 @@ class Calls:
         """Stop when the replies to several prompts in a row were cut off."""
         if self._health.cuts_all(key, cut=cut):
             at = f" at {tokens:,} tokens" if tokens else ""
-            self.stop(
-                IncompleteError(
-                    f"{self._settings.patience} replies in a row were cut off{at}; "
-                    "raise --max-tokens, which pays again only for what was cut off"
-                )
-            )
+            count = f"{self._settings.patience} replies in a row were cut off{at}"
+            cure = "raise --max-tokens, which pays again only for what was cut off"
+            self.stop(IncompleteError(f"{count}; {cure}"))
 
     def _count_failure(
         self, key: bytes | None, problem: Transient, *, down: bool
