@@ -281,8 +281,8 @@ class Refused(CallError):  # noqa: N818
 
     Attributes:
         always: whether every other call would be refused too, as with a wrong key.
-        unless_answered: whether that holds only while no other prompt was answered, as
-            with a status that may concern the key or the prompt.
+        unless_answered: whether that holds only while no other prompt was answered.
+        forbidden: whether it may be this prompt alone that is refused, and not the key.
         cut: whether the reply reached the longest length allowed before it began.
     """
 
@@ -293,11 +293,13 @@ class Refused(CallError):  # noqa: N818
         detail: str | None = None,
         always: bool = False,
         unless_answered: bool = False,
+        forbidden: bool = False,
         cut: bool = False,
         tokens: tuple[int, int] | None = None,
     ) -> None:
         self.always = always
         self.unless_answered = unless_answered
+        self.forbidden = forbidden
         self.cut = cut
         super().__init__(reason, detail, tokens)
 

@@ -46,19 +46,19 @@ def test_a_reply_may_be_4096_tokens_long_unless_told() -> None:
 
 
 def test_what_is_sent_is_part_of_what_names_a_reply() -> None:
-    told: list[dict[str, Any]] = [
-        {},
-        {"max_tokens": 9},
-        {"max_tokens": None},
-        {"max_completion_tokens": 9},
-        {"reasoning_effort": "low"},
-        {"seed": 1},
-    ]
-    clients = [OpenAIClient("m", "http://127.0.0.1:1/v1", parameters=p) for p in told]
-    assert len({PromptKeys(client).of(Prompt("", "?")) for client in clients}) == len(
-        told
-    )
-    assert "max_tokens" not in clients[3].parameters
+    def name(**parameters: Any) -> bytes:
+        client = OpenAIClient("m", "http://127.0.0.1:1/v1", parameters=parameters)
+        assert ("max_tokens" in client.parameters) == (
+            "max_completion_tokens" not in parameters
+            and parameters.get("max_tokens", 1) is not None
+        )
+        return PromptKeys(client).of(Prompt("", "?"))
+
+    others = [name(), name(reasoning_effort="low"), name(seed=1), name(seed=None)]
+    assert len({*others}) == 4
+    # A whole reply is right whatever length it might have had.
+    limits = [name(max_tokens=9), name(max_tokens=None), name(max_completion_tokens=9)]
+    assert {*limits} == {name()}
 
 
 @pytest.mark.parametrize("also_refused", [False, True])

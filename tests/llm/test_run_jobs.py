@@ -211,7 +211,7 @@ def test_a_first_prompt_that_is_forbidden_does_not_stop_the_others(
 
     def answer(prompt: Prompt) -> str:
         if prompt.user.startswith(("grade 0 ", "grade 5 ")):
-            raise Refused("403 Forbidden", always=True, unless_answered=True)
+            raise Refused("403", always=True, unless_answered=True, forbidden=True)
         return honest(prompt)
 
     for _ in range(2):
@@ -227,8 +227,8 @@ def test_a_first_prompt_that_is_forbidden_does_not_stop_the_others(
 def test_a_key_that_is_refused_everywhere_ends_the_run_and_is_not_kept(
     rows: int, how: Callable[..., Settings]
 ) -> None:
-    refusal = Refused("refuses the key", always=True, unless_answered=True)
-    client = Scripted(failing(99, refusal))
+    facts: dict[str, Any] = {"always": True, "forbidden": True}
+    client = Scripted(failing(99, Refused("refuses the key", **facts)))
     with pytest.raises(Refused, match="refuses the key"):
         run_jobs_sync(jobs(rows), client, how())
     assert client.calls.total() <= 4 + 5

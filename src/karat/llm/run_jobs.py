@@ -566,7 +566,7 @@ class Calls:
         if not problem.always or (problem.unless_answered and self._answered):
             return True
         self._fatal = Refused(self.reason(problem), always=True)
-        if not problem.unless_answered or self._health.forbids_all(key):
+        if not problem.forbidden or self._health.forbids_all(key):
             self.stop(self._fatal)
             raise Stopped
         # It may be the key that is wrong, or only this prompt that is forbidden.

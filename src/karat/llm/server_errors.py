@@ -148,6 +148,7 @@ class ServerError:
                 detail=shown,
                 always=True,
                 unless_answered=unless,
+                forbidden=status == HTTPStatus.FORBIDDEN,
                 tokens=tokens,
             )
         busy = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
