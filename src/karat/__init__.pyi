@@ -20,6 +20,7 @@ from karat.fusion import fuse as fuse
 from karat.fusion import rbo as rbo
 from karat.fusion import search_weights as search_weights
 from karat.leaderboards import leaderboard as leaderboard
+from karat.leaderboards import rank_correlation as rank_correlation
 from karat.reading.label_patch import apply_labels as apply_labels
 from karat.reading.readers import read_corpus as read_corpus
 from karat.reading.readers import read_gold as read_gold
@@ -37,4 +38,4 @@ from karat.sweeps import Sweep as Sweep
 from karat.sweeps import sweep as sweep
 from karat import scale as scale
 __version__: str
-__all__ = ["Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "Leaderboard", "Run", "SuiteResult", "Sweep", "__version__", "aevaluate", "apply_labels", "aretrieve", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "run_suite", "search_weights", "sweep"]
+__all__ = ["Comparison", "Corpus", "Dataset", "Diagnosis", "Evaluation", "Evaluator", "Gold", "GoldFindings", "KaratError", "Leaderboard", "Run", "SuiteResult", "Sweep", "__version__", "aevaluate", "apply_labels", "aretrieve", "compare", "complementarity", "diagnose", "doctor", "evaluate", "explain", "flat_metrics", "fuse", "leaderboard", "load", "rank_correlation", "rbo", "read_corpus", "read_gold", "read_run", "read_samples", "retrieve", "run_suite", "search_weights", "sweep"]

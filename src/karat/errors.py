@@ -36,6 +36,7 @@ _LIBRARIES = {
     "zstd": "zstandard",
     "frames": "pandas",
     "png": "resvg-py",
+    "ir_datasets": "ir-datasets",
 }
 
 

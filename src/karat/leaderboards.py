@@ -1,7 +1,7 @@
 """Several runs against one gold: one evaluation each, on one leaderboard."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.queries import Dataset
+from karat.data.tables import DASH, Table, number
 from karat.errors import DataError, UsageError
 from karat.evaluation import check_options, evaluate
 from karat.reading.queries import read_queries
@@ -17,6 +18,7 @@ from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
 from karat.results.notices import trec_eval_differences
+from karat.stats.rank_correlation import OrderCorrelation, order_correlation
 
 _RUNS = (
     "runs must be a mapping from names to runs, as in {'bm25': run}, or a table and "
@@ -209,3 +211,109 @@ def _named(
                 raise UsageError(_RUNS)
     else:
         raise UsageError(_RUNS)
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """How alike two boards order the same runs, each number with its interval.
+
+    Attributes:
+        runs: names of the runs that both have.
+        queries: on how many queries; of two numbers, each board has its own.
+        tau: Kendall's tau-b, from -1 to 1.
+        tau_ap: the same from the top down; the first board is the reference.
+        rbo: rank-biased overlap with p = 0.9, from 0 to 1.
+    """
+
+    runs: tuple[str, ...]
+    queries: tuple[int, ...]
+    tau: OrderCorrelation
+    tau_ap: OrderCorrelation
+    rbo: OrderCorrelation
+
+    def table(self) -> Table:
+        """The same for people."""
+        rows = []
+        for name in ("tau", "tau_ap", "rbo"):
+            value, interval = getattr(self, name)
+            limits = DASH if interval is None else " .. ".join(map(number, interval))
+            rows.append([name, number(value), limits])
+        counts = " and ".join(map(str, self.queries))
+        title = f"order of {len(self.runs)} runs on {counts} queries"
+        return Table(["correlation", "value", "95% interval"], rows, title=title)
+
+    def __str__(self) -> str:
+        return self.table().as_text()
+
+
+def rank_correlation(
+    one: Leaderboard,
+    other: Leaderboard,
+    *,
+    metric: str | None = None,
+    other_metric: str | None = None,
+) -> RankCorrelation:
+    """Say how alike two boards order the same runs: two golds, metrics or query sets.
+
+    Runs are known by their names. On the queries that both boards have, where every run
+    has a score; boards without a common query are each taken on their own.
+
+    Args:
+        one: what runs scored; the reference.
+        other: what the same runs scored otherwise.
+        metric: by which runs are ordered; the first of `one` by default.
+        other_metric: the same for `other`; default: `metric`, if it has it.
+
+    Raises:
+        UsageError: the boards have fewer than two runs in common, or no scores.
+
+    Example:
+        >>> runs = {"a": {"q": ["x", "y"]}, "b": {"q": ["y", "x"]}}
+        >>> boards = [leaderboard(runs, gold={"q": [gold]}) for gold in ("x", "y")]
+        >>> rank_correlation(*boards, metric="rr").tau.value
+        -1.0
+    """
+    names = [name for name in one if name in {*other}]
+    if len(names) < 2:  # noqa: PLR2004
+        raise UsageError(
+            "an order takes two runs or more that both boards have; they have "
+            f"{', '.join(one)} and {', '.join(other)}"
+        )
+    by = metric or one.metrics[0]
+    scores = [
+        _scores_of(board, names, label)
+        for board, label in (
+            (one, by),
+            (other, other_metric or (by if by in other.metrics else other.metrics[0])),
+        )
+    ]
+    common = [query for query in scores[0] if query in scores[1]]
+    tables = [np.array([*board.values()]).T for board in scores]
+    if common:
+        tables = [np.array([board[query] for query in common]).T for board in scores]
+    counts = dict.fromkeys(table.shape[-1] for table in tables)
+    return RankCorrelation(
+        tuple(names),
+        tuple(counts if common else (table.shape[-1] for table in tables)),
+        *(
+            order_correlation(*tables, by=kind, paired=bool(common))
+            for kind in ("tau", "tau_ap", "rbo")
+        ),
+    )
+
+
+def _scores_of(
+    board: Leaderboard, names: Sequence[str], metric: str
+) -> dict[str, list[float]]:
+    """Query -> the score of every run, larger is better; queries that all have."""
+    columns = [board[name][metric] for name in names]
+    rows = [dict(zip(c.queries, c.scores.tolist(), strict=True)) for c in columns]
+    sign = -1 if columns[0].higher_is_better is False else 1
+    found = {
+        query: scores
+        for query in rows[0]
+        if not np.isnan(scores := [sign * row.get(query, np.nan) for row in rows]).any()
+    }
+    if not found:
+        raise UsageError(f"no query has a score by {metric} in all of the runs")
+    return found

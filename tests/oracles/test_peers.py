@@ -312,3 +312,22 @@ def test_ranx_agrees_where_there_are_no_ties(ranx: Any, untied: Batch) -> None:
         np.testing.assert_allclose(
             scores, peer[theirs], rtol=0, atol=1e-12, err_msg=ours
         )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("recall@5-l2", "precision@5-l2", "map-l2", "map@10-l2", "mrr@5-l3"),
+        *("f1@10-l2", "hit_rate@3-l2", "r-precision-l2", "dcg_burges@10", "dcg_burges"),
+        *("ndcg@10-l2", "ndcg_burges@10-l3", "dcg@10-l2"),
+    ],
+)
+def test_spellings_of_ranx_mean_what_they_mean_there(
+    ranx: Any, untied: Batch, name: str
+) -> None:
+    gold = as_integers(untied.gold)
+    with np.errstate(invalid="ignore"):
+        peer = ranx.evaluate(ranx.Qrels(gold), ranx.Run(untied.scores), name)
+    ours = karat.evaluate(untied.scores, gold=gold, metrics=[name], undefined="zero")
+    (mean,) = ours.means.values()
+    assert mean == pytest.approx(float(peer), abs=1e-12)

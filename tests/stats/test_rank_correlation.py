@@ -7,8 +7,14 @@ import pytest
 import scipy.stats
 from hypothesis import given, strategies as st
 
+import karat
 from karat.errors import ParameterError
-from karat.stats.rank_correlation import kendall_taus, order_correlation, tau_ap
+from karat.stats.rank_correlation import (
+    kendall_taus,
+    order_correlation,
+    rank_overlap,
+    tau_ap,
+)
 
 SCORES = st.lists(st.integers(0, 4), min_size=5, max_size=5).map(
     lambda row: np.array(row, dtype=float)
@@ -57,7 +63,27 @@ def test_many_orders_at_once_are_each_their_own() -> None:
         assert measure(one, other) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("by", ["tau", "tau_ap"])
+@given(st.permutations(range(6)), st.floats(0.1, 0.99))
+def test_the_overlap_of_tops_is_that_of_runs(order: list[int], p: float) -> None:
+    """Two orders of the same systems are two rankings of the same documents."""
+    names = [f"s{n}" for n in range(6)]
+    other = [names[n] for n in order]
+    expected = karat.rbo({"q": names}, {"q": other}, p=p)["q"]
+    scores = np.array([[-names.index(n), -other.index(n)] for n in names], float).T
+    assert float(rank_overlap(*scores, p)) == pytest.approx(expected)
+
+
+def test_orders_on_other_queries_are_drawn_apart() -> None:
+    dice = np.random.default_rng(1)
+    one, other = dice.random((4, 30)), dice.random((4, 20))
+    found = order_correlation(one, other, by="rbo", paired=False)
+    assert found.interval is not None
+    assert found.interval.low <= found.value <= found.interval.high
+    with pytest.raises(ParameterError):
+        order_correlation(one, other)
+
+
+@pytest.mark.parametrize("by", ["tau", "tau_ap", "rbo"])
 def test_the_interval_holds_the_value_and_narrows_with_queries(by: str) -> None:
     dice = np.random.default_rng(1)
     quality = np.linspace(0.3, 0.5, 8)[:, None]
@@ -88,5 +114,5 @@ def test_both_scorings_are_of_the_same_systems_and_queries() -> None:
         order_correlation(np.ones((1, 4)), np.ones((1, 4)))
     with pytest.raises(ParameterError, match="two systems or more by queries"):
         order_correlation(np.ones((2, 4)), np.ones((2, 5)))
-    with pytest.raises(ParameterError, match="by must be tau or tau_ap"):
+    with pytest.raises(ParameterError, match="by must be tau, tau_ap or rbo"):
         order_correlation(np.ones((2, 4)), np.ones((2, 4)), by="rho")  # type: ignore[arg-type]

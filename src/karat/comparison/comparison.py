@@ -122,6 +122,9 @@ class Comparison(PlainResult):
         mixed = ": mixed" if names["better"] and names["worse"] else ""
         return ", ".join(parts) + mixed
 
+    def __repr__(self) -> str:
+        return f"<Comparison {self.summary().title}>"
+
     def __getitem__(self, metric: str) -> Difference:
         """The first candidate's difference by a metric."""
         return self.difference(metric)

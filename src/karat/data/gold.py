@@ -12,6 +12,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints, as_floats
 from karat.data.hits import GoldGrades
 from karat.data.runs import Labels, Notice
+from karat.data.tables import counted
 
 JUDGES = "judge:"
 """How the source of a label begins that a model gave."""
@@ -169,6 +170,13 @@ class Gold:
     subtopics: Mapping[str, Mapping[str, Mapping[str, float]]] = field(
         default_factory=dict
     )
+
+    def __repr__(self) -> str:
+        sizes = {kind: sum(map(len, getattr(self, kind).values())) for kind in KINDS}
+        parts = [counted(len(self.queries), "query")]
+        parts += [counted(size, kind[:-1]) for kind, size in sizes.items() if size]
+        parts += [counted(len(self.references), "reference")] * bool(self.references)
+        return f"<Gold {self.name}: {', '.join(parts)}>"
 
     @property
     def queries(self) -> list[str]:

@@ -31,6 +31,7 @@ from karat.data.runs import (
     run_notices,
 )
 from karat.data.score_ranks import count_before, rank_order
+from karat.data.tables import counted
 from karat.errors import DataError
 
 R = TypeVar("R", bound=Collection[Any])
@@ -46,6 +47,11 @@ class _MemoryRun(Run, Generic[R]):
     def __init__(self, rankings: Mapping[str, R], name: str = "run") -> None:
         self._rankings = self.by_query = rankings
         self.name = name
+
+    def __repr__(self) -> str:
+        sizes = f"{counted(len(self._rankings), 'query')}, "
+        sizes += counted(sum(map(len, self._rankings.values())), "document")
+        return f"{super().__repr__()[:-1]}: {sizes}>"
 
     def queries(self) -> list[str]:
         """The ids of the queries, in input order."""

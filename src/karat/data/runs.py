@@ -258,6 +258,9 @@ class Run(ABC):
     provenance: Mapping[str, object] = MappingProxyType({})
     retrieval: Retrieval = Retrieval()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
     @property
     def latency(self) -> Latency | None:
         """How long each query took, if it was timed."""

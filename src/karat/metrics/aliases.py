@@ -1,8 +1,9 @@
 """Other tools' names for metrics, rewritten to karat's before a spelling is parsed.
 
 Understood are the names of trec_eval (`ndcg_cut_10`, `P.10`, `recip_rank`), those of
-ir_measures (`nDCG@10`, `AP(rel=2)`, `IPrec@0.1`) and the words common among RAG tools
-(`recall_at_k`, `hit_rate`, `mrr`, `Recall_any@5`).
+ir_measures (`nDCG@10`, `AP(rel=2)`, `IPrec@0.1`), of ranx (`map@100-l2`, `rbp.80`,
+`dcg_burges`) and the words common among RAG tools (`recall_at_k`, `hit_rate`, `mrr`,
+`Recall_any@5`).
 """
 
 import re
@@ -23,6 +24,8 @@ NAMES: dict[str, str] = {
     "gm_map": "gm_ap",
     "ndcg_cut": "ndcg",
     "ndcg_burges": "ndcg(gain=exp)",
+    "dcg_burges": "dcg(gain=exp)",
+    "rprecision": "r_precision",
     "relative_p": "recall_capped",
     "recall_cap": "recall_capped",
     "rprec": "r_precision",
@@ -75,6 +78,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"iprec_at_recall[_.]([0-9.]+){_MATCHER}", r"iprec(recall=\1)\g<matcher>"),
         (rf"iprec{_MATCHER}@([0-9.]+)", r"iprec(recall=\2)\g<matcher>"),
         (rf"iprec\((.+)\){_MATCHER}@([0-9.]+)", r"iprec(recall=\3, \1)\g<matcher>"),
+        (rf"rbp\.([0-9]+){_MATCHER}", r"rbp(p=0.\1)\g<matcher>"),
         (rf"set_f[_.]([0-9.]+){_MATCHER}", r"set_f(beta=\1)\g<matcher>"),
         (r"setp\((.*),\s*relative=(?i:true)\)", r"set_relative_precision(\1)"),
         (r"setp\(relative=(?i:true)(?:,\s*(.*))?\)", r"set_relative_precision(\1)"),
@@ -103,6 +107,7 @@ def _flat(mapping: re.Match[str]) -> str:
     return re.sub(r"\s", "", mapping[1]).replace(",", ";")
 
 
+_LEVEL = re.compile(r"(.+)-l([1-9][0-9]?)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
 
 
@@ -112,8 +117,18 @@ def canonical(text: str) -> str:
     Example:
         >>> canonical("ndcg_cut_10"), canonical("RR(rel=2)@10"), canonical("IPrec@0.1")
         ('ndcg@10', 'rr(threshold=2)@10', 'iprec(recall=0.1)')
+        >>> canonical("map@100-l2"), canonical("rbp.80-l2")
+        ('ap(threshold=2)@100', 'rbp(threshold=2, p=0.80)')
     """
     text = _BRACES.sub(_flat, text.strip().replace("\u03b1", "alpha"))
+    if found := _LEVEL.fullmatch(text):
+        # From which grade on a document is relevant, as ranx writes it.
+        name, more = re.split(r"(?=[@(\[]|$)", canonical(found[1]), maxsplit=1)
+        level = f"threshold={found[2]}"
+        if name in {"dcg", "ndcg"}:
+            level = f"gains={';'.join(f'{grade}:0' for grade in range(int(found[2])))}"
+        more = f", {more[1:]}" if more.startswith("(") else f"){more}"
+        return f"{name}({level}{more}"
     if not (name := _NAME.match(text)):
         return text
     text = plain(name[0]) + text[name.end() :]

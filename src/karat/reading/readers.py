@@ -28,6 +28,7 @@ from karat.reading.objects import (
     with_lists,
 )
 from karat.reading.problems import Notes, placed
+from karat.reading.public_data import is_public, load_public, public_documents
 from karat.reading.streams import Role, Source
 
 T = TypeVar("T")
@@ -160,6 +161,9 @@ def read_corpus(
         'Rye\nA grain.'
     """
     told = dict(mapping or {})
+    if is_public(source):
+        documents = enumerate(public_documents(source, ids), 1)
+        return gather_texts(documents, Source(source, "corpus", told), ids)
     if isinstance(source, str | os.PathLike):
         found, where = open_source(source, Notes(), "corpus", told, format)
         return _guarded(lambda: gather_texts(found.records(where), where, ids), where)
@@ -233,13 +237,15 @@ def load(
     Gzip, bzip2 and zstd are unpacked on the way.
 
     Args:
-        source: a path, or `-` for standard input.
+        source: a path, `-` for standard input, or `ir_datasets:ID`.
         role: what it is taken for where its content could be either.
         mapping: our field name -> the file's, where the inference should not decide.
         format: the name of the format, where the extension should not decide.
         optional: our names in the mapping that may be about another input only.
         notes: where problems and notices go, if the caller wants them.
     """
+    if is_public(source):
+        return load_public(str(source), role)
     found, where = open_source(
         source, notes or Notes(), role, mapping, format, optional
     )
