@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from karat.stats.exact_tests import mcnemar
 
 from karat.stats import mean_interval
-from karat.stats.exact_tests import mcnemar
 from karat.stats.multiple_tests import holm, max_t
 from karat.stats.paired import difference_interval, t_test
 from karat.stats.sign_flip import sign_flip, sign_flip_pairs

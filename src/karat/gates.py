@@ -12,6 +12,7 @@ from karat.data.tables import counted, number
 from karat.errors import UsageError
 from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
+from karat.stats.sign_flip import flipped
 
 Kind = Literal["mean", "low", "drop", "failures"]
 Status = Literal["pass", "fail", "inconclusive"]
@@ -263,11 +264,15 @@ def _drop(
         noise: whether a drop that may be chance is inconclusive.
         proof: whether a larger drop must be ruled out.
     """
-    names = (gate.metric, pairing.baseline.run, pairing.candidate.run)
-    found = measure(names, pairing.pairs(gate.metric, rows))
-    metric, queries = gate.metric, counted(found.n, "query")
-    if not found.n:
+    metric, pairs = gate.metric, pairing.pairs(gate.metric, rows)
+    if not len(pairs.baseline):
         return "inconclusive", f"{metric}: no query in common has a score"
+    names = (metric, pairing.baseline.run, pairing.candidate.run)
+    # The signs that a comparison draws, so that both say the same p.
+    values, known = pairing.differences(metric), pairing.scores(metric)[2]
+    flips = flipped(values[None], known=known[None], clusters=pairing.clusters)
+    found = measure(names, pairs, row=flips[0] if rows is None else None)
+    queries = counted(found.n, "query")
     sign = -1 if found.higher_is_better is False else 1
     verb = "rose" if found.difference > 0 else "dropped"
     said = f"{metric} {verb} by {abs(found.difference):.4f} on {queries}"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import karat as package
+from karat.comparison.differences import show_p
 from karat.data.judgements import Verdict
 from karat.data.policies import Policies
 from karat.data.queries import Query
@@ -22,7 +23,7 @@ from karat.gates import (
 )
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
-from tests.comparison.test_compare import GOLD, NEW, OLD
+from tests.comparison.test_compare import GOLD, NEW, OLD, run
 
 METRICS = ["ndcg@10", "rr"]
 
@@ -86,6 +87,18 @@ def test_a_drop_beyond_chance_fails_and_an_improvement_never(
         for base in (old, new):
             (found,) = check_gates([gate], [new], baseline=base)
             assert found.status == "pass"
+
+
+def test_a_gate_has_the_p_of_the_comparison() -> None:
+    """Also where a query has no score, and signs are drawn for it all the same."""
+    gold: Any = {**GOLD, "q60": {"none": 0}}
+    runs = (run(0.45, 5), OLD)
+    old, new = (package.evaluate(one, gold=gold, metrics=["rr"]) for one in runs)
+    worse = package.compare(*runs, gold=gold, metrics=["rr"])["rr"]
+    assert 0.0002 < worse.p < 0.5
+    assert worse.wins + worse.losses > 16
+    (found,) = check_gates([Gate("rr", 0.0, "drop")], [new], baseline=old)
+    assert f"(p = {show_p(worse.p)})" in found.sentence
 
 
 def test_proof_is_read_from_the_interval_and_not_from_ties() -> None:

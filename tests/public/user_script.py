@@ -298,6 +298,8 @@ def main() -> None:
         REPORT(karat.leaderboard(RUNS, gold=GOLD), []),
         next(judge("Thank you.")).name,
     )
+    board = karat.leaderboard(RUNS, gold=GOLD)
+    assert karat.rank_correlation(board, board).rbo.value == 1
     table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
     comparison: karat.Comparison = karat.compare(RUN, RUN, gold=GOLD)
     patch = {"kind": "label patch", "schema_version": 1, "labels": []}

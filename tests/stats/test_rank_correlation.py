@@ -70,7 +70,7 @@ def test_the_overlap_of_tops_is_that_of_runs(order: list[int], p: float) -> None
     other = [names[n] for n in order]
     expected = karat.rbo({"q": names}, {"q": other}, p=p)["q"]
     scores = np.array([[-names.index(n), -other.index(n)] for n in names], float).T
-    assert float(rank_overlap(*scores, p)) == pytest.approx(expected)
+    assert float(rank_overlap(scores[0], scores[1], p)) == pytest.approx(expected)
 
 
 def test_orders_on_other_queries_are_drawn_apart() -> None:
