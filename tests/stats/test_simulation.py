@@ -25,15 +25,19 @@ def simulation() -> ModuleType:
 
 
 @pytest.mark.slow
+@pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("part", "draws", "least"),
-    [("coverage", 60, 55), ("false_findings", 300, 55), ("family_errors", 40, 9)],
+    [
+        ("coverage", 40, 200),
+        ("errors", 200, 30),
+        ("power", 60, 5),
+        ("families", 40, 12),
+    ],
 )
 def test_intervals_and_tests_keep_what_they_promise(
     simulation: ModuleType, part: str, draws: int, least: int
 ) -> None:
     figures = [*getattr(simulation, part)(draws)]
-    assert (
-        len([figure for figure in figures if figure.high < 1.0 or figure.low]) >= least
-    )
+    assert len([figure for figure in figures if figure.barred]) >= least
     assert [str(figure) for figure in figures if figure.missed] == []
