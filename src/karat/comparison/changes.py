@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from karat.comparison.differences import Difference, measure, with_adjusted
+from karat.comparison.differences import Difference, Test, measure, with_adjusted
 from karat.comparison.pairing import Pairing
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
@@ -279,7 +279,7 @@ def tagged(queries: Sequence[str], *runs: Evaluation) -> dict[str, list[int]]:
 
 
 def slices_of(
-    metrics: Sequence[str], pairing: Pairing, margins: Mapping[str, float]
+    metrics: Sequence[str], pairing: Pairing, margins: Mapping[str, float], test: Test
 ) -> dict[str, tuple[Difference, ...]]:
     """The differences on the queries of each tag, false findings kept rare."""
     baseline, other = pairing.baseline, pairing.candidate
@@ -290,7 +290,7 @@ def slices_of(
     for metric in metrics:
         names = (metric, baseline.run, other.run)
         measured = [
-            measure(names, pairing.pairs(metric, rows), margins.get(metric))
+            measure(names, pairing.pairs(metric, rows), margins.get(metric), test=test)
             for rows in tags.values()
         ]
         adjusted = benjamini_hochberg(np.array([one.p for one in measured]))

@@ -179,7 +179,7 @@ def compare_evaluations(  # noqa: PLR0913
         changes={run: first for run, (first, *_) in changes.items()},
         other_depths={run: tuple(rest) for run, (_, *rest) in changes.items() if rest},
         movers=tuple(movers[:MOVERS]),
-        slices=slices_of(asked, own[0], margins) if by_tag else {},
+        slices=slices_of(asked, own[0], margins, test) if by_tag else {},
         added=_united(pairing.added for pairing in own),
         removed=_united(pairing.removed for pairing in own),
         relabelled=_united(pairing.relabelled for pairing in own),

@@ -59,6 +59,7 @@ class Comparison(PlainResult):
     """
 
     saved_as: ClassVar[str] = "comparison"
+    schema_version: ClassVar[int] = 2
 
     baseline: str
     candidates: tuple[str, ...]
@@ -149,9 +150,10 @@ class Comparison(PlainResult):
         """A row per metric and pair: means, difference, verdict."""
         several = len({(d.baseline, d.candidate) for d in self.differences}) > 1
         rows = [_row(one, several=several) for one in self.differences]
+        adjusted = ", not adjusted" if self.correction in ("holm", "bh") else ""
         columns = [
-            *("metric", "baseline", "candidate", "difference", "95% interval"),
-            *("p", "win/tie/loss", "n", "verdict"),
+            *("metric", "baseline", "candidate", "difference"),
+            *(f"95% interval{adjusted}", "p", "win/tie/loss", "n", "verdict"),
         ]
         first = self.differences[0] if self.differences else None
         title = f"{', '.join(self.candidates)} compared with {self.baseline}"
