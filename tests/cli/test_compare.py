@@ -60,6 +60,28 @@ def test_noise_is_allowed_where_asked_for(karat: Karat, folder: Path) -> None:
     assert "RESULT: fail (14 of 15 gates passed)" in tagged.err
 
 
+def test_tests_corrections_and_plans_are_chosen_and_named(karat: Karat) -> None:
+    given = ("compare", "keyword.run", "dense.run", "-g", "gold.qrels", "-m", "rr")
+    plain = karat(*given).out
+    assert "paired sign-flip test of the mean difference, level 0.05; n = 39" in plain
+    assert "gold: gold.qrels" in plain
+    t = karat(*given, "--test", "t").out
+    assert "paired t test, level 0.05; n = 39; gold: gold.qrels" in t
+    ranks = karat(*given, "dense.run", "--test", "wilcoxon", "--correction", "bh").out
+    assert "2 comparisons (false discovery rate), intervals not adjusted" in (
+        " ".join(ranks.split())
+    )
+    for extra, size in ((("--plan",), "0.02"), (("--plan", "0.1"), "0.1")):
+        planned = karat(*given, *extra).out
+        assert planned.startswith(f"queries that would show a difference of {size}\n")
+    assert karat(*given, "--test", "f").code == 2
+    wrong = karat(*given, "--test", "t", "--correction", "maxt")
+    assert (wrong.code, wrong.err) == (
+        2,
+        "karat: MaxT flips signs: take holm beside the t test\n",
+    )
+
+
 def test_a_baseline_is_pinned(karat: Karat) -> None:
     assert karat("baseline", "show").code == 2
     karat("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr", "-o", "main.json")
