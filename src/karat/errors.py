@@ -220,7 +220,7 @@ class IncompleteError(KaratError, RuntimeError):
         replies = "1 reply" if lost == 1 else f"{lost} replies"
         what = f"{replies} paid for could not be kept, the rest" if lost else "all"
         goes_on = f"{what} is kept, run the same again to continue"
-        takes = "that takes a journal, and of a Python function its version="
+        takes = "that takes a journal, and a version="
         nothing = f"nothing is kept for another process: {takes}"
         super().__init__(f"{reason}; {rows}; {goes_on if kept else nothing}")
 

@@ -24,10 +24,13 @@ from karat.errors import (
 )
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
+from karat.matching.to_hits import no_common_query
 from karat.metrics import Metric, split_metrics
 from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
+from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.mapping import INSIDE
 from karat.reading.queries import read_queries
+from karat.reading.readers import take_gold
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
 from karat.results.scores import score_measures
@@ -143,8 +146,9 @@ def evaluate(  # noqa: PLR0913
         # Only who has a retriever pays for importing what asks it.
         from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
 
-        run = retrieve(**_question({**asked, "name": name}, retriever, asking))
-    return _carry_out(prepare(**{**asked, "run": run}), name=name, keep=keep)
+        question = _question(asked, retriever, asking)
+        asked["run"] = retrieve(**question, name=name)
+    return _carry_out(prepare(**asked), name=name, keep=keep)
 
 
 class Evaluator:
@@ -215,9 +219,12 @@ def _check_engine(engine: object) -> None:
 
 
 def _question(
-    options: Mapping[str, Any], retriever: Any, asking: Mapping[str, Any]
+    options: dict[str, Any], retriever: Any, asking: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of `retrieve` that follow from those of `evaluate`."""
+    """The arguments of `retrieve` that follow from those of `evaluate`.
+
+    The gold among the options is read here, before anything is asked in vain.
+    """
     from karat.retrieving.retrieve import Asking  # noqa: PLC0415
 
     known = Asking.__annotations__
@@ -233,19 +240,25 @@ def _question(
         raise UsageError("a retriever needs gold=: what it should retrieve")
     if options["queries"] is None:
         raise UsageError("a retriever needs queries=: texts by id, a list, or a file")
-    queries = read_queries(options["queries"])
+    mapping = options["mapping"] or {}
+    for name in mapping:
+        if name not in FIELDS:
+            raise UnknownNameError("field", name, FIELDS)
+    queries = options["queries"] = read_queries(options["queries"])
+    truth = options["gold"] = take_gold(options["gold"], mapping)
+    wanted = truth.gold.queries if truth.gold else ()
+    if queries and queries.keys().isdisjoint(wanted) and not options["force"]:
+        raise no_common_query(None, [*queries], wanted)
     metrics = split_metrics(options["metrics"])
     read = (read_measure(metric, "id", None) for metric in metrics)
     cutoffs = [getattr(measure.metric, LETTER, None) for measure in read]
     own = [q.k for q in queries.values() if q.k is not None]
     depths = (c for c in cutoffs if isinstance(c, int))
-    mapping = options["mapping"] or {}
     return {
         **asking,
         "retriever": retriever,
         "queries": queries,
         "k": max([_DEPTH, *own, options["k"] or 0, *depths]),
-        "name": options["name"],
         "mapping": {n: theirs for n, theirs in mapping.items() if n in _OF_ANSWERS},
     }
 
@@ -269,7 +282,8 @@ def _async(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
             from karat.retrieving.retrieve import aretrieve  # noqa: PLC0415
 
             question = _question(named, named.pop("retriever"), asking)
-            named["run"], asking = await aretrieve(**question), {}
+            named["run"] = await aretrieve(**question, name=named["name"])
+            asking = {}
         call = partial(function, **named, **asking)
         return await asyncio.to_thread(call)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import DataError, UsageError
+from karat.errors import DataError, MismatchError, UsageError
 from karat.extend import Settings
 from karat.retrieving.retrieve import Asking
 
@@ -158,6 +158,18 @@ def test_evaluate_takes_all_that_retrieve_does() -> None:
         karat.evaluate(retriever=search, queries=QUERIES)
 
 
+def test_what_cannot_be_scored_is_not_asked() -> None:
+    def never(query: str) -> list[str]:
+        raise AssertionError(query)
+
+    with pytest.raises(MismatchError, match=r"no query in common.*'Q0'"):
+        karat.evaluate(retriever=never, queries={"Q0": "rye"}, gold=GOLD)
+    with pytest.raises(UsageError, match="unknown field 'retreived'; did you mean"):
+        live(never, mapping={"retreived": "hits"})
+    with pytest.raises(UsageError, match="unknown metric"):
+        karat.evaluate(retriever=never, queries=QUERIES, gold=GOLD, metrics="recal")
+
+
 def test_distances_by_document_are_flagged_as_in_a_run() -> None:
     near = {"d1": 0.1, "d2": 0.5, "d3": 0.9}
     wrong = live(lambda query: near)
@@ -214,7 +226,9 @@ def test_what_is_no_retriever_or_no_run_is_told_what_to_pass() -> None:
     with pytest.raises(UsageError, match=r"Store is no retriever.*\.as_retriever\(\)"):
         karat.retrieve(Store(), QUERIES)
     for wrong in (search, Store()):
-        with pytest.raises(DataError, match="a retriever goes to retriever="):
+        with pytest.raises(
+            DataError, match=r"ask a retriever with evaluate\(retriever="
+        ):
             karat.evaluate(wrong, gold=GOLD)
 
 

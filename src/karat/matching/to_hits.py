@@ -90,15 +90,7 @@ def lay_out(
     missing = located.retrieved < 0
     absent = np.count_nonzero(missing)
     if absent and absent == len(missing) and not policies.force:
-        near = next(other_forms({*queries}, run.queries()), None)
-        raise MismatchError(
-            "run and gold have no query in common: the run has "
-            f"{examples(run.queries())}, the gold {examples(queries)}",
-            path=run.name,
-            hint=f"{near.wanted!r:.60} is there as {near.found!r:.60}, {near.how}"
-            if near
-            else "check that both use the same query ids",
-        )
+        raise no_common_query(run.name, run.queries(), queries)
     if policies.depth is not None or policies.judged_only:
         located = narrow(located, policies)
     hits = Hits(
@@ -126,6 +118,21 @@ Topics = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 Groups = Mapping[str, Mapping[str, str]]
 """Alternatives: query id -> document id -> name of the group it belongs to."""
+
+
+def no_common_query(
+    name: str | None, queries: Sequence[str], gold: Iterable[str]
+) -> MismatchError:
+    """The error for a run, or queries to ask, of which gold has none."""
+    near = next(other_forms({*gold}, queries), None)
+    return MismatchError(
+        f"run and gold have no query in common: the run has {examples(queries)}, the "
+        f"gold {examples(gold)}",
+        path=name,
+        hint=f"{near.wanted!r:.60} is there as {near.found!r:.60}, {near.how}"
+        if near
+        else "check that both use the same query ids",
+    )
 
 
 def items_of(labels: Labels, groups: Groups) -> tuple[list[str], GoldGrades, Ints]:

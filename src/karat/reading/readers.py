@@ -352,11 +352,11 @@ def _read(
 
 def _interpreted(source: Any, where: Source) -> Dataset:
     if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
+        asks = "; ask a retriever with evaluate(retriever=..., queries=...)"
         raise DataError(
             f"cannot read {where.role} from {type(source).__name__}",
             hint="pass a mapping, a list, a path or a DataFrame"
-            + "; a retriever goes to retriever=, with queries="
-            * (where.role != "gold"),
+            + (asks if where.role != "gold" else ""),
         )
     with gc_paused():
         return interpret(with_lists(source), where, "objects")

@@ -9,9 +9,10 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from karat.data.judgements import Prompt, Reply
@@ -43,23 +44,19 @@ class CallQueue:
     """
 
     def __init__(self, *, threads: bool) -> None:
+        self.threads = threads
         self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
-        self._threads = threads
         self._count = 0 if threads else 1
 
-    async def run(
-        self, function: Callable[[str], Any], query: str
-    ) -> tuple[Any, Exception | None, float]:
+    async def run(self, function: Callable[[str], Any], query: str) -> "_Timed":
         """What a function returns, or raises, and how many seconds that took."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        if self._threads and not self._idle.acquire(blocking=False):
+        if self.threads and not self._idle.acquire(blocking=False):
             self._count += 1
             threading.Thread(target=self.serve, daemon=True).start()
-        self._calls.put((function, query, future, loop))
-        done: tuple[Any, Exception | None, float] = await future
-        return done
+        future: Future[_Timed] = Future()
+        self._calls.put((function, query, future))
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Let every thread that serves go on its way."""
@@ -69,12 +66,30 @@ class CallQueue:
     def serve(self) -> None:
         """Make the calls, until there are no more."""
         while (call := self._calls.get()) is not None:
-            function, query, future, loop = call
-            result = timed_call(function, query)
+            function, query, future = call
+            result = _timed(function, query)
             self._idle.release()
             # Nobody waits any more: the run has ended, or the call was given up.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, future, result)
+            with suppress(InvalidStateError):
+                future.set_result(result)
+
+
+class _Timed(NamedTuple):
+    """What a call returned or raised, and how many seconds it took."""
+
+    answer: Any
+    error: Exception | None
+    seconds: float
+
+
+def _timed(function: Callable[[str], Any], query: str) -> _Timed:
+    answer, caught = None, Caught()
+    start = time.perf_counter()
+    with caught:
+        answer = function(query)
+        if isinstance(answer, Iterator):
+            answer = [*answer]
+    return _Timed(answer, caught.error, time.perf_counter() - start)
 
 
 @dataclass(eq=False)
@@ -95,9 +110,6 @@ class RetrieverClient:
         timeout: seconds after which a call is given up. What is called in the caller's
             own thread cannot be given up, and is waited for.
         calls: where a plain function is called; None for the event loop's own thread.
-        threads: whether that is in threads of its own.
-        concurrency: how many calls are under way at once.
-        persistent: whether another process may use the answers.
         stoppable: the driver sets no time limit, since this does.
     """
 
@@ -110,9 +122,6 @@ class RetrieverClient:
     ids: Sequence[Any] | None = None
     timeout: float = 60.0
     calls: CallQueue | None = None
-    threads: bool = False
-    concurrency: int = 1
-    persistent: bool = True
     stoppable: bool = False
     _first: asyncio.Event | None = field(default=None, repr=False)
 
@@ -122,7 +131,7 @@ class RetrieverClient:
         try:
             yield
         finally:
-            if self.threads and self.calls is not None:
+            if self.calls is not None:
                 self.calls.close()
             if isinstance(self.ask, HttpRetriever):
                 await self.ask.close()
@@ -139,7 +148,7 @@ class RetrieverClient:
             self._first.set()
 
     async def _complete(self, query: str, *, first: bool) -> Reply:
-        answer, seconds = await self._timed(query)
+        answer, seconds = await self._answer(query)
         caught = Caught()
         documents: list[Any] = []
         with caught:
@@ -159,16 +168,17 @@ class RetrieverClient:
         facts["documents"] = [to_plain(document) for document in documents[: self.k]]
         return Reply(json.dumps(facts, ensure_ascii=False))
 
-    async def _timed(self, query: str) -> tuple[Any, float]:
+    async def _answer(self, query: str) -> tuple[Any, float]:
         """An answer and the seconds it took; a `CallError` when there is none."""
         answer, seconds, caught = None, 0.0, Caught()
-        limit = asyncio.timeout(self.timeout if self.threads else None)
+        calls = self.calls
+        limit = asyncio.timeout(self.timeout if calls and calls.threads else None)
         with caught:
             async with limit:
-                if self.calls is None:
-                    answer, error, seconds = timed_call(self.ask, query)
+                if calls is None:
+                    answer, error, seconds = _timed(self.ask, query)
                 else:
-                    answer, error, seconds = await self.calls.run(self.ask, query)
+                    answer, error, seconds = await calls.run(self.ask, query)
                 if error is not None:
                     raise error
                 limit.reschedule(asyncio.get_running_loop().time() + self.timeout)
@@ -214,70 +224,32 @@ def _call_error(endpoint: str, error: Exception) -> CallError:
     return problem
 
 
-def timed_call(
-    function: Callable[[str], Any], query: str
-) -> tuple[Any, Exception | None, float]:
-    """What a function returns, or raises, and how many seconds that took."""
-    answer, caught = None, Caught()
-    start = time.perf_counter()
-    with caught:
-        answer = function(query)
-        if isinstance(answer, Iterator):
-            answer = [*answer]
-    return answer, caught.error, time.perf_counter() - start
-
-
-def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def address_of(url: str) -> tuple[str, list[tuple[str, str]]]:
-    """The address without its query, and the query; neither may hold a secret."""
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and parts.hostname
-    except ValueError:
-        valid = False
-    if not valid or "{" in parts.netloc:
-        raise UsageError(
-            "a retriever in one text is an address such as http://127.0.0.1:8080/search"
-        )
-    if parts.username or parts.password:
-        raise UsageError(
-            f"the address of {parts.hostname} must hold no user and no password, since "
-            "addresses are kept; headers= (--header) can carry them"
-        )
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    check_secrets(dict(query))
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), query
-
-
 class HttpRetriever:
     """Asks a service.
 
     With options they are posted as JSON, else the address is fetched. `{query}` and
     `{k}` are filled in, in both; what stands in the address is quoted. A header `$NAME`
     is read from the environment.
+
+    Attributes:
+        address: without its query.
+        parameters: the query of the address.
     """
 
     def __init__(
         self, url: str, question: Question, headers: Mapping[str, str] | None
     ) -> None:
         load_httpx("asking a service")
-        self._address, self._parameters = address_of(url)
+        self.address, self.parameters = _split(url)
         self._question = question
         sent = {n: _from_environment(value) for n, value in (headers or {}).items()}
         check_headers(sent)
-        if (
-            not question.options
-            and "{query}" not in f"{self._address}{self._parameters}"
-        ):
+        if not question.options and "{query}" not in f"{self.address}{self.parameters}":
             raise UsageError(
                 "nothing sends the query: write {query} into the address, or give a "
                 """body such as {"q": "{query}"} (options=, --body)"""
             )
-        self._connection = Connection(self._address, {}, sent)
+        self._connection = Connection(self.address, {}, sent)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -285,7 +257,7 @@ class HttpRetriever:
 
     async def __call__(self, query: str) -> Any:
         """What the service answers, decoded."""
-        address, question = self._address, self._question
+        address, question = self.address, self._question
         body = question.arguments(query) or None
         response = await self._connection.send(
             "POST" if body else "GET", self._url(query), body
@@ -317,9 +289,9 @@ class HttpRetriever:
         quoted = quote(query, safe="").replace(".", "%2E")
         pairs = [
             (fill(name, self._question, query), fill(value, self._question, query))
-            for name, value in self._parameters
+            for name, value in self.parameters
         ]
-        address: str = fill(self._address, self._question, quoted)
+        address: str = fill(self.address, self._question, quoted)
         return f"{address}?{urlencode(pairs)}" if pairs else address
 
 
@@ -329,3 +301,24 @@ def _from_environment(value: str) -> str:
     if value[1:] not in os.environ:
         raise UsageError(f"the header needs {value[1:]}, which is not set")
     return os.environ[value[1:]]
+
+
+def _split(url: str) -> tuple[str, list[tuple[str, str]]]:
+    """The address without its query, and the query; neither may hold a secret."""
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and parts.hostname
+    except ValueError:
+        valid = False
+    if not valid or "{" in parts.netloc:
+        raise UsageError(
+            "a retriever in one text is an address such as http://127.0.0.1:8080/search"
+        )
+    if parts.username or parts.password:
+        raise UsageError(
+            f"the address of {parts.hostname} must hold no user and no password, since "
+            "addresses are kept; headers= (--header) can carry them"
+        )
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    check_secrets(dict(query))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), query

@@ -26,13 +26,7 @@ from karat.reading.meaning.order import note_ascending
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 from karat.retrieving.answers import check_mapping, documents_from
-from karat.retrieving.client import (
-    CallQueue,
-    Caught,
-    HttpRetriever,
-    RetrieverClient,
-    address_of,
-)
+from karat.retrieving.client import CallQueue, Caught, HttpRetriever, RetrieverClient
 from karat.retrieving.retrievers import Question, as_function
 
 P = ParamSpec("P")
@@ -125,7 +119,8 @@ async def aretrieve(  # noqa: PLR0913
         settings: retries, limits, `offline` and the like.
 
     Raises:
-        IncompleteError: the retriever seems to be down; call again to continue.
+        IncompleteError: the retriever seems to be down; with a version, the same call
+            goes on from there.
         DataError: it failed for every query, or returns no ranking of documents.
 
     Example:
@@ -138,47 +133,37 @@ async def aretrieve(  # noqa: PLR0913
     if not isinstance(k, Integral) or isinstance(k, bool) or not 0 < k <= _DEEPEST:
         raise ParameterError("retrieve", "k", f"an integer from 1 to {_DEEPEST}", k)
     check_mapping(mapping or {})
-    asked = _texts(read_queries(queries))
+    texts = _texts(read_queries(queries))
     question = Question(int(k), options or {}, encode, output)
     paths = dict(mapping or {}) | ({"retrieved": output} if output else {})
+    key = _key(question, version, paths, ids)
     if isinstance(retriever, str):
         ask: Any = HttpRetriever(retriever, question, headers)
-        endpoint = address_of(retriever)[0]
+        endpoint = short = ask.address
+        key["query"] = ask.parameters
     else:
         ask, endpoint = as_function(retriever, question), place_of(retriever)
-    several = is_async(retriever)
+        short = endpoint.rpartition(".")[2]
+    usual = _AT_ONCE if is_async(retriever) else 1
     limits = replace(
         settings or Settings(max_attempts=ATTEMPTS),
-        concurrency=(_AT_ONCE if several else 1)
-        if concurrency is None
-        else concurrency,
+        concurrency=usual if concurrency is None else concurrency,
         timeout=timeout,
-        journal=None if cache is None or version is None else Path(cache),
-    )
-    threads = limits.concurrency > 1 and not several
-    short = endpoint if "://" in endpoint else endpoint.rpartition(".")[2]
-    client = RetrieverClient(
-        ask,
-        endpoint,
-        name or short,
-        _key(question, version, paths, ids, url=retriever),
-        question.k,
-        paths,
-        ids,
-        timeout,
-        CallQueue(threads=True) if threads else _CALLER.get(),
-        threads=threads,
-        concurrency=limits.concurrency,
-        persistent=version is not None,
+        journal=Path(cache) if cache and version is not None else None,
     )
     if limits.offline and limits.journal is None:
         raise UsageError(
             "offline takes every answer from the journal, where only answers that have "
             "a version are: version= (--index-version) names it"
         )
-    jobs = [partial(_job, text) for text in asked.values()]
+    threads = limits.concurrency > 1 and not is_async(retriever)
+    calls = CallQueue(threads=True) if threads else _CALLER.get()
+    client = RetrieverClient(
+        *(ask, endpoint, name or short, key, question.k, paths, ids, timeout, calls)
+    )
+    jobs = [partial(_job, text) for text in texts.values()]
     results = await run_jobs(jobs, client, limits, _STAGE)
-    return _to_run(asked, results, client)
+    return _to_run(texts, results, client, limits.concurrency)
 
 
 def is_async(retriever: Any) -> bool:
@@ -239,7 +224,6 @@ def _key(
     version: str | None,
     paths: Mapping[str, str],
     ids: Sequence[Any] | None,
-    url: Any,
 ) -> dict[str, Any]:
     """All that decides an answer besides the query and the retriever's name.
 
@@ -248,8 +232,8 @@ def _key(
     """
     key: dict[str, Any] = {"k": question.k, "version": version, "mapping": {**paths}}
     key["options"] = json.loads(json.dumps(dict(question.options), default=repr))
-    if isinstance(url, str):
-        key["query"] = address_of(url)[1]
+    if question.encode is not None:
+        key["encode"] = place_of(question.encode)
     if ids is not None:
         digest = hashlib.sha256("\0".join(map(str, ids)).encode("utf-8", "replace"))
         key["ids"] = digest.hexdigest()[:16]
@@ -262,7 +246,10 @@ def _job(text: str) -> Generator[Prompt, Reply, _Answer]:
 
 
 def _to_run(
-    queries: Mapping[str, str], results: Results[_Answer], client: RetrieverClient
+    queries: Mapping[str, str],
+    results: Results[_Answer],
+    client: RetrieverClient,
+    concurrency: int,
 ) -> Run:
     answers, failures = dict[str, _Answer](), dict[str, str]()
     for query, result in zip(queries, results, strict=True):
@@ -278,26 +265,25 @@ def _to_run(
         )
     notes = Notes()
     gathered = Gathered(notes)
-    k = client.k
     with gc_paused():
         for query, answer in answers.items():
             documents = documents_from(answer.facts["documents"])
             gathered.add_ranking(query, {"retrieved": documents})
-            _note(query, answer.facts["returned"], documents, k, notes)
+            _note(query, answer.facts["returned"], documents, client.k, notes)
         run = gathered.finish(client.model, [*queries]).run
     assert run is not None  # noqa: S101
     if all("rising" in answer.facts for answer in answers.values()):
         counts = (range(answer.facts["returned"]) for answer in answers.values())
         note_ascending(answers, counts, notes)
-    latency = _latency(queries, answers, client.concurrency)
+    latency = _latency(queries, answers, concurrency)
     version = client.parameters.get("version")
     for _ in latency.earlier:
-        said = (
-            f"from an earlier call under version {version!r}, with the time that took; "
-            "another version asks anew"
+        notes.notice(
+            "cached",
+            "{answer is|answers are} from an earlier call under version "
+            f"{version!r}, with the time that took; another version asks anew",
         )
-        notes.notice("cached", f"answers are {said}", one=f"answer is {said}")
-    run.retrieval = Retrieval(latency, failures, k, notes.notices(), queries)
+    run.retrieval = Retrieval(latency, failures, client.k, notes.notices(), queries)
     return run
 
 
@@ -305,18 +291,16 @@ def _note(
     query: str, returned: int, documents: Sequence[Any], k: int, notes: Notes
 ) -> None:
     if returned != len(documents):
-        said = f"more than k = {k} documents, and the rest was cut off"
-        notes.notice("cut", f"answers held {said}", query, one=f"answer held {said}")
+        said = f"held more than k = {k} documents, and the rest was cut off"
+        notes.notice("cut", "{answer|answers} " + said, query)
     elif not returned:
-        said = "got no documents"
-        notes.notice("none", f"queries {said}", query, one=f"query {said}")
+        notes.notice("none", "{query|queries} got no documents", query)
     elif returned < k:
-        said = f"fewer than k = {k} documents"
-        notes.notice("fewer", f"answers held {said}", query, one=f"answer held {said}")
+        said = f"held fewer than k = {k} documents"
+        notes.notice("fewer", "{answer|answers} " + said, query)
     names = [d if isinstance(d, str) else d.id or d.text for d in documents]
     if len({*names}) < len(names):
-        said = "a document more than once"
-        notes.notice("twice", f"answers held {said}", query, one=f"answer held {said}")
+        notes.notice("twice", "{answer|answers} held a document more than once", query)
 
 
 def _latency(

@@ -140,13 +140,16 @@ def _function(function: Any, question: Question) -> Ask:
 
 def _with_depth(retriever: Any, k: int) -> Any:
     """A retriever that returns as many, whatever it was built with."""
-    # A copy: the retriever is the caller's.
-    retriever = copy.copy(retriever)
-    for name in ("k", "top_k", "similarity_top_k"):
-        if isinstance(getattr(retriever, name, None), int):
-            setattr(retriever, name, k)
+    names = ("k", "top_k", "similarity_top_k")
+    own = {n: getattr(retriever, n, None) for n in names}
+    depths: dict[str, Any] = {n: k for n, v in own.items() if isinstance(v, int)}
     if isinstance(options := getattr(retriever, "search_kwargs", None), dict):
-        retriever.search_kwargs = {**options, "k": k}
+        depths["search_kwargs"] = {**options, "k": k}
+    if depths:
+        # A copy: the retriever is the caller's.
+        retriever = copy.copy(retriever)
+    for name, depth in depths.items():
+        setattr(retriever, name, depth)
     return retriever
 
 
