@@ -2,16 +2,18 @@
 
 # ruff: noqa: RUF001
 
+import graphlib
 import inspect
 import random
 import re
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.matching.coverage import alphabet, cover
+from karat.matching.coverage.alphabet import Source
 from tests.matching.test_span import found, match, measure, share
 
 laws = settings(max_examples=40, deadline=None)
@@ -67,7 +69,7 @@ def made(kind: str, seed: int) -> str:
         )
         return "id,region,amount,change,day\n" + "\n".join(rows)
     if kind == "code":
-        return inspect.getsource(source.choice([alphabet, cover]))
+        return inspect.getsource(source.choice([graphlib, textwrap]))
     pieces = [
         piece
         for sentence in SENTENCES[kind].split("|")
@@ -212,7 +214,6 @@ def test_a_header_that_chunks_share_does_no_harm(kind: str) -> None:
             "as was shown, it is so in all cases",
         ),
         ("see [the guide](https://x.org/a_b) for more", "see the guide for more"),
-        ("1 def run():\n2     return 5\n3 run()", "def run():\n    return 5\nrun()"),
         ("Stra&szlig;e und Caf&#233; am Platz", "Straße und Café am Platz"),
         ("增长了３．５％，达到一千二百万", "增长了3.5%,达到一千二百万"),
     ],
@@ -229,3 +230,68 @@ def test_numbers_at_the_edges_of_chunks_are_not_put_together() -> None:
         coverage = measure([gold], documents)
         assert coverage.gold.sum() == coverage.size[0]
         assert coverage.sound.all()
+
+
+SIGNS = ["-5", "< 0.05", "x >= y", "row[1]", "C++", "€500", "1e-5", "10 ‰", "[3]", "a"]
+
+
+@laws
+@given(
+    text=texts,
+    signs=st.lists(st.sampled_from(SIGNS), min_size=1, max_size=6),
+    start=st.integers(0, 2000),
+    cut=st.integers(0, 10_000),
+)
+def test_nothing_differs_in_the_same_text_however_it_is_cut(
+    text: str, signs: list[str], start: int, cut: int
+) -> None:
+    start %= max(1, len(text) - 200)
+    gold = f"{text[start : start + 90]} {' '.join(signs)} {text[start + 90 :][:90]}"
+    whole = f"Before it. {gold} After it."
+    cut %= len(whole)
+    for documents in ([whole], [whole[:cut], whole[cut:]], [whole[cut:], whole[:cut]]):
+        assert measure([gold], documents).sound.all()
+
+
+@laws
+@given(
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 50),
+    start=st.integers(0, 2000),
+    pair=st.sampled_from(
+        ["-5|5", "x < y|x >= y", "row[1]|row[7]", "€5|$5", "in C++|in C#", "14|30"]
+    ),
+)
+def test_a_sign_that_differs_is_told_in_every_script(
+    kind: str, seed: int, start: int, pair: str
+) -> None:
+    text = made(kind, seed)
+    start %= len(text) - 200
+    first, last = text[start : start + 90], text[start + 100 : start + 190]
+    ours, theirs = (f"{first} is {sign} so {last}" for sign in pair.split("|"))
+    coverage = measure([ours], [f"Before it. {theirs} After it."])
+    assert coverage.share.max() > 0.9
+    assert not coverage.sound.any()
+
+
+@laws
+@given(ranking=rankings(), size=st.integers(20, 120), seed=st.integers(0, 100))
+def test_what_stands_between_chunks_takes_nothing_away(
+    ranking: tuple[str, list[str]], size: int, seed: int
+) -> None:
+    gold, documents = ranking
+    odd = random.Random(seed).choices("qzxjwv", k=size)
+    more = [*documents[:1], "".join(odd), *documents[1:]]
+    assert share(gold, *more) == share(gold, *documents)
+
+
+@laws
+@given(gold=golds(), other=golds())
+def test_texts_that_share_nothing_cover_nothing(
+    gold: tuple[str, int, int], other: tuple[str, int, int]
+) -> None:
+    one, two = (text[start:end] for text, start, end in (gold, other))
+    letters = [Source(text).letters for text in (one, two)]
+    grams = [{text[n : n + 3] for n in range(len(text) - 2)} for text in letters]
+    if grams[0].isdisjoint(grams[1]):
+        assert share(one, two) == 0

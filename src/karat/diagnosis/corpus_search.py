@@ -12,13 +12,13 @@ import numpy.typing as npt
 from rapidfuzz.fuzz import ratio
 
 from karat.data.arrays import Floats, Ints
+from karat.matching.contains import UNSPACED
 from karat.matching.coverage.alphabet import (
     Source,
     Texts,
     hash_grams,
     places_inside,
 )
-from karat.matching.coverage.cover import is_wide
 from karat.matching.normaliser import fold
 
 ALIKE = 0.87
@@ -38,6 +38,7 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 # Words in so many texts, or in such a share of them, are rare.
 _RARE_WORD = 3, 0.01
 _WORD: Final = re.compile(r"\w+")
+_UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 
 
 def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
@@ -197,7 +198,7 @@ def _words(text: str) -> list[str]:
     words = []
     for word in _WORD.findall(fold(text)):
         pairs = [word[at : at + 2] for at in range(len(word) - 1)]
-        words += pairs if pairs and is_wide(word) else [word]
+        words += pairs if pairs and _UNSPACED.match(word) else [word]
     return words
 
 

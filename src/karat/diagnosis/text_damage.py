@@ -8,8 +8,7 @@ from statistics import median
 from typing import Final, NamedTuple
 from unicodedata import name as name_of
 
-from karat.matching.coverage.cover import is_wide
-from karat.matching.normaliser import fold
+from karat.matching.normaliser import fold, is_wide
 
 # So many texts show what all of them are like.
 _SAMPLE = 500

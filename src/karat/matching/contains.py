@@ -21,20 +21,26 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
 from karat.errors import ParameterError
-from karat.matching.normaliser import fold
+from karat.matching.normaliser import fold, weigh
 from karat.matching.pairwise import TextMatcher
 
-# Scripts written without spaces, or with endings attached to words as in Korean: any
-# place between two of their characters may be the edge of a word.
-_UNSPACED: Final = (
+# Written without spaces, or with endings attached to words as in Korean: any place
+# between two of these characters may be the edge of a word.
+UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-_SPACED_WORD: Final = rf"(?:(?![{_UNSPACED}])[^\W_])+"
-_SPACELESS: Final = rf"[{_UNSPACED}]"
-_POINTS: Final = ".,"
+"""The characters of scripts whose words do not stand apart, for a pattern."""
+_SPACED_WORD: Final = rf"(?:(?![{UNSPACED}])[^\W_])+"
+_SPACELESS: Final = rf"[{UNSPACED}]"
+# Places inside a number: between its digits, sign, point, separators and exponent.
+_IN_NUMBER: Final = re.compile(
+    r"(?<=\d)(?=\d|[.,]\d|[eE][-+]?\d)|(?<=\d[.,eE])(?=\d)|(?<=\d[eE])(?=[-+]\d)"
+    r"|(?<=\d[eE][-+])(?=\d)|(?<=[-+])(?<![^\W_].)(?=\d)"
+)
 _NEGATED: Final = "non-"
+_SUFFIX: Final = r"[+#]+(?!\w)"
 # Patterns are compiled when first used: most evaluations match ids.
 # A date on a line of its own; a paragraph that begins with the word is none.
 _DATE: Final = r"(?im)^[ \t]*date:[^\n]{0,80}$"
@@ -135,7 +141,8 @@ class Chunk(TextMatcher):
     what it says, and both are normalised. Equal texts match. A text inside the other
     must hold `least` letters and digits, begin and end where words and numbers do, and
     not be negated by the word before it. Only a long chunk, of 50 letters and digits or
-    more, may be cut from the gold inside a word, but never inside a number.
+    more, may be cut from the gold inside a word, but never inside a number. A Chinese
+    character counts as two letters.
 
     Attributes:
         least: letters and digits that a text must hold to be looked for in another.
@@ -179,7 +186,8 @@ class Chunk(TextMatcher):
 
 
 def _has_letters(text: str, least: int) -> bool:
-    return sum(1 for _ in islice(filter(str.isalnum, text), least)) == least
+    letters = "".join(islice(filter(str.isalnum, text), least))
+    return bool(weigh(letters).sum() >= least)
 
 
 def _cuts(text: str, place: int) -> bool:
@@ -239,7 +247,7 @@ def splits_word(text: str, place: int) -> bool:
     """Whether the place before `text[place]` lies inside a word, number or character.
 
     A word goes on over `n't` and after `non-`, so that nothing is cut from its
-    negation.
+    negation, and over what it ends with in `C++` and `F#`.
 
     Example:
         >>> [splits_word(t, 2) for t in ("illegal", "no cost", "15 days", "北京是")]
@@ -254,9 +262,16 @@ def splits_word(text: str, place: int) -> bool:
         return text.startswith("'t", place) and before == "n"
     if before == "-":
         return text.endswith(_NEGATED, 0, place)
+    if after in "+#":
+        return re.compile(_SUFFIX).match(text, place) is not None and (
+            before == after or before.isalpha()
+        )
+    at = place - 1
+    while at and unicodedata.category(text[at])[0] == "M":
+        at -= 1
     return (
         after.isalnum()
-        and (before.isalnum() or unicodedata.category(before)[0] == "M")
+        and text[at].isalnum()
         and not re.search(_SPACELESS, before + after)
     )
 
@@ -268,22 +283,7 @@ def splits_number(text: str, place: int) -> bool:
         >>> [splits_number(t, 2) for t in ("150", "1.5", "1,500", " -5", "5 euros")]
         [True, True, True, True, False]
     """
-    if not 0 < place < len(text):
-        return False
-    before, after = text[place - 1], text[place]
-    if after.isdigit():
-        earlier = text[place - 2] if place > 1 else " "
-        return (
-            before.isdigit()
-            or (before in _POINTS and earlier.isdigit())
-            or (before in "-+" and not earlier.isalnum())
-        )
-    return (
-        before.isdigit()
-        and after in _POINTS
-        and place + 1 < len(text)
-        and text[place + 1].isdigit()
-    )
+    return place > 0 and _IN_NUMBER.match(text, place) is not None
 
 
 def finds(part: str, text: str, splits: Callable[[str, int], bool]) -> bool:

@@ -7,20 +7,28 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from karat.data.arrays import Ints
+
+WIDE_WEIGHT = 2
+"""A Chinese character, or a Japanese letter, says as much as so many others."""
+
 _CACHED_CHARACTERS = 1 << 24
 
-_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u00b4\uff07"
+SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2039\u203a\u2032\u00b4\uff07"
 _DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\uff02"
-_DASHES = (
+DASHES = (
     "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b\ufe31\ufe32\ufe58\ufe63"
 )
 _INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u061c\ufe0e\ufe0f" + "".join(
     map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 )
 _FOLDED: Final = (
-    dict.fromkeys(_SINGLE_QUOTES, "'")
+    dict.fromkeys(SINGLE_QUOTES, "'")
     | dict.fromkeys(_DOUBLE_QUOTES, '"')
-    | dict.fromkeys(_DASHES, "-")
+    | dict.fromkeys(DASHES, "-")
     | dict.fromkeys(_INVISIBLE, "")
 )
 _ODD: Final = re.compile(f"[{''.join(_FOLDED)}]")
@@ -83,6 +91,28 @@ def _fold(text: str) -> str:
         if needle in text:
             text = re.sub(pattern, template, text)
     return " ".join(text.split()).casefold()
+
+
+def codes_of(text: str) -> npt.NDArray[np.uint32]:
+    """The code point of each character."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def weigh(letters: str) -> Ints:
+    """How much each letter says; a Korean syllable no more than a letter.
+
+    Example:
+        >>> weigh("Rye \u9ed1\u9ea6").tolist()
+        [1, 1, 1, 1, 2, 2]
+    """
+    codes = codes_of(letters)
+    wide = ((codes >= 0x2E80) & (codes < 0xA960)) | (codes >= 0x20000)  # noqa: PLR2004
+    return np.where(wide, WIDE_WEIGHT, 1)
+
+
+def is_wide(text: str) -> bool:
+    """Whether most letters of a text are syllables or words, as in Chinese."""
+    return not text.isascii() and 2 * weigh(text).sum() > (1 + WIDE_WEIGHT) * len(text)
 
 
 def clusters(text: str) -> Iterator[str]:

@@ -6,17 +6,18 @@ space can hide a passage. Every letter knows which character it came from.
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import unescape
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from karat.data.arrays import Bools, Ints
-from karat.matching.normaliser import LINKS, clusters
+from karat.matching.contains import splits_number, splits_word
+from karat.matching.normaliser import DASHES, LINKS, SINGLE_QUOTES, clusters, codes_of
 
 Codes = npt.NDArray[np.uint32]
 
@@ -29,16 +30,37 @@ _TAGS: Final = re.compile(
 )
 _ENTITIES: Final = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z]\w{1,31});")
 _FOOTNOTES: Final = re.compile(r"\[\^?\d{1,3}\]")
-_LINE_NUMBERS: Final = re.compile(r"^[ \t]*(\d{1,6})[:.)|]?(?:[ \t]+|$)", re.MULTILINE)
-_LINES: Final = re.compile(r"^.*\S", re.MULTILINE)
-_FEWEST_LINES = 3
 
-_STRAIGHT: Final = str.maketrans(
-    dict.fromkeys("\u2018\u2019", "'")
-    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+_STRAIGHT: Final = (
+    dict.fromkeys(SINGLE_QUOTES, "'")
+    | dict.fromkeys((*DASHES, "\uff0d"), "-")
+    | {"\uff0b": "+", "\uff1c": "<", "\uff1d": "=", "\uff1e": ">"}
 )
+_CROOKED: Final = re.compile(f"[{''.join(_STRAIGHT)}]")
+_COMPARISON = "===?|[<>=!]=|<>|=<|[<>\u2260\u2264\u2265\u2266\u2267]"
+_ONE_FORM: Final = (
+    {"\u2260": "!=", "<>": "!=", "=<": "<="}
+    | dict.fromkeys("\u2264\u2266", "<=")
+    | dict.fromkeys("\u2265\u2267", ">=")
+)
+_BEFORE: Final = re.compile(rf"({_COMPARISON}) *$")
+_LONGEST_SIGN = 12
+# A comparison after a word, but none before a number, which it belongs to; `++` or `#`
+# at the end of a word; a number in brackets. Each begins with one plain character and
+# looks back from there: that is faster.
+_SIGNS: Final = re.compile(
+    "[<>=!\u2260\u2264\u2265\u2266\u2267]"
+    r"(?:(?<=[^\s<>=!-].)|(?<=[^\s-] .))[<>=]{0,2}(?![<>=-]|\s*-?\d)"
+    r"|[+#](?<=[^\W\d_].)[+#]*(?!\w)|\[\^?\d{1,3}\]"
+)
+_SIGN_CHARACTERS = "<>=!+#[&\u2260\u2264\u2265\u2266\u2267\uff0b\uff1c\uff1d\uff1e"
+_COMPARISONS: Final = re.compile(f"=|{_COMPARISON}")
+_LAST_WORD: Final = re.compile(r"\w+$")
 # A sign belongs to a number when no word or number ends just before it.
-_NUMBERS: Final = re.compile(r"(?:(?<![\w.,)])-|[<>]=? ?)?\d+(?:[.,]\d+)*")
+_NUMBERS: Final = re.compile(
+    rf"(?:({_COMPARISON}) *)?"
+    r"((?:(?<![\w.,)])-)?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)"
+)
 _GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?:\D|$))")
 _KEPT: Final = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in "%$")
 _DROPPED: Final = bytes(c for c in range(128) if c not in _KEPT)
@@ -107,9 +129,58 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The text with plain quotes and dashes."""
-        text = self.original
-        return text if text.isascii() else text.translate(_STRAIGHT)
+        """The text, as long as it was, with plain quotes and dashes, without markup."""
+        return _straighten(_blank_markup(self.original, footnotes=False))
+
+    @cached_property
+    def signs(self) -> dict[tuple[int, str], str]:
+        """Signs that are no letters, by the letter that follows them, and their kind.
+
+        They are comparisons, numbers in brackets, and words that end with a sign. What
+        stands before a number belongs to the number.
+
+        Example:
+            >>> Source("a \u2264 b[7] in C++").signs
+            {(1, '<'): '<=', (2, '['): '[7]', (5, '+'): 'C++'}
+        """
+        signs: dict[tuple[int, str], str] = {}
+        if not any(map(self.original.__contains__, _SIGN_CHARACTERS)):
+            return signs
+        text = self.text
+        for sign in _SIGNS.finditer(text):
+            kind, name = sign[0][0], _ONE_FORM.get(sign[0], sign[0])
+            if kind in "+#":
+                kind, low = "+", max(0, sign.start() - _LONGEST_SIGN)
+                name = _LAST_WORD.findall(text, low, sign.start())[0] + name
+            elif kind != "[":
+                kind = "<" if _COMPARISONS.fullmatch(name) else ""
+            if kind:
+                signs[bisect_left(self.places, sign.end()), kind] = name
+        return signs
+
+    def stretch(self, start: int, end: int) -> tuple[int, int]:
+        """From where to where letters stand, with a sign before them, `++` after."""
+        text = self.text
+        low, high = self.places[start], self.places[end - 1] + 1
+        if low and text[low - 1] in "-+" and splits_number(text, low):
+            low -= 1
+        while high < len(text) and (
+            unicodedata.category(text[high])[0] == "M"
+            or (text[high] in "+#" and splits_word(text, high))
+        ):
+            high += 1
+        return low, high
+
+    def comparison_before(self, place: int) -> str:
+        """The comparison that stands before a character, if any."""
+        sign = _BEFORE.search(self.text, max(0, place - _LONGEST_SIGN), place)
+        return _ONE_FORM.get(sign[1], sign[1]) if sign else ""
+
+
+def _straighten(text: str) -> str:
+    if text.isascii():
+        return text
+    return _CROOKED.sub(lambda crooked: _STRAIGHT[crooked[0]], text)
 
 
 def _letters(text: str) -> str:
@@ -126,14 +197,11 @@ def numbers_of(text: str) -> list[str]:
         >>> numbers_of("from \u22125 to 1,500.0 (p < 0.05)")
         ['-5', '1500.0', '<0.05']
     """
-    plain = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
-    found = (match[0].replace(" ", "") for match in _NUMBERS.finditer(plain))
-    return [_GROUPED.sub("", number).replace(",", ".") for number in found]
-
-
-def _codes_of(text: str) -> Codes:
-    """The code point of each character."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    plain = unicodedata.normalize("NFKC", _straighten(text))
+    return [
+        _ONE_FORM.get(sign, sign) + _GROUPED.sub("", number).replace(",", ".")
+        for sign, number in _NUMBERS.findall(plain)
+    ]
 
 
 def _trace(text: str) -> tuple[str, Ints]:
@@ -145,7 +213,7 @@ def _trace(text: str) -> tuple[str, Ints]:
         pieces = [unicodedata.normalize("NFC", piece) for piece in pieces]
         origin = np.repeat(starts, [*map(len, pieces)])
         text = "".join(pieces)
-    codes = _codes_of(text)
+    codes = codes_of(text)
     spelled = _table[codes]
     if (unknown := spelled == _UNKNOWN).any():
         _learn({*codes[unknown].tolist()})
@@ -157,7 +225,7 @@ def _trace(text: str) -> tuple[str, Ints]:
         letters[rows] &= ~_MORE
         others = [_others[code] for code in codes[places[rows]].tolist()]
         rows = np.repeat(rows, [*map(len, others)])
-        letters = np.insert(letters, rows + 1, _codes_of("".join(others)))
+        letters = np.insert(letters, rows + 1, codes_of("".join(others)))
         places = np.insert(places, rows + 1, places[rows])
     if origin is not None:
         places = origin[places]
@@ -193,50 +261,41 @@ def _letter(char: str) -> str:
         return str(unicodedata.decimal(char))
     if kind[0] == "M":
         return char if _FIRST_WRITTEN <= char <= _LAST_WRITTEN else ""
-    return char if kind[0] in "LN" or kind in {"So", "Sc"} or char == "%" else ""
+    return char if kind[0] in "LN" or kind in {"So", "Sc"} or char in "%\u2030" else ""
 
 
-def _blank_markup(text: str) -> str:
+def _spaces(part: re.Match[str]) -> str:
+    return " " * len(part[0])
+
+
+def _blank_markup(text: str, *, footnotes: bool = True) -> str:
     """The text, as long as it was, with spaces where markup stood."""
-    if not ("<" in text or "&" in text or "[" in text or text[:1].isdigit()):
-        return text
-    parts, at = [], 0
-    for low, high, char in sorted(_markup(text)):
-        if low >= at:
-            parts += [text[at:low], char.ljust(high - low)]
-            at = high
-    return "".join(parts) + text[at:]
+    if "<" in text or "&" in text or "](" in text:
+        parts, at = [], 0
+        for low, high, char in sorted(_markup(text)):
+            if low >= at:
+                parts += [text[at:low], char.ljust(high - low)]
+                at = high
+        text = "".join(parts) + text[at:]
+    return _FOOTNOTES.sub(_spaces, text) if footnotes and "[" in text else text
 
 
 def _markup(text: str) -> Iterator[tuple[int, int, str]]:
     """What is no text, from where to where, and the character it stands for."""
-    if "](" in text:
-        for found in LINKS.finditer(text):
-            yield found.start(), found.start(1), ""
-            yield found.end(1), found.end(), ""
-    if "<" in text:
-        yield from ((*found.span(), "") for found in _TAGS.finditer(text))
-    if "&" in text:
-        for found in _ENTITIES.finditer(text):
-            char = unescape(found[0])
-            if len(char) == 1:
-                yield *found.span(), char
-    if "[" in text:
-        yield from ((*found.span(), "") for found in _FOOTNOTES.finditer(text))
-    if text[:1].isdigit():
-        numbers = [*_LINE_NUMBERS.finditer(text)]
-        lines = len(_LINES.findall(text))
-        if len(numbers) == lines >= _FEWEST_LINES and all(
-            int(after[1]) == int(before[1]) + 1 for before, after in pairwise(numbers)
-        ):
-            yield from ((*found.span(), "") for found in numbers)
+    for link in LINKS.finditer(text) if "](" in text else ():
+        yield link.start(), link.start(1), ""
+        yield link.end(1), link.end(), ""
+    yield from ((*tag.span(), "") for tag in _TAGS.finditer(text))
+    for entity in _ENTITIES.finditer(text):
+        if len(char := unescape(entity[0])) == 1:
+            yield *entity.span(), char
 
 
 class Texts:
     """The letters of texts, one after the other."""
 
     def __init__(self, letters: Sequence[str]) -> None:
-        self.codes = _codes_of("".join(letters))
+        self.codes = codes_of("".join(letters))
         self.size = np.fromiter(map(len, letters), np.int64, len(letters))
         self.bounds = np.concatenate(([0], self.size.cumsum()))
 
@@ -283,7 +342,7 @@ def seeds(
     """
     # What goes on over the end of a text is found nowhere.
     ours, theirs = (
-        _codes_of(end.join((*texts, "")))
+        codes_of(end.join((*texts, "")))
         for end, texts in (("\0", sought), ("\1", documents))
     )
     first_ours, first_theirs = (

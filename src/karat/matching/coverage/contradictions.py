@@ -1,4 +1,8 @@
-"""Where covered text says something else: a number, sign, negation or name differs."""
+"""Where covered text says something else: a number, sign, negation or name differs.
+
+What only a reader can tell is not told: an antonym ("rose" for "fell"), a verb that
+denies ("failed to"), a name in a script without capitals other than Chinese.
+"""
 
 import re
 from collections.abc import Iterator
@@ -40,6 +44,10 @@ _NUMBER_WORDS: Final = frozenset(_NUMBER_WORDS_TEXT.split())
 _UNSPACED_NUMBERS: Final = re.compile(
     "[〇零一二三四五六七八九十百千万萬亿億两兩半]|สิบ|ร้อย|พัน"
 )
+_UNITS: Final = re.compile("[$%\u2030\u00a2-\u00a5\u20a0-\u20cf]")
+# Chinese names have no capitals, and Japanese ones: any character that is replaced is
+# told, but for the syllables that are mostly endings.
+_HAN: Final = re.compile("[\u30a1-\u30fc\u3400-\u9fff\U00020000-\U0003ffff]")
 _DIGITS: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _TYPO = 0.7
@@ -65,48 +73,95 @@ def find_differences(gold: Source, document: Source, part: Part) -> list[Differe
         document: a document.
         part: what the document covers of the passage.
     """
-    found = [one for run in part.runs for one in _numbers(gold, document, run)]
+    rows = [one for run in part.runs for one in _in_run(gold, document, run)]
     for gap in part.gaps:
         ours, theirs, first = _words(gold, document, gap)
         if _contradicts(ours, theirs, first=first):
-            found.append(Difference(gap.start, gap.end, ours, theirs))
-    return [*{str(difference): difference for difference in found}.values()]
+            rows.append(Difference(gap.start, gap.end, ours, theirs))
+        elif replaced := _replaced(ours, theirs):
+            rows.append(Difference(gap.start, gap.end, *replaced))
+    return [*{str(difference): difference for difference in rows}.values()]
 
 
-def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
-    """Numbers that have the same digits, but not the same sign or decimal point."""
-    for digits in _DIGITS.finditer(gold.letters, run.start, run.end):
-        start, end = digits.span()
-        shift = run.place - run.start
-        if _around(gold, start, end) == _around(document, start + shift, end + shift):
-            continue
-        ours, _ = _number_at(gold, start, end)
-        theirs, is_cut = _number_at(document, start + shift, end + shift)
-        if ours == theirs or (is_cut and theirs in ours):
-            continue
-        mine, other = numbers_of(ours), numbers_of(theirs)
-        if mine != other:
-            yield Difference(start, end, " ".join(mine), " ".join(other))
+def _in_run(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
+    """What differs between the same letters: a sign, or a decimal point."""
+    yield from _numbers(gold, document, run)
+    yield from _signs(gold, document, run)
 
 
 def _around(source: Source, start: int, end: int) -> str:
     low, high = source.places[start], source.places[end - 1]
-    return source.text[max(0, low - 4) : high + 3]
+    return source.text[max(0, low - 5) : high + 6]
 
 
-def _number_at(source: Source, start: int, end: int) -> tuple[str, bool]:
-    """The number that some digits belong to, and whether it may have been cut."""
-    text = source.text
-    low, high = source.places[start], source.places[end - 1] + 1
-    while splits_number(text, low):
-        low -= 1
-    while splits_number(text, high):
-        high += 1
-    sign = max(0, low - 2)
-    if any(char in "<>" for char in text[sign:low]):
-        low = sign
-    is_cut = not text[:low].strip(".,- ") or not text[high:].strip(".,- ")
-    return text[low:high], is_cut
+def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
+    """Numbers that have the same digits, but not the same sign or decimal point."""
+    shift = run.place - run.start
+    for digits in _DIGITS.finditer(gold.letters, run.start, run.end):
+        start, end = digits.span()
+        if _around(gold, start, end) == _around(document, start + shift, end + shift):
+            continue
+        ours, theirs = (
+            _Number.at(gold, start, end),
+            _Number.at(document, start + shift, end + shift),
+        )
+        mine, other = ours.text, theirs.text
+        if ours.is_quoted or theirs.is_quoted:
+            mine, other = mine.lstrip(">"), other.lstrip(">")
+        if mine != other and not (theirs.is_cut and other in ours.before + mine):
+            mine, other = (" ".join(numbers_of(text)) for text in (mine, other))
+            if mine != other:
+                yield Difference(start, end, mine, other)
+
+
+class _Number(NamedTuple):
+    """The number that some digits belong to, with its signs.
+
+    Attributes:
+        text: the number.
+        before: the character before it.
+        is_cut: whether the text begins or ends with it, or nearly so.
+        is_quoted: whether `>` before it leads a line, and so may be Markdown.
+    """
+
+    text: str
+    before: str
+    is_cut: bool
+    is_quoted: bool
+
+    @classmethod
+    def at(cls, source: Source, start: int, end: int) -> "_Number":
+        text, places = source.text, source.places
+        low, high = places[start], places[end - 1] + 1
+        while splits_number(text, low):
+            low -= 1
+        while splits_number(text, high):
+            high += 1
+        line = text[text.rfind("\n", 0, low) + 1 : low].strip(" \t")
+        return cls(
+            source.comparison_before(low) + text[low:high],
+            text[max(0, low - 1) : low],
+            is_cut=low <= places[0] + 2 or high >= places[-1] - 1,
+            is_quoted=line != "" == line.strip("> "),
+        )
+
+
+def _signs(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
+    """Signs between the same letters; most are told only where both sides have one."""
+    if not gold.signs and not document.signs:
+        return
+    shift = run.place - run.start
+    ours = gold.signs
+    theirs = {(at - shift, kind): sign for (at, kind), sign in document.signs.items()}
+    last = min(len(gold.letters), len(document.letters) - shift)
+    for place, kind in sorted({*ours, *theirs}):
+        mine, other = ours.get((place, kind), ""), theirs.get((place, kind), "")
+        # A word without its last sign is another word. At an end a sign may be cut.
+        is_told = (mine and other) or kind == "+"
+        is_whole = place < last or kind == "["
+        if is_told and is_whole and mine != other and run.start < place <= run.end:
+            words = mine or other.rstrip("+#"), other or mine.rstrip("+#")
+            yield Difference(place - 1, place, *words)
 
 
 def _words(gold: Source, document: Source, gap: Gap) -> tuple[str, str, bool]:
@@ -168,6 +223,19 @@ def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
     return all(names) and not any(
         scorer("levenshtein")(a, b) >= _TYPO for a in names[0] for b in names[1]
     )
+
+
+def _replaced(ours: str, theirs: str) -> tuple[str, str] | None:
+    """The unit, or the characters of a name, that another stands for, and that one."""
+    for chars in (_UNITS, _HAN):
+        mine, other = "".join(chars.findall(ours)), "".join(chars.findall(theirs))
+        same = int(scorer("prefix")(mine, other))
+        mine, other = mine[same:], other[same:]
+        same = int(scorer("prefix")(mine[::-1], other[::-1]))
+        mine, other = mine[: len(mine) - same], other[: len(other) - same]
+        if mine and other and {*mine}.isdisjoint(other):
+            return mine, other
+    return None
 
 
 def negates(text: str) -> bool:

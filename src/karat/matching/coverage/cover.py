@@ -6,9 +6,10 @@ when it lies beside a run of the same document that counts. Short gaps between s
 are typing or scanning errors, and are covered with them.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from karat.data.arrays import Ints
 from karat.matching.contains import splits_word
 from karat.matching.coverage.alphabet import Source, numbers_of
 from karat.matching.fuzzy import scorer
+from karat.matching.normaliser import WIDE_WEIGHT, weigh
 
 Seeds = Iterable[tuple[int, int, int]]
 """From where to where in a passage runs may be, and from where on in a document."""
@@ -23,51 +25,58 @@ Seeds = Iterable[tuple[int, int, int]]
 HEADER_SLACK = 6
 """So many letters may lie between the header of a document and the run after it."""
 
+LEAST = 12
+"""The weight of the shortest run."""
+# The weight of a run that counts wherever it lies; of what may lie between a run and
+# one that it lies beside; and of the shortest piece at the end of a document that the
+# passage begins with, or the other way round.
+_LONG, _NEAR, _EDGE = 32, 40, 6
+_SHARE_OF_SHORT = 0.8
 _SLACK = 2
 _TYPO = 3
+# So many letters may be lost or added between a run and one that it lies beside.
+_SHIFT = 8
+# And so many may be added where the passage goes on, as by the header of a page.
+_LONGEST_HEADING = 80
 _SIMILAR = 0.6
 _LONGEST_GAP = 40
-_WIDE = "\u2e80"
-_SHARE_OF_SHORT = 0.8
+# So many letters at an end of a passage are held against what stands there instead.
+_FEWEST = 6
 # In longer documents only long runs are looked for a second time.
 _LONG_DOCUMENT = 50_000
 # So many letters are compared first.
 _FEW = 64
 
 
-class Rule(NamedTuple):
-    """How many letters make a run.
+class Gold:
+    """The letters of a passage, and how much they weigh.
+
+    A letter of an alphabet weighs 1, and so does a Korean syllable; a Chinese character
+    weighs more, because fewer of them say as much. Runs are judged by their weight.
 
     Attributes:
-        least: letters of the shortest run.
-        long: letters of a run that counts wherever it lies.
-        near: letters between a run and one that it lies beside.
-        edge: letters at the very end of a document that the passage begins with, or the
-            other way round.
+        letters: the letters.
+        least: so many letters the shortest run has at least.
+        long: the weight of a run that counts wherever it lies.
+        head: as many of the first letters as make a piece at an edge.
+        tail: as many of the last.
     """
 
-    least: int
-    long: int
-    near: int
-    edge: int
+    def __init__(self, letters: str) -> None:
+        self.letters = letters
+        self._sums: Sequence[float] = range(len(letters) + 1)
+        self.least = LEAST
+        if not letters.isascii() and (weights := weigh(letters)).max() > 1:
+            self._sums = [0, *weights.cumsum().tolist()]
+            self.least = LEAST // WIDE_WEIGHT
+        total = self._sums[-1]
+        self.long = min(_LONG, max(LEAST, int(_SHARE_OF_SHORT * total)))
+        self.head = letters[: bisect_left(self._sums, _EDGE)]
+        self.tail = letters[max(0, bisect_right(self._sums, total - _EDGE) - 1) :]
 
-    @classmethod
-    def of(cls, gold: str) -> "Rule":
-        """The rule for a passage, by its script and its length."""
-        rule = WIDE if is_wide(gold) else NARROW
-        most = max(rule.least, int(_SHARE_OF_SHORT * len(gold)))
-        return rule._replace(long=min(rule.long, most))
-
-
-NARROW: Final = Rule(least=12, long=32, near=40, edge=6)
-"""For scripts that write sounds."""
-WIDE: Final = Rule(least=5, long=14, near=12, edge=2)
-"""For scripts in which a letter is a syllable or a word, as in Chinese."""
-
-
-def is_wide(text: str) -> bool:
-    """Whether most letters of a text are syllables or words."""
-    return not text.isascii() and 2 * sum(map(_WIDE.__lt__, text)) > len(text)
+    def weigh(self, start: int, end: int) -> float:
+        """The weight of the letters from start to end, below 0 if that lies before."""
+        return self._sums[end] - self._sums[start]
 
 
 class Run(NamedTuple):
@@ -114,8 +123,7 @@ class Part(NamedTuple):
 
 
 def cover(
-    gold: str,
-    rule: Rule,
+    gold: Gold,
     documents: Sequence[str],
     begins: Sequence[dict[int, int]],
     seeds: Mapping[int, Seeds],
@@ -123,23 +131,25 @@ def cover(
     """What the documents of a query cover of a passage.
 
     Args:
-        gold: the letters of the passage.
-        rule: how long runs must be.
+        gold: the passage.
         documents: the letters of each document.
         begins: where each document begins, after a header, and since when.
         seeds: by document, where runs may be.
     """
-    head, tail, most = gold[: rule.edge], gold[-rule.edge :], rule.least - 1
     for number, document in enumerate(documents):
-        found = _runs(gold, document, seeds.get(number, ()), rule)
-        if not found and rule.edge <= len(document) <= most and document in gold:
-            at = gold.index(document)
-            found = [Run(at, at + len(document), 0)]
+        shared = _runs(gold, document, seeds.get(number, ()))
+        if not shared and 0 < len(document) < LEAST and document in gold.letters:
+            at = gold.letters.index(document)
+            end = at + len(document)
+            shared = [Run(at, end, 0)] if gold.weigh(at, end) >= _EDGE else []
         for begin, since in begins[number].items():
-            runs = _counted(gold, document, found, rule, begin) if found else []
-            gaps = _gaps(gold, document, runs, begin) if runs else []
-            if head in document[-most:] or tail in document[begin : begin + most]:
-                runs = sorted(runs + _pieces(gold, document, rule, begin))
+            runs = _counted(gold, document, shared, begin) if shared else []
+            gaps = _gaps(gold.letters, document, runs, begin) if runs else []
+            if (
+                gold.head in document[1 - LEAST :]
+                or gold.tail in document[begin : begin + LEAST - 1]
+            ):
+                runs = sorted(runs + _pieces(gold, document, begin))
             if runs:
                 yield Part(number, since, runs, gaps)
 
@@ -149,48 +159,56 @@ def cover_brief(gold: Source, documents: Sequence[Source]) -> Iterator[Part]:
     size = len(gold.letters)
     for number, document in enumerate(documents):
         place = document.letters.find(gold.letters) if size else -1
-        while place >= 0:
-            if _is_apart(gold, document, place):
-                yield Part(number, number, [Run(0, size, place)], [])
-                break
+        while place >= 0 and not _is_apart(gold, document, place):
             place = document.letters.find(gold.letters, place + 1)
+        if place >= 0:
+            yield Part(number, number, [Run(0, size, place)], [])
 
 
 def _is_apart(gold: Source, document: Source, place: int) -> bool:
-    """Whether a copy of a brief passage splits no word and no number."""
-    text = document.text
-    low = document.places[place]
-    high = document.places[place + len(gold.letters) - 1] + 1
-    if splits_word(text, low) or splits_word(text, high):
-        return False
-    part = text[low:high]
-    return part.isalpha() or numbers_of(gold.text) == numbers_of(part)
+    """Whether a copy of a brief passage splits no word, and has its signs."""
+    size, text = len(gold.letters), document.text
+    low, high = document.stretch(place, place + size)
+    start, end = gold.stretch(0, size)
+    comparison = gold.comparison_before(start)
+    (ours, theirs), (suffix, other) = (
+        (gold.signs.get((size, kind)), document.signs.get((place + size, kind)))
+        for kind in "[+"
+    )
+    return (
+        not (splits_word(text, low) or splits_word(text, high))
+        and numbers_of(gold.text[start:end]) == numbers_of(text[low:high])
+        and comparison in {"", document.comparison_before(low)}
+        and ours in {None, theirs}
+        and (suffix or "").casefold() == (other or "").casefold()
+    )
 
 
-def _runs(gold: str, document: str, seeds: Seeds, rule: Rule) -> list[Run]:
+def _runs(gold: Gold, document: str, seeds: Seeds) -> list[Run]:
     """The longest runs of a document, in the order of the passage."""
     runs: list[Run] = []
     for start, end, place in seeds:
         if runs and end <= runs[-1].end:
             continue
-        run = _longest(gold, document, start, place, rule)
-        if run.end - run.start >= rule.least:
+        run = _longest(gold, document, start, place)
+        if gold.weigh(run.start, run.end) >= LEAST:
             while runs and runs[-1].start >= run.start:
                 runs.pop()
             runs.append(run)
     return runs
 
 
-def _longest(gold: str, document: str, start: int, place: int, rule: Rule) -> Run:
+def _longest(gold: Gold, document: str, start: int, place: int) -> Run:
     """The longest run from a letter on, at the given place or at another."""
-    end = start + _count_same(gold, start, document, place)
-    while end < len(gold) and (
-        len(document) < _LONG_DOCUMENT or end - start >= rule.long
+    letters = gold.letters
+    end = start + _count_same(letters, start, document, place)
+    while end < len(letters) and (
+        len(document) < _LONG_DOCUMENT or gold.weigh(start, end) >= gold.long
     ):
-        other = document.find(gold[start : end + 1])
+        other = document.find(letters[start : end + 1])
         if other < 0:
             break
-        place, end = other, start + _count_same(gold, start, document, other)
+        place, end = other, start + _count_same(letters, start, document, other)
     return Run(start, end, place)
 
 
@@ -203,27 +221,25 @@ def _count_same(gold: str, at: int, document: str, place: int) -> int:
     return same
 
 
-def _counted(
-    gold: str, document: str, runs: Iterable[Run], rule: Rule, begin: int
-) -> list[Run]:
+def _counted(gold: Gold, document: str, runs: Iterable[Run], begin: int) -> list[Run]:
     """The runs that count: long, where the document was cut, or beside one that counts.
 
     Runs that follow each other in passage and document are looked at together.
     """
     chains: list[list[Run]] = []
     for run in runs:
-        moved = _beside(gold, document, run, chains[-1][-1], rule) if chains else None
+        moved = _beside(gold, document, run, chains[-1][-1]) if chains else None
         if moved:
             chains[-1].append(moved)
         else:
-            chains.append([_at_edge(gold, document, run, begin)])
+            chains.append([_at_edge(gold.letters, document, run, begin)])
     counted: list[Run] = []
     waiting: list[Run] = []
     for chain in chains:
-        if _counts(gold, document, chain, rule, begin):
+        if _counts(gold, document, chain, begin):
             before = [chain[0]]
             for run in reversed(waiting):
-                if moved := _beside(gold, document, run, before[-1], rule):
+                if moved := _beside(gold, document, run, before[-1]):
                     before.append(moved)
             counted += before[:0:-1] + chain
             waiting = []
@@ -232,29 +248,36 @@ def _counted(
     return counted
 
 
-def _counts(gold: str, document: str, chain: list[Run], rule: Rule, begin: int) -> bool:
+def _counts(gold: Gold, document: str, chain: list[Run], begin: int) -> bool:
     """Whether one run is long, or they go from where a document was cut to an end."""
-    if any(run.end - run.start >= rule.long for run in chain):
+    if any(gold.weigh(run.start, run.end) >= gold.long for run in chain):
         return True
     first, last = chain[0], chain[-1]
     opens = first.place <= _SLACK or abs(first.place - begin) <= HEADER_SLACK
     closes = last.place_end >= len(document) - _SLACK
-    is_first, is_last = first.start < rule.least, last.end > len(gold) - rule.least
+    is_first = gold.weigh(0, first.start) < LEAST
+    is_last = gold.weigh(last.end, len(gold.letters)) < LEAST
     return (opens and (closes or is_last)) or (closes and is_first)
 
 
-def _beside(gold: str, document: str, run: Run, other: Run, rule: Rule) -> Run | None:
-    """The copy of a run that lies just behind or before another one, if any."""
-    part, reach = gold[run.start : run.end], 2 * rule.near + run.end - run.start
+def _beside(gold: Gold, document: str, run: Run, other: Run) -> Run | None:
+    """The copy of a run that lies about as far from another as in the passage.
+
+    Or further, where the passage goes on: a header may stand between them.
+    """
+    gap = max(gold.weigh(other.end, run.start), gold.weigh(run.end, other.start))
+    if gap > _NEAR:
+        return None
+    reach = _LONGEST_HEADING if gap <= _TYPO else _SHIFT
+    part = gold.letters[run.start : run.end]
+    there = run.start + other.place - other.start
     if run.start >= other.start:
-        gap = run.start - other.end
-        low = max(0, other.place_end + min(0, gap))
-        place = document.find(part, low, low + reach)
+        low = max(there - _SHIFT, min(there, other.place_end))
+        place = document.find(part, max(0, low), there + len(part) + reach)
     else:
-        gap = other.start - run.end
-        high = other.place - min(0, gap)
-        place = document.rfind(part, max(0, high - reach), high)
-    return run._replace(place=place) if place >= 0 and gap <= rule.near else None
+        high = min(there + _SHIFT + len(part), max(there + len(part), other.place))
+        place = document.rfind(part, max(0, there - reach), max(0, high))
+    return run._replace(place=place) if place >= 0 else None
 
 
 def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:
@@ -283,69 +306,78 @@ def _gaps(gold: str, document: str, runs: list[Run], begin: int) -> list[Gap]:
             alike = size <= _TYPO or _is_similar(gold[start:end], document[low:high])
             gaps.append(Gap(start, end, low, high, alike))
     first, last = runs[0], runs[-1]
-    room = first.place - begin if first.place >= begin else first.place
-    for mine, others in _sizes(first.start, room):
-        start, low = first.start - mine, first.place - others
-        if _is_similar(gold[start : first.start], document[low : first.place]):
-            gaps.append(Gap(start, first.start, low, first.place, covered=True))
-            break
-    for mine, others in _sizes(len(gold) - last.end, len(document) - last.place_end):
-        end, high = last.end + mine, last.place_end + others
-        if _is_similar(gold[last.end : end], document[last.place_end : high]):
-            gaps.append(Gap(last.end, end, last.place_end, high, covered=True))
-            break
+    begin = begin if first.place >= begin else 0
+    ours, theirs, alike = _meet(
+        gold[: first.start][::-1], document[begin : first.place][::-1]
+    )
+    if ours:
+        start, low = first.start - ours, first.place - theirs
+        gaps.append(Gap(start, first.start, low, first.place, alike))
+    end, high = last.end, last.place_end
+    ours, theirs, alike = _meet(gold[end:], document[high:])
+    if ours:
+        gaps.append(Gap(end, end + ours, high, high + theirs, alike))
     return gaps
 
 
-def _sizes(ours: int, theirs: int) -> Iterable[tuple[int, int]]:
-    """How many letters of a passage and of a document may correspond at their ends."""
-    size = min(ours, theirs)
-    if not 0 < size <= _LONGEST_GAP:
-        return ()
-    sizes = (size, *range(max(1, size - _SLACK), size + _SLACK + 1))
-    if ours <= theirs + _SLACK:
-        return ((ours, other) for other in sizes if other <= theirs)
-    return ((mine, theirs) for mine in sizes if mine <= ours)
+def _meet(ours: str, theirs: str) -> tuple[int, int, bool]:
+    """How many letters of a passage and of a document correspond beyond the last run.
+
+    And whether they are alike; a few letters may differ altogether.
+    """
+    size = min(len(ours), len(theirs))
+    if 0 < size <= _LONGEST_GAP:
+        is_inside = len(ours) <= len(theirs) + _SLACK
+        for some in (size, *range(max(1, size - _SLACK), size + _SLACK + 1)):
+            mine, other = (len(ours), some) if is_inside else (some, len(theirs))
+            if max(mine - len(ours), other - len(theirs)) <= 0 and _is_similar(
+                ours[:mine], theirs[:other]
+            ):
+                return mine, other, True
+        if len(ours) == size <= _FEWEST:
+            return size, size, False
+    return 0, 0, False
 
 
 def _is_similar(ours: str, theirs: str) -> bool:
     return scorer("levenshtein")(ours, theirs) >= _SIMILAR
 
 
-def _pieces(gold: str, document: str, rule: Rule, begin: int) -> list[Run]:
+def _pieces(gold: Gold, document: str, begin: int) -> list[Run]:
     """Short pieces at the edges of a document: the passage's first or last letters."""
-    sizes = range(min(rule.least, len(gold), len(document)) - 1, rule.edge - 1, -1)
-    first = next((n for n in sizes if document.endswith(gold[:n])), 0)
-    last = next((n for n in sizes if document.startswith(gold[-n:], begin)), 0)
+    text, most = gold.letters, min(LEAST - 1, len(document))
+    heads, tails = (range(most, len(edge) - 1, -1) for edge in (gold.head, gold.tail))
+    first = next((n for n in heads if document.endswith(text[:n])), 0)
+    last = next((n for n in tails if document.startswith(text[-n:], begin)), 0)
     runs = [Run(0, first, len(document) - first)] if first else []
-    return runs + ([Run(len(gold) - last, len(gold), begin)] if last else [])
+    return runs + ([Run(len(text) - last, len(text), begin)] if last else [])
 
 
 def first_covered(
-    gold: str,
-    rule: Rule,
+    gold: Gold,
     documents: Sequence[str],
     begins: Sequence[dict[int, int]],
     parts: Iterable[Part],
 ) -> Ints:
     """From which document on each letter is covered; the number of documents if never.
 
-    Fewer letters than an edge has are covered where one document ends with them and
-    another, before or after it, goes on from there.
+    Fewer letters than a piece at an edge has are covered where one document ends with
+    them and another, before or after it, goes on from there.
     """
-    never = len(documents)
-    since: Ints = np.full(len(gold), never)
+    never, size = len(documents), len(gold.letters)
+    since: Ints = np.full(size, never)
     for number, first, runs, gaps in parts:
         covered = [(gap.start, gap.end) for gap in gaps if gap.covered]
         for start, end in (*((run.start, run.end) for run in runs), *covered):
             np.minimum(since[start:end], first, out=since[start:end])
         for run in runs:
-            rest = gold[: run.start]
-            if 0 < len(rest) < rule.edge and run.place in begins[number]:
+            if 0 < gold.weigh(0, run.start) < _EDGE and run.place in begins[number]:
+                rest = gold.letters[: run.start]
                 others = (n for n, text in enumerate(documents) if text.endswith(rest))
                 _join(since[: run.start], first, next(others, never))
-            rest = gold[run.end :]
-            if 0 < len(rest) < rule.edge and run.place_end == len(documents[number]):
+            ends = run.place_end == len(documents[number])
+            if 0 < gold.weigh(run.end, size) < _EDGE and ends:
+                rest = gold.letters[run.end :]
                 others = (
                     max(n, later)
                     for n, text in enumerate(documents)

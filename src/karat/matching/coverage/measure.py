@@ -14,9 +14,9 @@ from karat.data.runs import Document
 from karat.matching.coverage.alphabet import Source, seeds
 from karat.matching.coverage.contradictions import Difference, find_differences
 from karat.matching.coverage.cover import (
-    NARROW,
+    LEAST,
+    Gold as GoldLetters,
     Part,
-    Rule,
     cover,
     cover_brief,
     first_covered,
@@ -253,19 +253,19 @@ def compare(
         before it has.
     """
     sources = Source.read(golds)
-    rules = [Rule.of(gold.letters) for gold in sources]
-    least = min((rule.least for rule in rules), default=NARROW.least)
+    sought = [GoldLetters(gold.letters) for gold in sources]
+    least = min((gold.least for gold in sought), default=LEAST)
     letters = [document.letters for document in documents]
     heads = [text[:least] if len(text) >= least else "" for text in letters]
     found = seeds([*(gold.letters for gold in sources), *heads], letters, least)
     begins = _headers(letters)
     passages = []
-    for gold, rule, own in zip(sources, rules, found, strict=False):
-        if len(gold.letters) < rule.least:
+    for gold, passage, own in zip(sources, sought, found, strict=False):
+        if passage.weigh(0, len(gold.letters)) < LEAST:
             parts = [*cover_brief(gold, documents)]
         else:
-            parts = [*cover(gold.letters, rule, letters, begins, own)]
-        since = first_covered(gold.letters, rule, letters, begins, parts)
+            parts = [*cover(passage, letters, begins, own)]
+        since = first_covered(passage, letters, begins, parts)
         passages.append(Passage(gold, documents, parts, since))
     return passages, _count_fresh(letters, found[len(golds) :], least)
 
