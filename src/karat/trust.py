@@ -12,17 +12,14 @@ from karat.errors import DataError
 from karat.evaluation import evaluate
 from karat.judging.agreement import (
     Agreement,
+    ClaimLabels,
     Flips,
+    Order,
     agreement,
+    claim_agreement,
     flips,
     middle,
-    rater_alphas,
-)
-from karat.judging.agreement_figures import Order, order_agreement
-from karat.judging.claim_agreement import (
-    ClaimAgreement,
-    ClaimLabels,
-    claim_agreement,
+    order_agreement,
 )
 from karat.judging.grading import (
     LAST,
@@ -85,9 +82,8 @@ def compare(
     order = None
     if len(runs) > 1:
         order = _order(runs, people, judged, kept, metric, threshold)
-    alphas = rater_alphas(raters, judged)
     return agreement(
-        people, judged, threshold=threshold, order=order, scale=scale, raters=alphas
+        people, judged, threshold=threshold, order=order, scale=scale, raters=raters
     )
 
 
@@ -106,7 +102,7 @@ def changes(
 
 def compare_claims(
     result: Evaluation, people: ClaimLabels | Sequence[ClaimLabels]
-) -> ClaimAgreement:
+) -> Agreement:
     """How far a judge's verdicts on claims agree with people's.
 
     Args:

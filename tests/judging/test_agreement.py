@@ -12,11 +12,15 @@ from karat.data.arrays import Floats
 from karat.data.judgements import Verdict
 from karat.data.tables import number
 from karat.errors import DataError
-from karat.judging.agreement import agreement, flips
-from karat.judging.agreement_figures import order_agreement
-from karat.judging.claim_agreement import claim_agreement
-from karat.stats.agreement import Weights, cohen_kappa, krippendorff_alpha
+from karat.judging.agreement import (
+    agreement,
+    claim_agreement,
+    flips,
+    order_agreement,
+)
+from karat.stats.agreement import Weights, krippendorff_alpha
 from karat.trust import compare
+from tests.stats.kappas import cohen_kappa
 
 graded = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60

@@ -10,11 +10,12 @@ import karat
 from karat.data.judgements import Verdict
 from karat.errors import DataError, FormatError
 from karat.judging import Claims, JudgeSession, read_claim_labels
-from karat.judging.claim_agreement import claim_agreement, save_calibration
+from karat.judging.agreement import claim_agreement
+from karat.judging.calibration import save_calibration
 from karat.llm import Settings
-from karat.stats.agreement import cohen_kappa
 from karat.trust import compare_claims
 from tests.judging.models import Model, session_of, support
+from tests.stats.kappas import cohen_kappa
 
 PEOPLE = {
     "q1": {"Bread rises": True, "Rye is a very old grain": True},
@@ -41,11 +42,6 @@ def test_verdicts_are_compared_claim_by_claim() -> None:
     recall = [row.rate for row in found.recall]
     assert recall == pytest.approx([2.5 / 3, 2 / 3, -0.5 / 3, 0.5 / 3])
     assert found.recall[-1].rate == pytest.approx(0.5 / 3)
-    bias = {row.name: (row.rate, row.n) for row in found.bias}
-    assert bias["judge - people, claims up to 3 words"] == (1 / 3, 3)
-    assert bias["judge - people, claims over 3 words"] == (-1.0, 2)
-    assert bias["found at rank 1, people agree"] == (1.0, 2)
-    assert bias["found at rank 2 to 3, people agree"] == (0.0, 1)
     text = found.table().as_text()
     assert "context_recall, mean error" in text
     assert "intervals are over 3 queries" in text

@@ -33,7 +33,7 @@ def test_flips_count_changed_grades() -> None:
     }
     assert "asked again: 4 documents without a grade" in changed.table().as_text()
     assert math.isnan(flips({}, {}).rate)
-    assert flips({}, {}).notes() == []
+    assert flips({}, {}).table().notes == []
 
 
 def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:

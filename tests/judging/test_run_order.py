@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from karat.data.arrays import Floats
 from karat.errors import DataError
-from karat.judging.agreement_figures import Order, order_agreement
+from karat.judging.agreement import Order, order_agreement
 from karat.stats.rank_correlation import kendall_taus, spearman_rho
 
 

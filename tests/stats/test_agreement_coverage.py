@@ -14,9 +14,9 @@ from karat.data.arrays import Floats, Ints
 from karat.stats.agreement import (
     AgreementFigures,
     agreement_figures,
-    cohen_kappa,
     krippendorff_alpha,
 )
+from tests.stats.kappas import cohen_kappa
 
 DRAWS = 400
 NAMES = ("kappa", "weighted_kappa", "alpha")

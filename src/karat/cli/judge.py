@@ -3,7 +3,8 @@
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,32 +27,43 @@ from karat.cli.outputs import (
     rehearse,
     with_command,
 )
-from karat.cli.split_claims import questions_of, split_claims
-from karat.data.gold import Gold
-from karat.data.queries import Dataset
+from karat.data.gold import Gold, Item
+from karat.data.queries import Dataset, Query
 from karat.data.runs import Labels, Run
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
+from karat.evaluation import evaluate
 from karat.judging import (
+    Claims,
     DryRun,
     JudgeSession,
     complete_gold,
     grade_pool,
     pool,
+    read_claim_labels,
     retest,
+    split_references,
     unlabelled,
 )
-from karat.judging.agreement import middle
+from karat.judging.agreement import Agreement, middle
+from karat.judging.calibration import save_calibration
 from karat.judging.grading import Pool
 from karat.leaderboards import leaderboard
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import placed
-from karat.reading.readers import load, read_corpus
+from karat.reading.readers import load, read_corpus, with_texts
 from karat.reading.streams import Role
 from karat.reading.write import write
 from karat.reports.page import as_html
-from karat.trust import JudgeReport, changes, check_people, compare
+from karat.trust import (
+    REPORT_VERSION,
+    JudgeReport,
+    changes,
+    check_people,
+    compare,
+    compare_claims,
+)
 
 _DEPTH = 10
 _METRIC = "ndcg@10"
@@ -118,7 +130,7 @@ def command(**options: Any) -> None:
     mapping = mapping_of("run", options["map"])
     loaded = {path: load(path, role=role, mapping=mapping) for path in paths}
     if options["claims"]:
-        failed = [split_claims([*loaded.values()], session, targets, options)]
+        failed = [_split_claims([*loaded.values()], session, targets, options)]
     else:
         failed = _grade(loaded, session, targets, pages, options)
     if isinstance(session, DryRun):
@@ -212,7 +224,7 @@ def _grade(
     labels = known.documents
     together = middle(people) if people else None
     todo = unlabelled(pooled, labels, together)
-    questions = questions_of(loaded.values(), options["queries"])
+    questions = _questions_of(loaded.values(), options["queries"])
     votes = read_votes(options)
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
@@ -247,6 +259,95 @@ def _grade(
         for part in (graded, again)
         if part is not None
     ]
+
+
+def _split_claims(
+    loaded: Sequence[Dataset],
+    session: JudgeSession,
+    targets: Sequence[Path],
+    options: Mapping[str, Any],
+) -> Mapping[str, str]:
+    """Split the references of samples, or compare the judge of claims with people.
+
+    Returns:
+        The queries whose references could not be split, with the reason.
+    """
+    if len(loaded) > 1:
+        raise UsageError("--claims takes one file of samples at a time")
+    (samples,) = loaded
+    if options["corpus"] is not None and samples.run is not None:
+        samples = replace(samples, run=with_texts(samples.run, options["corpus"]))
+    agreement = _compare_claims(samples.run, session, options)
+    if agreement is not None and not targets:
+        # Whoever only compares has claims by people, and nothing to split.
+        if options["json"] or not isinstance(session, DryRun):
+            text = json.dumps(agreement.to_dict(), indent=2) + "\n"
+            deliver(lambda _: text, [agreement.table()], options)
+        return {}
+    if samples.gold is None or not (samples.gold.references or samples.gold.claims):
+        raise DataError(
+            "no sample has a reference answer to split",
+            hint="--map reference=FIELD names the field that holds it",
+        )
+    split = split_references(samples.gold, session, _questions_of(loaded, None))
+    role: Role | None = "gold" if samples.run is None else None
+    # What was paid for is written, whatever becomes of the rest.
+    for target in () if isinstance(session, DryRun) else targets:
+        write_dataset(replace(samples, gold=split.gold), target, role=role)
+    if isinstance(session, DryRun):
+        return {}
+    facts = {
+        "schema_version": REPORT_VERSION,
+        "source": session.source,
+        **split.to_dict(texts=not options["no_text"]),
+        "agreement": None if agreement is None else agreement.to_dict(),
+    }
+    tables = [] if agreement is None else [agreement.table()]
+    if not options["json"]:
+        click.echo(split.summary(samples.queries))
+    deliver(lambda _: json.dumps(facts, indent=2) + "\n", tables, options)
+    return split.failures
+
+
+def _compare_claims(
+    run: Run | None, session: JudgeSession, options: Mapping[str, Any]
+) -> Agreement | None:
+    """Judge the claims that people labelled, compare, and keep the outcome."""
+    if not options["agreement"]:
+        return None
+    people = {path: read_claim_labels(path) for path in options["agreement"]}
+    queries = [] if run is None else [*run.queries()]
+    for path, labelled in people.items():
+        if run is None or not {*labelled} & {*queries}:
+            raise DataError(
+                "labels no claims of these samples",
+                path=path,
+                hint="the ids of its lines must be those of the samples",
+            )
+    together = middle([*people.values()])
+    labels = {query: together[query] for query in queries if query in together}
+    claims = {
+        query: tuple(Item(f"claim-{n}", text) for n, text in enumerate(row, 1))
+        for query, row in labels.items()
+    }
+    judge = Claims(session, votes=read_votes(options))
+    result = evaluate(
+        run, gold=Gold(claims=claims), metrics="context_recall", judge=judge
+    )
+    agreement = compare_claims(result, [*people.values()])
+    if not isinstance(session, DryRun) and session.settings.journal is not None:
+        save_calibration(agreement, judge.facts, session.settings.journal)
+    return agreement
+
+
+def _questions_of(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]:
+    """What each query asks, by the samples themselves or by a file."""
+    facts: dict[str, Query] = {}
+    for part in loaded:
+        facts |= part.queries
+    if path is not None:
+        facts |= load(path, role="queries").queries
+    return {name: query.text for name, query in facts.items() if query.text}
 
 
 def _page(

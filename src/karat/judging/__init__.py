@@ -4,7 +4,7 @@ A judge is a generator: it yields prompts, receives replies and returns its verd
 `karat.llm` decides how and how often a model is asked.
 """
 
-from karat.judging.claim_agreement import read_claim_labels
+from karat.judging.calibration import read_claim_labels
 from karat.judging.claims import Claims
 from karat.judging.grading import (
     complete_gold,

@@ -1,8 +1,13 @@
-"""Agreement: how far a judge says what people say, and what it said itself before."""
+"""Agreement: how far a judge says what people say, and what it said itself before.
+
+Two columns of labels are compared: what people and judge say of the same documents, or
+of the same claims. Items of one query are alike, so all intervals are over queries.
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import pairwise
 from statistics import median_low
 from typing import Any, NamedTuple
 
@@ -10,26 +15,176 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.intervals import Interval
+from karat.data.judgements import Verdict
 from karat.data.runs import Labels
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
-from karat.judging.agreement_figures import Order, Rate, figure_facts, plain, rate_of
+from karat.stats import mean_interval
 from karat.stats.agreement import (
     AgreementFigures,
     agreement_figures,
     krippendorff_alpha,
 )
+from karat.stats.rank_correlation import order_correlation, spearman_rho
+
+ClaimLabels = Mapping[str, Mapping[str, bool]]
+"""What people say: query -> text of a claim -> whether the contexts support it."""
 
 _COLUMNS = ("agreement", "value", "95% interval", "n")
-_NAMES = (
-    *("equal grades", "Cohen's kappa", "kappa, linear", "kappa, quadratic"),
-    *("Krippendorff's alpha", "Spearman's rho"),
-)
+_FIGURES = {
+    "equal": "equal grades",
+    "kappa": "Cohen's kappa",
+    "linear_kappa": "kappa, linear",
+    "weighted_kappa": "kappa, quadratic",
+    "alpha": "Krippendorff's alpha",
+    "spearman": "Spearman's rho",
+}
+# Of yes and no, all kappas are the same.
+_OF_CLAIMS = {"equal": "equal verdicts", **{k: _FIGURES[k] for k in ("kappa", "alpha")}}
+_CLASSES = {
+    "document": ("relevant, judge agrees", "not relevant, judge agrees"),
+    "claim": ("people say supported, judge too", "people say not supported, judge too"),
+}
 # Landis and Koch call a kappa up to this slight.
 _SLIGHT = 0.2
 
 
-class Flips(NamedTuple):
+class Rate(NamedTuple):
+    """A figure with its interval, such as how often the judge says the same as people.
+
+    Attributes:
+        name: what it is.
+        rate: its value.
+        n: the number of labels that it is made from.
+        interval: how far it may be off, for other queries than these.
+    """
+
+    name: str
+    rate: float
+    n: int
+    interval: Interval | None = None
+
+    def row(self) -> list[str]:
+        """Its row in a table of agreement."""
+        limits = " .. ".join(map(number, self.interval[:2])) if self.interval else ""
+        return [self.name, number(self.rate), limits, str(self.n)]
+
+
+class Order(NamedTuple):
+    """How alike people and judge order the runs.
+
+    Attributes:
+        tau: Kendall's tau of the two orders; NaN where one of them is no order, or no
+            query is scored by both labels.
+        interval: how far it may be off, for other queries than these; None where the
+            queries do not tell.
+        queries: number of queries that both labels score for every run.
+        labelled: number of queries that people labelled.
+        metric: what the runs are scored with.
+        people: mean score of each run by people's labels.
+        judge: the same by the judge's.
+        threshold: the smallest grade that is relevant; any positive one if None.
+        rho: Spearman's rho of the two orders; NaN where tau is.
+    """
+
+    tau: float
+    interval: Interval | None
+    queries: int
+    labelled: int
+    metric: str
+    people: Mapping[str, float]
+    judge: Mapping[str, float]
+    threshold: float | None = None
+    rho: float = math.nan
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the two orders contradict each other more than they agree."""
+        return self.tau < 0
+
+    def rows(self) -> list[list[str]]:
+        """Its rows in a table of agreement."""
+        name = f"order of {len(self.people)} runs"
+        rates = (
+            (", tau", self.tau, self.interval),
+            (", Spearman's rho", self.rho, None),
+        )
+        return [Rate(name + of, v, self.queries, i).row() for of, v, i in rates]
+
+    def notes(self) -> list[str]:
+        """Both orders in words, and the queries they are based on."""
+        every = counted(self.labelled, "query")
+        basis = f"{self.queries} of {every}: those where both labels score every run"
+        if self.queries == self.labelled:
+            basis = f"all {every}"
+        if not self.queries:
+            return [f"order by {self.metric}: none, for it rests on {basis}"]
+        people, judge = _ranking(self.people), _ranking(self.judge)
+        cut = "" if self.threshold is None else f", threshold {self.threshold:g},"
+        notes = [f"{self.metric}{cut} by people: {people}; by the judge: {judge}"]
+        notes.append(f"order over {basis}")
+        if math.isnan(self.tau):
+            notes.append(f"{DASH} for tau: the runs are all alike by one of the labels")
+        if self.reversed:
+            text = "the runs come out the other way round by the judge"
+            notes.append(f"order reversed: {text}; do not choose between them by it")
+        return notes
+
+    def to_dict(self) -> Any:
+        """Its fields in plain values; null is one that does not exist."""
+        facts = self._asdict()
+        facts["queries_of_people"] = facts.pop("labelled")
+        return _plain({**facts, "systems": len(self.people), "reversed": self.reversed})
+
+
+def order_agreement(
+    human: Mapping[str, Floats], judged: Mapping[str, Floats], metric: str = "score"
+) -> Order:
+    """Kendall's tau of the order of runs, with a bootstrap interval over queries.
+
+    Args:
+        human: the scores of each run, query by query, with people's labels.
+        judged: the same with the judge's labels.
+        metric: what the scores are.
+
+    Example:
+        >>> one = {"a": np.array([0.1, 0.2]), "b": np.array([0.5, 0.6])}
+        >>> order_agreement(one, one).tau
+        1.0
+    """
+    names = [*human]
+    if len(names) < 2:  # noqa: PLR2004
+        raise DataError("an order takes two systems")
+    one, other = (np.array([row[name] for name in names]) for row in (human, judged))
+    scored = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
+    one, other = one[:, scored], other[:, scored]
+    tau, interval, means = float("nan"), None, np.full((2, len(names)), np.nan)
+    if scored.any():
+        means = np.array([one.mean(axis=1), other.mean(axis=1)])
+        tau, interval = order_correlation(one, other)
+    people, judge = (dict(zip(names, row, strict=True)) for row in means.tolist())
+    counts = (one.shape[1], len(scored))
+    rho = spearman_rho(*means)
+    return Order(tau, interval, *counts, metric, people=people, judge=judge, rho=rho)
+
+
+def _ranking(means: Mapping[str, float]) -> str:
+    """The runs from best to worst, with their means.
+
+    Example:
+        >>> _ranking({"a": 0.5, "b": 0.75, "c": 0.5})
+        'b 0.7500 > a 0.5000 = c 0.5000'
+    """
+    best = sorted(means.items(), key=lambda pair: -pair[1])
+    text = "".join(f"{name} {number(mean)}" for name, mean in best[:1])
+    for before, after in pairwise(best):
+        sign = "=" if before[1] == after[1] else ">"
+        text += f" {sign} {after[0]} {number(after[1])}"
+    return text
+
+
+@dataclass(frozen=True)
+class Flips:
     """How many grades changed when the same was asked again.
 
     Attributes:
@@ -50,72 +205,72 @@ class Flips(NamedTuple):
         """The share that changed."""
         return self.changed / self.n if self.n else float("nan")
 
-    def row(self) -> list[str]:
-        """Its row in a table of agreement."""
-        return Rate("changed when asked again", self.rate, self.n, self.interval).row()
-
-    def notes(self) -> list[str]:
-        """What could not be asked again."""
-        if not self.failed:
-            return []
-        failed = counted(self.failed, "document")
-        return [f"asked again: {failed} without a grade, which count neither way"]
-
     def table(self) -> Table:
-        """A table of this alone, for a judge that was not compared with people."""
-        return Table(_COLUMNS, [self.row()], notes=self.notes())
+        """A row with the share, and a note on what could not be asked again."""
+        row = Rate("changed when asked again", self.rate, self.n, self.interval).row()
+        failed = counted(self.failed, "document")
+        note = f"asked again: {failed} without a grade, which count neither way"
+        return Table(_COLUMNS, [row], notes=[note] if self.failed else [])
 
     def to_dict(self) -> Any:
         """Its fields in plain values."""
-        return plain(self)
+        return _plain(self)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far a judge agrees with people on the documents that both labelled.
+    """How far a judge agrees with people on the documents or claims both labelled.
 
     Attributes:
-        n: number of documents both labelled.
+        n: number of items both labelled.
         queries: number of queries they are about.
-        figures: share of equal grades, Cohen's kappa plain and with linear and
+        figures: share of equal labels, Cohen's kappa plain and with linear and
             quadratic weights, Krippendorff's alpha for ordered grades, Spearman's rho.
         rates: per class of people's labels, how often the judge says the same.
         order: how alike the runs are ordered, when there are several.
-        constant: who gave one grade only, so that kappa tells nothing.
+        constant: who gave one label only, so that kappa tells nothing.
         scale: what was done where people and judge use different grades.
         raters: alpha of several people alone, and of them and the judge.
+        recall: context_recall by people, by the judge, the mean of the differences
+            (judge minus people) and of their absolute values; of claims only.
+        failed: number of claims that people labelled and the judge has no verdict on.
+        of: what was labelled.
     """
 
     n: int
     queries: int
     figures: AgreementFigures
-    rates: tuple[Rate, ...]
+    rates: Sequence[Rate]
     order: Order | None = None
-    constant: tuple[str, ...] = ()
+    constant: Sequence[str] = ()
     scale: str | None = None
-    raters: tuple[Rate, ...] = ()
+    raters: Sequence[Rate] = ()
+    recall: Sequence[Rate] = ()
+    failed: int = 0
+    of: str = "document"
 
     def table(self, flips: Flips | None = None) -> Table:
         """Every figure with its interval, and what changed when asked again."""
-        figures = [
-            Rate(name, value, self.n, interval)
-            for name, (value, interval) in zip(_NAMES, self.figures, strict=True)
-        ]
-        rows = [rate.row() for rate in (*figures, *self.raters, *self.rates)]
-        basis = (
-            f"intervals are over {counted(self.queries, 'query')}; n counts documents"
-        )
+        shown = _OF_CLAIMS if self.of == "claim" else _FIGURES
+        named = ((name, getattr(self.figures, key)) for key, name in shown.items())
+        figures = [Rate(name, value, self.n, limits) for name, (value, limits) in named]
+        every = (*figures, *self.raters, *self.rates, *self.recall)
+        rows = [rate.row() for rate in every]
+        basis = f"intervals are over {counted(self.queries, 'query')}; n counts "
+        basis += counted(0, self.of)[2:]
         notes = [basis if self.order is None else f"{basis}, for the order queries"]
         if self.order is not None:
             rows += self.order.rows()
         if flips is not None:
-            rows.append(flips.row())
-            notes += flips.notes()
+            rows += map(list, flips.table().rows)
+            notes += flips.table().notes
         return Table(_COLUMNS, rows, notes=[*notes, *self.notes()])
 
     def notes(self) -> list[str]:
         """What must be known to read the figures, and where they are poor."""
         notes = [] if self.scale is None else [f"scale: {self.scale}"]
+        if self.failed:
+            notes.append(f"failed: {counted(self.failed, self.of)} without a verdict")
         kappa, interval = self.figures.kappa
         if len(self.constant) > 1 and math.isnan(kappa):
             text = "people and judge gave one and the same grade throughout"
@@ -137,18 +292,110 @@ class Agreement:
 
     def to_dict(self) -> Any:
         """The figures in plain values; null is one that does not exist."""
-        return plain(
+        figures = self.figures._asdict()
+        names = ("n", "queries", "scale", "rates", "raters", "recall", "failed")
+        return _plain(
             {
-                "n": self.n,
-                "queries": self.queries,
-                "scale": self.scale,
-                **figure_facts(self.figures),
-                "rates": self.rates,
-                "raters": self.raters,
+                **{name: getattr(self, name) for name in names},
+                **{name: figure.value for name, figure in figures.items()},
+                "intervals": {name: each.interval for name, each in figures.items()},
                 "order": None if self.order is None else self.order.to_dict(),
                 "notes": self.notes(),
             }
         )
+
+
+def agreement(
+    human: Labels,
+    judged: Labels,
+    *,
+    threshold: float | None = None,
+    order: Order | None = None,
+    scale: str | None = None,
+    raters: Sequence[Labels] = (),
+    failed: int = 0,
+    of: str = "document",
+) -> Agreement:
+    """Compare a judge's labels with people's, on what both labelled.
+
+    Args:
+        human: labels by people.
+        judged: labels by the judge, on the same scale.
+        threshold: the smallest grade that is relevant; by default any positive one.
+        order: how alike both order the runs.
+        scale: what was done to bring the labels to one scale.
+        raters: what each of several people says.
+        failed: how many items the judge has no label for.
+        of: what is labelled, `document` or `claim`.
+
+    Example:
+        >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
+        >>> judge = {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}
+        >>> agreement(people, judge).figures.kappa.value
+        0.5555555555555556
+    """
+    one, other, query = _paired(human, judged)
+    if not len(one):
+        where = "these samples, word for word" if of == "claim" else "the same runs"
+        raise DataError(
+            f"people and judge have labelled no {of} in common",
+            hint=f"label {counted(0, of)[2:]} of {where}, with the same ids",
+        )
+    rates = [
+        _rate_of(name, same[rows], query[rows])
+        for name, rows, same in _classes(one, other, threshold, of)
+        if rows.any()
+    ]
+    both = {"people": one, "the judge": other}
+    return Agreement(
+        n=len(one),
+        queries=int(query[-1]) + 1,
+        figures=agreement_figures(one, other, query),
+        rates=tuple(rates),
+        order=order,
+        constant=tuple(who for who, grades in both.items() if np.ptp(grades) == 0),
+        scale=scale,
+        raters=tuple(_rater_alphas(raters, judged)),
+        recall=tuple(_recall(one, other, query)) if of == "claim" else (),
+        failed=failed,
+        of=of,
+    )
+
+
+def claim_agreement(
+    verdicts: Mapping[str, Sequence[Verdict]],
+    people: ClaimLabels | Sequence[ClaimLabels],
+) -> Agreement:
+    """Compare a judge's verdicts with people's, on the claims that both judged.
+
+    Args:
+        verdicts: the judge's verdicts by query.
+        people: what people say of the same claims; of several, most decide.
+
+    Example:
+        >>> verdicts = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}
+        >>> people = {"q": {"Rye.": True, "Salt.": True}}
+        >>> claim_agreement(verdicts, people).figures.equal.value
+        0.5
+    """
+    raters = [people] if isinstance(people, Mapping) else [*people]
+    together = middle(raters)
+    labels: dict[str, dict[str, float]] = {}
+    failed = 0
+    for query, row in verdicts.items():
+        for verdict in row:
+            if verdict.failure is None:
+                labels.setdefault(query, {})[verdict.text] = float(verdict.supported)
+            else:
+                failed += verdict.text in together.get(query, {})
+    return agreement(together, labels, raters=raters, failed=failed, of="claim")
+
+
+def flips(before: Labels, after: Labels, *, failed: int = 0) -> Flips:
+    """Compare two passes of one judge over the same documents."""
+    one, other, query = _paired(before, after)
+    changed = _rate_of("", one != other, query)
+    return Flips(int((one != other).sum()), changed.n, changed.interval, failed)
 
 
 def middle(raters: Sequence[Labels]) -> Labels:
@@ -158,18 +405,18 @@ def middle(raters: Sequence[Labels]) -> Labels:
         >>> middle([{"q": {"a": 3}}, {"q": {"a": 1, "b": 2}}])
         {'q': {'a': 1, 'b': 2}}
     """
-    given: dict[str, dict[str, list[float]]] = {}
+    every: dict[str, dict[str, list[float]]] = {}
     for labels in raters:
         for query, row in labels.items():
             for name, grade in row.items():
-                given.setdefault(query, {}).setdefault(name, []).append(grade)
+                every.setdefault(query, {}).setdefault(name, []).append(grade)
     return {
         query: {name: median_low(grades) for name, grades in row.items()}
-        for query, row in given.items()
+        for query, row in every.items()
     }
 
 
-def rater_alphas(people: Sequence[Labels], judged: Labels) -> tuple[Rate, ...]:
+def _rater_alphas(people: Sequence[Labels], judged: Labels) -> Iterator[Rate]:
     """Alpha of several people alone, which a judge can hardly exceed, and with it.
 
     Only what two people or more labelled counts, and the judge too.
@@ -181,82 +428,47 @@ def rater_alphas(people: Sequence[Labels], judged: Labels) -> tuple[Rate, ...]:
         if sum(name in labels.get(query, {}) for labels in people) > 1
     ]
     if not pairs:
-        return ()
-    table = np.array(
-        [[by.get(q, {}).get(n, np.nan) for q, n in pairs] for by in (*people, judged)],
-        float,
-    )
+        return
+    every = (*people, judged)
+    table = np.array([[by.get(q, {}).get(n, np.nan) for q, n in pairs] for by in every])
     name, n = f"alpha, {counted(len(people), 'rater')}", len(pairs)
-    return (
-        Rate(name, krippendorff_alpha(*table[:-1]), n, None),
-        Rate(f"{name} and the judge", krippendorff_alpha(*table), n, None),
-    )
+    table = table.astype(float)
+    yield Rate(name, krippendorff_alpha(*table[:-1]), n)
+    yield Rate(f"{name} and the judge", krippendorff_alpha(*table), n)
 
 
-def agreement(
-    human: Labels,
-    judged: Labels,
-    *,
-    threshold: float | None = None,
-    order: Order | None = None,
-    scale: str | None = None,
-    raters: tuple[Rate, ...] = (),
-) -> Agreement:
-    """Compare a judge's labels with people's, on what both labelled.
-
-    Documents of one query are not independent: all intervals are over queries.
-
-    Args:
-        human: labels by people.
-        judged: labels by the judge, on the same scale.
-        threshold: the smallest grade that is relevant; by default any positive one.
-        order: how alike both order the runs.
-        scale: what was done to bring the labels to one scale.
-        raters: alpha of several people.
-
-    Example:
-        >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
-        >>> judge = {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}
-        >>> agreement(people, judge).figures.kappa.value
-        0.5555555555555556
-    """
-    one, other, query = _paired(human, judged)
-    if not len(one):
-        raise DataError(
-            "people and judge have labelled no document in common",
-            hint="judge the runs that people judged, with the same ids",
-        )
-    rates = [
-        rate_of(name, same[of], query[of])
-        for name, of, same in _classes(one, other, threshold)
-        if of.any()
-    ]
-    both = {"people": one, "the judge": other}
-    return Agreement(
-        n=len(one),
-        queries=int(query[-1]) + 1,
-        figures=agreement_figures(one, other, query),
-        rates=tuple(rates),
-        order=order,
-        constant=tuple(who for who, grades in both.items() if np.ptp(grades) == 0),
-        scale=scale,
-        raters=raters,
-    )
+def _recall(one: Floats, other: Floats, query: Ints) -> Iterator[Rate]:
+    """The context_recall that both columns of verdicts give each query."""
+    count = np.bincount(query)
+    people, judge = (np.bincount(query, weights=by) / count for by in (one, other))
+    for name, values, low in (
+        ("by people", people, 0.0),
+        ("by the judge", judge, 0.0),
+        ("judge - people", judge - people, -1.0),
+        ("mean error", np.abs(judge - people), 0.0),
+    ):
+        link = " " if name.startswith("by") else ", "
+        yield _rate_of(f"context_recall{link}{name}", values, bounds=(low, 1.0))
 
 
-def flips(before: Labels, after: Labels, *, failed: int = 0) -> Flips:
-    """Compare two passes of one judge over the same documents."""
-    one, other, query = _paired(before, after)
-    changed = rate_of("", one != other, query)
-    return Flips(int((one != other).sum()), changed.n, changed.interval, failed)
+def _rate_of(
+    name: str,
+    values: Floats | Bools,
+    query: Ints | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Rate:
+    """A mean with its interval over queries; without bounds, of yes and no."""
+    rows, limits = values.astype(float), bounds or (0.0, 1.0)
+    interval = mean_interval(rows, binary=not bounds, bounds=limits, clusters=query)
+    return Rate(name, float(rows.mean()) if len(rows) else np.nan, len(rows), interval)
 
 
 def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
     """The labels that both gave, side by side, and the index of their query."""
     shared = [
-        [(grade, given[name]) for name, grade in row.items() if name in given]
+        [(grade, others[name]) for name, grade in row.items() if name in others]
         for query, row in one.items()
-        if (given := other.get(query, {}))
+        if (others := other.get(query, {}))
     ]
     shared = [row for row in shared if row]
     pairs = np.array([pair for row in shared for pair in row], float).reshape(-1, 2)
@@ -265,23 +477,38 @@ def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
 
 
 def _classes(
-    one: Floats, other: Floats, threshold: float | None
+    one: Floats, other: Floats, threshold: float | None, of: str
 ) -> list[tuple[str, Bools, Bools]]:
     """Classes of people's labels: name, which belong, and where the judge agrees."""
-    relevant, found = (
-        given > 0 if threshold is None else given >= threshold for given in (one, other)
+    human, judge = (
+        by > 0 if threshold is None else by >= threshold for by in (one, other)
     )
-    names = ("relevant, judge agrees", "not relevant, judge agrees")
+    names = _CLASSES[of]
     if threshold is not None:
         names = (
             f"people say {threshold:g} or more, judge too",
             f"people say less than {threshold:g}, judge too",
         )
-    same = relevant == found
-    classes = [(names[0], relevant, same), (names[1], ~relevant, same)]
+    same = human == judge
+    classes = [(names[0], human, same), (names[1], ~human, same)]
     grades = np.unique(one).tolist()
     if set(grades) <= {0, 1} and threshold is None:
         # Each grade would be shown twice.
         return classes
     equal = one == other
     return [(f"people say {g:g}, judge too", one == g, equal) for g in grades] + classes
+
+
+def _plain(fact: Any) -> Any:
+    """Facts as JSON can hold them: intervals as two numbers, null for NaN."""
+    if isinstance(fact, Interval):
+        return fact[:2]
+    if hasattr(fact, "_asdict"):
+        fact = fact._asdict()
+    if is_dataclass(fact):
+        fact = {each.name: getattr(fact, each.name) for each in fields(fact)}
+    if isinstance(fact, Mapping):
+        return {name: _plain(value) for name, value in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [_plain(value) for value in fact]
+    return None if isinstance(fact, float) and math.isnan(fact) else fact

@@ -17,7 +17,7 @@ from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import Spelling
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
-from karat.judging.claim_agreement import calibration_of
+from karat.judging.calibration import calibration_of
 from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
 from karat.judging.prompts import Prompts
 from karat.judging.session import JudgeSession, as_client

@@ -30,25 +30,6 @@ class Figure(NamedTuple):
     interval: Interval | None
 
 
-def cohen_kappa(one: Floats, other: Floats, *, weights: Weights = "equal") -> float:
-    """How much two raters agree beyond chance: 1 is always, 0 no more than chance.
-
-    Args:
-        one: grades of the first rater.
-        other: grades of the second, for the same items.
-        weights: how much a disagreement counts: all alike, by its distance (linear), or
-            by the square of its distance (quadratic).
-
-    Returns:
-        NaN where both raters give one and the same grade throughout.
-
-    Example:
-        >>> cohen_kappa(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
-        0.5
-    """
-    return float(_kappa(*_pair_counts(one, other), weights=weights))
-
-
 def krippendorff_alpha(*raters: Floats) -> float:
     """Agreement of two or more raters on grades that have an order, beyond chance.
 
@@ -114,16 +95,8 @@ def _beyond_chance(chance: Floats, observed: Floats) -> Floats:
     return 1 - ratio(observed, chance)
 
 
-def _pair_counts(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """All grades, and how often each pair of them was given."""
-    if len(one) != len(other) or not len(one):
-        raise DataError(f"{len(one)} and {len(other)} grades cannot be compared")
-    grades, counts = _cluster_counts(one, other, np.zeros(len(one), np.int64))
-    return grades, counts[0]
-
-
 def _cluster_counts(one: Floats, other: Floats, cluster: Ints) -> tuple[Floats, Floats]:
-    """The same for each cluster."""
+    """All grades, and how often each pair of them was given, in each cluster."""
     grades, index = np.unique(np.concatenate([one, other]), return_inverse=True)
     counts = np.zeros((int(cluster.max()) + 1, len(grades), len(grades)))
     np.add.at(counts, (cluster, index[: len(one)], index[len(one) :]), 1)

@@ -1,0 +1,100 @@
+"""Calibration: what people say of claims, and what is kept of how a judge compares.
+
+The outcome is kept beside the journal, so that later evaluations by the same judge are
+called calibrated.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from karat.data.tables import counted, number
+from karat.errors import FormatError
+from karat.judging.agreement import Agreement
+from karat.reading.decoding import decode_json, decode_text
+from karat.reading.streams import open_binary
+from karat.writing import write_file
+
+_FILE = "calibration.json"
+_IDS = ("id", "query_id", "qid")
+
+
+def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]]:
+    """What people say of claims, from JSON Lines.
+
+    A line is a sample: its id, and `claims` of which each has a `text` and `supported`.
+
+    Raises:
+        FormatError: the file cannot be read, or a claim lacks its text or label.
+    """
+    name = os.fspath(path)
+    with open_binary(path) as stream:
+        lines = stream.read().split(b"\n")
+    labels: dict[str, dict[str, bool]] = {}
+    for line, data in enumerate(lines, 1):
+        if not data.strip():
+            continue
+        record = decode_json(decode_text(data, line), line)
+        sample = record if isinstance(record, Mapping) else {}
+        query = next((sample[key] for key in _IDS if key in sample), None)
+        claims = sample.get("claims")
+        if query is None or not isinstance(claims, list):
+            raise FormatError(
+                "a line must be an object with an id and claims", path=name, line=line
+            )
+        for claim in claims:
+            facts = claim if isinstance(claim, Mapping) else {}
+            text, supported = facts.get("text"), facts.get("supported")
+            if not isinstance(text, str) or not isinstance(supported, bool):
+                raise FormatError(
+                    "a claim must have a text, and supported: true or false",
+                    path=name,
+                    line=line,
+                )
+            labels.setdefault(str(query), {})[text] = supported
+    if not labels:
+        raise FormatError("holds no claims", path=name)
+    return labels
+
+
+def save_calibration(
+    agreement: Agreement, judge: Mapping[str, Any], journal: Path
+) -> None:
+    """Keep how far a judge agrees with people, beside the journal of its replies.
+
+    Args:
+        agreement: how far it agrees.
+        judge: what names the judge: model, endpoint, parameters, prompts and votes.
+        journal: where its replies are kept.
+    """
+    path = journal.with_name(_FILE)
+    judge = json.loads(json.dumps(judge))
+    others = [entry for entry in _read_calibrations(path) if entry["judge"] != judge]
+    others.append({"judge": judge, "agreement": agreement.to_dict()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, json.dumps(others, indent=2) + "\n")
+
+
+def calibration_of(judge: Mapping[str, Any], journal: Path | None) -> str | None:
+    """In a sentence how far a judge agrees with people; None where it is not known."""
+    if journal is None:
+        return None
+    for entry in _read_calibrations(journal.with_name(_FILE)):
+        if entry["judge"] == json.loads(json.dumps(judge)):
+            facts = entry["agreement"]
+            kappa, (*_, error) = facts["kappa"], facts["recall"]
+            return (
+                f"against people on {counted(facts['n'], 'claim')}: kappa "
+                f"{number(kappa)}, context_recall off by {number(error['rate'])} "
+                "on average"
+            )
+    return None
+
+
+def _read_calibrations(path: Path) -> list[Any]:
+    if not path.exists():
+        return []
+    entries = decode_json(decode_text(path.read_bytes()))
+    return entries if isinstance(entries, list) else []
