@@ -23,9 +23,8 @@ from karat.reading.decoding import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
-from karat.results.ranges import mean_ranges
 from karat.results.saved_form import as_json, to_dict
-from karat.results.scores import MetricScores, score_measures
+from karat.results.scores import MetricScores, mean_ranges, score_measures
 from karat.results.slices import query_rows, tag_table
 from karat.writing import write_file
 
