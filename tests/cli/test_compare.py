@@ -113,14 +113,14 @@ def test_runs_of_one_system_are_replicates(karat: Karat, folder: Path) -> None:
 
 
 def test_options_beside_saved_evaluations_are_refused_but_settings_are_not(
-    karat: Karat, folder: Path
+    karat: Karat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("dense", "keyword"):
         karat("evaluate", f"{name}.run", "-g", "gold.qrels", "-o", f"{name}.json")
     done = karat("compare", "dense.json", "keyword.json", "--threshold", "2")
     assert done.code == 2
     assert done.err.startswith("karat: threshold would change nothing")
-    (folder / "karat.yaml").write_text("compare: {threshold: 2}\n")
+    monkeypatch.setenv("KARAT_THRESHOLD", "2")
     assert karat("compare", "dense.json", "keyword.json").code == 0
 
 

@@ -204,7 +204,7 @@ def test_a_model_that_no_metric_needs_is_said_to_do_nothing(
     assert (done.code, done.out) == (0, karat(*scored).out)
     assert done.err.startswith("karat: --model does nothing here: ")
     assert "-m context_recall" in done.err
-    (folder / "karat.yaml").write_text("evaluate: {model: m}", "utf-8")
+    (folder / "karat.yaml").write_text("judging: {model: m}", "utf-8")
     assert karat(*scored).err == "karat: from karat.yaml: model\n"
     assert model.asked == []
 

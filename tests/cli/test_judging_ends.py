@@ -340,7 +340,7 @@ def test_who_interrupts_is_told_what_is_kept_and_pays_nothing_twice(
 
 def test_every_option_reaches_the_call(run: Run, folder: Path) -> None:
     settings = """
-evaluate:
+judging:
   journal: kept/replies.sqlite
   rpm: 100000
   timeout: 30

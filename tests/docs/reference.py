@@ -63,21 +63,13 @@ Results go to stdout, everything else to stderr. `-` is standard input or output
 | 130 | interrupted (143: terminated); replies of a model are kept |
 """
 SETTINGS = """
-Every option can be set in four places. A flag beats the environment, which beats
-`karat.yaml` in the current folder, which beats the default; `-v` prints each value and
-where it comes from. The name is that of the long option: `--fail-under` is
-`KARAT_FAIL_UNDER` in the environment and `fail_under` in the file. Several values are
-separated by spaces in the environment. In the file, what is about a model may also
-stand under `judging`, for `evaluate` and `judge` alike; the command's own section beats
-it. `karat trec-eval` listens to its arguments only.
-
-```yaml
-evaluate:
-  gold: gold.qrels
-  metrics: [recall@5, ndcg@10]
-  fail_under: {recall@5: 0.8}
-  map: {retrieved: results}
-```
+Every option can be set in three places. A flag beats the environment, which beats the
+default; `-v` prints each value and where it comes from. The name is that of the long
+option: `--fail-under` is `KARAT_FAIL_UNDER`. Several values are separated by spaces in
+the environment. What is about a model may also stand in `karat.yaml` of the current
+folder, under `judging`, for `evaluate` and `judge` alike; the environment beats it.
+What is measured for good is a [suite](../suites.md) there. `karat trec-eval` listens to
+its arguments only.
 """
 CONTENT = """
 A file's extension chooses its format. Content decides between formats that are met

@@ -251,7 +251,7 @@ def _saved(chance: Random) -> Case:
 
 
 def _settings(chance: Random) -> Case:
-    """A command with odd settings in a file, and some odd options."""
+    """A command with odd options, and with odd settings of judging in a file."""
     command = chance.choice(("evaluate", "evaluate", *SETTINGS))
     section = SETTINGS[command]
     names = chance.sample([*section], min(len(section), chance.randint(1, 3)))
@@ -280,6 +280,10 @@ def _settings(chance: Random) -> Case:
         arguments.append("other.json")
     if command == "evaluate":
         arguments += ["--gold", "gold.json"]
+    if isinstance(own := settings.get(command), dict):
+        flags = ((str(name).replace("_", "-"), str(own[name])) for name in own)
+        arguments += [f"--{name}={text}".replace("\0", "") for name, text in flags]
+        files["karat.yaml"] = b"suites: {}"
     if chance.random() < 0.3:
         odd = chance.choice((*FIELDS, *METRICS, *PIECES, "id=", "=x", "x" * 300))
         arguments += ["--map", f"{chance.choice(FIELDS)}={odd}".replace("\0", "")]

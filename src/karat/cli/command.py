@@ -1,15 +1,15 @@
 """Every command: where its settings come from, and what it says beside its tables.
 
-A flag beats `KARAT_*` in the environment, which beats `karat.yaml` in the current
-folder, which beats the default; `-v` prints each value with its origin. The names are
-those of the long options: `--fail-under` is `KARAT_FAIL_UNDER` and `fail_under:`. In
-the file they stand under the command, those about a model also under `judging:`.
+A flag beats `KARAT_*` in the environment, which beats the default; `-v` prints each
+value with its origin. The names are those of the long options: `--fail-under` is
+`KARAT_FAIL_UNDER`. What is about a model may also stand in `karat.yaml` of the current
+folder, under `judging:`, which the environment beats.
 """
 
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -22,7 +22,7 @@ PREFIX = "KARAT"
 SETTINGS = "karat.yaml"
 SUITES = "suites"
 """The section of evaluations that are written down, which `karat suite` reads."""
-SHARED = "judging"
+JUDGING = "judging"
 """The section for all commands that ask a model."""
 ORIGINS = {
     ParameterSource.COMMANDLINE: "flag",
@@ -89,7 +89,7 @@ class Command(click.Command):
     ) -> click.Context:
         """The context, with what the environment and the file say."""
         extra.setdefault("auto_envvar_prefix", PREFIX)
-        extra.setdefault("default_map", self._settings(parent))
+        extra.setdefault("default_map", self._settings())
         return super().make_context(info_name, args, parent, **extra)
 
     def format_options(
@@ -121,52 +121,28 @@ class Command(click.Command):
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
 
-    def _settings(self, parent: click.Context | None) -> dict[str, Any]:
-        settings = _read_file()
-        if parent is not None and isinstance(parent.command, click.Group):
-            commands = parent.command.list_commands(parent)
-            for name in settings:
-                if name not in (*commands, SHARED, SUITES):
-                    raise _unknown("command", name, commands)
+    def _settings(self) -> dict[str, Any]:
+        """What the file says about the model that is asked, if one may be asked."""
         options = {
             name: option
             for option in self.params
-            if isinstance(option, click.Option) and option.expose_value
+            if isinstance(option, click.Option)
+            and getattr(option, "heading", "").lower() == JUDGING
             for name in _names(option)
         }
-        shared = {
-            name: option
-            for name, option in options.items()
-            if getattr(option, "heading", "").lower() == SHARED
-        }
-        # What a command says of itself beats what is said for all that judge.
-        judging = settings.get(SHARED, {}) if shared else {}
-        return _section(judging, SHARED, shared) | _section(
-            settings.get(self.name or "", {}), str(self.name), options
-        )
-
-
-def _section(
-    section: Mapping[str, Any], of: str, options: Mapping[str, click.Option]
-) -> dict[str, Any]:
-    """What a section of the file says, by the names of options."""
-    settings = {}
-    for name, value in section.items():
-        option = options.get(str(name).replace("-", "_"))
-        if option is None:
-            raise _unknown(f"setting of {of}", name, options)
-        settings[str(option.name)] = _as_click_takes_it(option, value)
-    return settings
+        settings = {}
+        for name, value in (_read_file() if options else {}).items():
+            if (option := options.get(str(name).replace("-", "_"))) is None:
+                unknown = UnknownNameError(f"setting of {JUDGING}", str(name), options)
+                raise FormatError(str(unknown), path=SETTINGS)
+            settings[str(option.name)] = _as_click_takes_it(option, value)
+        return settings
 
 
 def _names(option: click.Option) -> list[str]:
     """What a file and the environment may call an option: each of its long names."""
     long = [name[2:].replace("-", "_") for name in option.opts if name[:2] == "--"]
     return list(dict.fromkeys([str(option.name), *long]))
-
-
-def _unknown(kind: str, name: object, known: Iterable[str]) -> FormatError:
-    return FormatError(str(UnknownNameError(kind, str(name), known)), path=SETTINGS)
 
 
 def say(line: str, *, err: bool = False, alarm: bool = False) -> None:
@@ -211,8 +187,8 @@ class _Stderr(logging.Handler):
         say(self.format(record), err=True)
 
 
-def _read_file() -> Mapping[str, Mapping[str, Any]]:
-    """The settings in the current folder, by command."""
+def _read_file() -> Mapping[str, Any]:
+    """The settings of judging in the current folder."""
     if not os.path.isfile(SETTINGS):  # noqa: PTH113  pathlib takes long to import
         return {}
     # Only who has such a file pays for importing its reader.
@@ -220,20 +196,19 @@ def _read_file() -> Mapping[str, Mapping[str, Any]]:
 
     try:
         with open(SETTINGS, encoding="utf-8") as file:  # noqa: PTH123
-            settings = yaml.safe_load(file)
+            sections = yaml.safe_load(file) or {}
     except (yaml.YAMLError, *_UNREADABLE) as error:
         problem = " ".join(str(error).split())
         raise FormatError(f"not readable as YAML: {problem}", path=SETTINGS) from None
-    if settings is None:
-        return {}
-    if not isinstance(settings, dict) or not all(
-        isinstance(section, dict) for section in settings.values()
-    ):
+    known = isinstance(sections, dict) and {*sections} <= {JUDGING, SUITES}
+    judging = (sections.get(JUDGING) or {}) if known else None
+    if not isinstance(judging, dict):
         raise FormatError(
-            "must hold a section per command, as in 'evaluate: {metrics: [recall@5]}'",
+            f"must hold the sections {SUITES} and {JUDGING}, of names and values",
             path=SETTINGS,
+            hint="a suite says what is measured, and by which gates: karat init",
         )
-    return settings
+    return judging
 
 
 def _as_click_takes_it(option: click.Option, value: Any) -> Any:

@@ -204,8 +204,8 @@ def command(**options: Any) -> None:
 
     RUN is a file of any format karat reads, a glob, a folder of Parquet files, or - for
     standard input; several give one leaderboard. Samples that carry their own gold need
-    no --gold. Every option can also be set as KARAT_OPTION in the environment or under
-    "evaluate:" in karat.yaml.
+    no --gold. Every option can also be set as KARAT_OPTION in the environment, and a
+    suite of karat.yaml holds all of this for good (karat init, karat suite).
 
     \b
     karat evaluate run.trec --gold qrels.trec -m ndcg@10 -m recall@100
