@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from karat.stats.exact_tests import mcnemar
 
 import karat
 from karat.stats import mean_interval
