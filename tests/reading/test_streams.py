@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -10,9 +11,13 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import given, strategies as st
 
+import karat
 from karat.errors import FormatError, MissingExtraError
-from karat.reading.streams import blocks, open_binary
+from karat.reading import streams
+from karat.reading.readers import load
+from karat.reading.streams import blocks, lines_in, open_binary
 
 DATA = os.urandom(5000) + b"some text\n" * 100_000
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -113,3 +118,46 @@ def test_zstd_without_its_extra_names_the_extra(
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(MissingExtraError, match=r"reading \.zst files .*karat\[zstd\]"):
         open_binary(packed)
+
+
+ENDLESS = {
+    "a.jsonl": b'{"id": "q", "retrieved": ["',
+    "a.csv": b"query_id,doc_id,score\nq,",
+    "a.tsv": b"query_id\tdoc_id\tscore\nq\t",
+    "a.run": b"q Q0 d 1 2.0 t\nq Q0 ",
+    "a.qrels": b"q 0 d 1\nq 0 ",
+    "a.yaml": b'q: ["',
+    "quoted.csv": b'query_id,doc_id,score\nq,"',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.parametrize("packed", ["gz", "zst"])
+def test_a_line_without_an_end_is_refused(
+    name: str, packed: str, tmp_path: Path
+) -> None:
+    """A few kilobytes that unpack to gigabytes take no more than one line may."""
+    unit = b"a" * 99 + (b"\n" if "quoted" in name else b"a")
+    text = ENDLESS[name] + unit * 700_000
+    pack = {"gz": lambda data: gzip.compress(data, 1), "zst": zstandard.compress}
+    path = tmp_path / f"{name}.{packed}"
+    path.write_bytes(pack[packed](text))
+    other = {"q": ["d"]}
+    with pytest.raises(FormatError, match=r"does not end|MiB of YAML|larger than"):
+        karat.evaluate(*((other, path) if name == "a.qrels" else (path, other)))
+
+
+def test_a_value_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "LONGEST_VALUE", 1 << 10)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"q": ["d" * 2000]}))
+    with pytest.raises(FormatError, match="use JSON Lines"):
+        load(path)
+
+
+@given(st.binary(max_size=60).map(lambda data: data.replace(b"0", b"\n")))
+def test_lines_are_those_of_the_file(data: bytes) -> None:
+    for size in (1, 3, 100):
+        cut = [line for some in lines_in(io.BytesIO(data), size) for line in some]
+        assert cut == io.BytesIO(data).readlines()

@@ -12,7 +12,7 @@ from karat.errors import DataError, FormatError
 from karat.reading.decoding import decode_text
 from karat.reading.problems import placed
 from karat.reading.readers import take_gold
-from karat.reading.streams import open_binary
+from karat.reading.streams import open_binary, read_value
 
 _VERSION = 1
 
@@ -75,7 +75,7 @@ def apply_labels(patch: Any, gold: Any) -> Labelled:
 def _read(patch: Any) -> Mapping[str, Any]:
     if isinstance(patch, str | os.PathLike):
         with open_binary(patch) as stream:
-            text = decode_text(stream.read())
+            text = decode_text(read_value(stream))
         try:
             patch = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -397,3 +397,5 @@ def _guarded(read: Callable[[], T], where: Source) -> T:
         raise placed(error, path=where.path) from None
     except OSError as error:
         raise where.error(f"cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise where.error("does not fit into memory") from None

@@ -16,7 +16,15 @@ from karat.reading.problems import Notes
 
 STDIN = "-"
 BLOCK = 1 << 20
+LONGEST_LINE = 1 << 26
+"""No line is so long: a few kilobytes may unpack to gigabytes without an end."""
+
+LONGEST_VALUE = 1 << 30
+"""So long may one JSON value be."""
+
 _PIECE = 1 << 18
+# What is unpacked at once where a codec sets no limit: 32,768 times as much at most.
+_SLICE = 1 << 12
 _LONGEST = 1000
 _BATCH = 256
 
@@ -218,6 +226,48 @@ def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
         yield block
 
 
+def lines_in(stream: BinaryIO, size: int = BLOCK) -> Iterator[list[bytes]]:
+    """The lines of a stream, those of about so many bytes at a time.
+
+    Raises:
+        FormatError: a line does not end within `LONGEST_LINE`.
+    """
+    parts, length, number = list[bytes](), 0, 1
+    for block in blocks(stream, size):
+        end = block.rfind(b"\n") + 1
+        if end:
+            lines = io.BytesIO(b"".join((*parts, block[:end]))).readlines()
+            yield lines
+            parts, length, number = [], 0, number + len(lines)
+        parts.append(block[end:])
+        length += len(block) - end
+        if length > LONGEST_LINE:
+            raise FormatError(
+                f"the line does not end within {LONGEST_LINE >> 20} MB", line=number
+            )
+    if length:
+        yield [b"".join(parts)]
+
+
+def read_lines(stream: BinaryIO) -> bytes:
+    """All bytes, in lines that end."""
+    return b"".join(b"".join(lines) for lines in lines_in(stream))
+
+
+def read_value(stream: BinaryIO) -> bytes:
+    """All bytes of one value.
+
+    Raises:
+        FormatError: it is longer than `LONGEST_VALUE`.
+    """
+    data = stream.read(LONGEST_VALUE + 1)
+    if len(data) > LONGEST_VALUE:
+        raise FormatError(
+            f"one value of more than {LONGEST_VALUE >> 20} MB", hint="use JSON Lines"
+        )
+    return data
+
+
 def _similar(name: str) -> str:
     if os.path.islink(name):  # noqa: PTH114
         return f"it is a link to {os.readlink(name)!r}, which is not there"  # noqa: PTH115
@@ -280,11 +330,12 @@ class Pieces(io.RawIOBase):
 
 
 class _Codec(NamedTuple):
-    """How to unpack one part, what is raised when it is broken, and if bit by bit."""
+    """How to unpack one part, what is raised if it is broken, and how much at once."""
 
     start: Callable[[], Any]
     error: type[Exception]
-    bounded: bool = True
+    limit: tuple[int, ...] = (BLOCK,)
+    piece: int = _PIECE
 
 
 def _unpack(stream: BinaryIO, codec: _Codec, kind: str, name: str) -> Iterator[bytes]:
@@ -294,17 +345,16 @@ def _unpack(stream: BinaryIO, codec: _Codec, kind: str, name: str) -> Iterator[b
         problem = f"is a broken {kind} file: {reason}"
         return FormatError(problem, path=name, hint="copy or compress it again")
 
-    packed = stream.read(_PIECE)
+    packed = stream.read(codec.piece)
     while packed:
         engine = codec.start()
         while not engine.eof:
             if not packed and getattr(engine, "needs_input", True):
-                packed = stream.read(_PIECE)
+                packed = stream.read(codec.piece)
                 if not packed:
                     raise broken("it ends in the middle")
-            limit = (BLOCK,) if codec.bounded else ()
             try:
-                data = engine.decompress(packed, *limit)
+                data = engine.decompress(packed, *codec.limit)
             except codec.error as error:
                 raise broken(str(error)) from None
             packed = getattr(engine, "unconsumed_tail", b"")
@@ -312,7 +362,7 @@ def _unpack(stream: BinaryIO, codec: _Codec, kind: str, name: str) -> Iterator[b
                 yield data
         # Tape drives fill up with zeros; anything else must be one more part.
         packed = engine.unused_data.lstrip(b"\0")
-        while not packed and (more := stream.read(_PIECE)):
+        while not packed and (more := stream.read(codec.piece)):
             packed = more.lstrip(b"\0")
 
 
@@ -334,7 +384,7 @@ def _zstd() -> _Codec:
     except ImportError:
         raise MissingExtraError("reading .zst files", "zstd") from None
     engine = zstandard.ZstdDecompressor().decompressobj
-    return _Codec(engine, zstandard.ZstdError, bounded=False)
+    return _Codec(engine, zstandard.ZstdError, (), _SLICE)
 
 
 _CODECS: tuple[tuple[bytes, str, Callable[[], _Codec]], ...] = (

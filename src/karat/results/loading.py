@@ -21,7 +21,7 @@ from karat.errors import DataError, FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_json, decode_text, gc_paused
 from karat.reading.problems import placed
 from karat.reading.readers import load as read_input
-from karat.reading.streams import open_binary
+from karat.reading.streams import open_binary, read_value
 from karat.results.evaluation import Evaluation, Trace
 from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
 from karat.results.saved_types import check_types
@@ -46,7 +46,7 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
     saved = None
     try:
         with open_binary(path) as stream, gc_paused():
-            saved = decode_json(decode_text(stream.read()))
+            saved = decode_json(decode_text(read_value(stream)))
             return from_dict(_choose(saved, path, run))
     except DataError as error:
         first = saved[0] if isinstance(saved, list) and saved else saved

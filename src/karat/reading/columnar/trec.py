@@ -33,7 +33,7 @@ from karat.reading.columns.decimals import number, numbers
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import ColumnarRun, RunSource
 from karat.reading.problems import Notes
-from karat.reading.streams import BLOCK, STDIN, open_binary, path_of
+from karat.reading.streams import BLOCK, STDIN, open_binary, path_of, read_lines
 
 Input: TypeAlias = str | os.PathLike[str] | bytes | Callable[[], BinaryIO]
 
@@ -152,7 +152,7 @@ class _TrecSource(RunSource):
             return self._source()
         if not isinstance(self._source, bytes) and _is_pipe(self._source):
             with open_binary(self._source) as stream:
-                self._source = stream.read()
+                self._source = read_lines(stream)
         return open_binary(self._source)
 
     def _explain(self, problem: Malformed) -> NoReturn:
@@ -193,9 +193,9 @@ def read_qrels(
     path = name or path_of(source)
     if isinstance(source, str | os.PathLike | bytes):
         with open_binary(source) as stream:
-            data = stream.read()
+            data = read_lines(stream)
     else:
-        data = source.read()
+        data = read_lines(source)
     data = data.removeprefix(BOM)
     labels = _even_qrels(data)
     if labels is None:

@@ -12,10 +12,10 @@ from karat.errors import FormatError
 from karat.reading.decoding import decode_text
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.streams import Batched, Batches, Source
+from karat.reading.streams import LONGEST_LINE, Batched, Batches, Source, lines_in
 
 _MOST_COLUMNS = 10_000
-_LONGEST_CELL = 1 << 30
+_LONGEST_CELL = LONGEST_LINE
 _BATCH = 256
 _PIECE = 1 << 16
 _BOM = "\ufeff"
@@ -129,7 +129,7 @@ def write_rows(
 def _lines(stream: BinaryIO) -> Iterator[str]:
     """The lines as text; many at once where nothing is wrong with any of them."""
     number = 1
-    while some := stream.readlines(_PIECE):
+    for some in lines_in(stream, _PIECE):
         data = b"".join(some)
         try:
             text = data.decode()

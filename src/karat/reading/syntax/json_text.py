@@ -12,7 +12,7 @@ from karat.reading.decoding import QUICK_SCAN, SCAN, Scan, decode_json, decode_t
 from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.shapes import interpret
 from karat.reading.problems import placed
-from karat.reading.streams import Batched, Batches, Source
+from karat.reading.streams import Batched, Batches, Source, lines_in, read_value
 
 _BOM = b"\xef\xbb\xbf"
 _LINES_OF_JSON = "extra data"
@@ -37,7 +37,8 @@ class Json(Format):
 
     def records(self, source: Source) -> Any:
         """The whole value; several of them, one per line, are read as lines."""
-        data = source.read()
+        with source.open() as stream:
+            data = read_value(stream)
         try:
             return decode_json(decode_text(data))
         except FormatError as error:
@@ -98,7 +99,7 @@ def _opened(source: Source) -> Batches:
 def _batches(stream: BinaryIO, source: Source) -> Batches:
     """The values of lines that are not blank, many at a time."""
     number, scan = 1, QUICK_SCAN
-    while some := stream.readlines(_BATCH):
+    for some in lines_in(stream, _BATCH):
         values = _decoded(some, scan)
         if values is None and scan is QUICK_SCAN:
             scan = SCAN

@@ -18,7 +18,7 @@ from karat.reading.format import LOOSE, Format
 from karat.reading.meaning.aliases import known_as
 from karat.reading.meaning.order import note_contradictions
 from karat.reading.meaning.output_records import scores_say_the_order
-from karat.reading.streams import Source, open_binary
+from karat.reading.streams import Source, open_binary, read_lines
 
 _LOOK = 5
 _HEAD = 1 << 16
@@ -44,7 +44,9 @@ class TrecRuns(Format):
             raise source.mistaken(
                 "is a TREC run", f"karat evaluate {source.path} --gold GOLD"
             )
-        data = source.path if source.replay is None else source.read()
+        data: str | bytes = source.path
+        if source.replay is not None:
+            data = read_lines(source.replay)
         run = TrecRun(data, source.name, path=source.path)
         with open_binary(data) as stream:
             _note_ranks(stream.read(_HEAD), source)
@@ -75,7 +77,7 @@ class TrecQrels(Format):
                 "holds TREC qrels", f"karat evaluate RUN --gold {source.path}"
             )
         with source.open() as stream:
-            data = stream.read()
+            data = read_lines(stream)
         if topics := read_subtopics(data, source.path):
             return _diverse(topics, source.name, self.name)
         labels = read_qrels(data, source.path, source.notes)
