@@ -9,9 +9,9 @@ from karat.data.policies import Policies
 from karat.data.runs import Document, Notice, Run, note_examples, ranks_of
 from karat.data.tables import counted
 from karat.errors import DataError
+from karat.matching.to_hits import CORPUS, examples
 from karat.reading.meaning.corpus import looks_like_id
 
-CORPUS = "corpus=... (--corpus FILE) gives"
 _ENOUGH = 1000
 
 
@@ -227,11 +227,6 @@ class Rankings:
                 f"document repeats {other} earns {rule}",
             ),
         )
-
-
-def examples(ids: Iterable[str]) -> str:
-    """Three of the ids, quoted, for a message."""
-    return ", ".join(repr(name[:60]) for name in sorted({*ids})[:3]) or "none"
 
 
 def _names_document(text: str) -> bool:

@@ -19,7 +19,6 @@ from karat.matching.near_misses import (
     near_miss_notices,
     near_queries,
 )
-from karat.matching.texts import CORPUS, examples
 from karat.reading.meaning.values import looks_like_text
 
 
@@ -112,6 +111,14 @@ def lay_out(
     notices = located.notices if run_notices is None else ()
     return Matches(hits, items, missing, located.extra, notices, run_notices)
 
+
+def examples(ids: Iterable[str]) -> str:
+    """Three of the ids, quoted, for a message."""
+    return ", ".join(repr(name[:60]) for name in sorted({*ids})[:3]) or "none"
+
+
+CORPUS = "corpus=... (--corpus FILE) gives"
+"""How a hint begins that names the corpus."""
 
 Topics = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Subtopics: query id -> document id -> subtopic -> how well the document serves it."""
