@@ -37,14 +37,14 @@ from karat.results.scores import score_measures
 from karat.version import __version__
 
 if TYPE_CHECKING:
-    from karat.retrieving.retrieve import Asking
+    from karat.retrieving.retrieve import RetrieveOptions
 
 _KEPT = 5
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_OWN = {"retriever", "engine", "name", "keep", "asking"}
+_OWN = {"retriever", "engine", "name", "keep", "retrieving"}
 
 # How many documents a retriever is asked for at least.
 _DEPTH = 20
@@ -80,7 +80,7 @@ def evaluate(  # noqa: PLR0913
     judged: bool = False,
     name: str | None = None,
     keep: int | None = None,
-    **asking: Unpack["Asking"],
+    **retrieving: Unpack["RetrieveOptions"],
 ) -> Evaluation:
     """Score what was retrieved against what should have been.
 
@@ -126,7 +126,7 @@ def evaluate(  # noqa: PLR0913
         name: how reports call the run; default: its file name, or `run`.
         keep: how many of each query's top documents the result keeps; natively 5 where
             texts were matched, else none.
-        asking: how a retriever is asked, as `retrieve` takes it: `concurrency`,
+        retrieving: how a retriever is asked, as `retrieve` takes it: `concurrency`,
             `version`, `output`, `ids`, `encode`, `options`, `headers`, `timeout`,
             `cache` and `settings`.
 
@@ -142,11 +142,11 @@ def evaluate(  # noqa: PLR0913
     # What planning is asked for: all but what this function sees to itself.
     asked = {option: value for option, value in locals().items() if option not in _OWN}
     _check_engine(engine)
-    if retriever is not None or asking:
+    if retriever is not None or retrieving:
         # Only who has a retriever pays for importing what asks it.
         from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
 
-        question = _question(asked, retriever, asking)
+        question = _question(asked, retriever, retrieving)
         asked["run"] = retrieve(**question, name=name)
     return _carry_out(prepare(**asked), name=name, keep=keep)
 
@@ -219,16 +219,16 @@ def _check_engine(engine: object) -> None:
 
 
 def _question(
-    options: dict[str, Any], retriever: Any, asking: Mapping[str, Any]
+    options: dict[str, Any], retriever: Any, retrieving: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The arguments of `retrieve` that follow from those of `evaluate`.
 
     The gold among the options is read here, before anything is asked in vain.
     """
-    from karat.retrieving.retrieve import Asking  # noqa: PLC0415
+    from karat.retrieving.retrieve import RetrieveOptions  # noqa: PLC0415
 
-    known = Asking.__annotations__
-    for name in asking:
+    known = RetrieveOptions.__annotations__
+    for name in retrieving:
         if name not in known:
             names = [*(evaluate.__kwdefaults__ or ()), *known]
             raise UnknownNameError("option of evaluate", name, names)
@@ -255,7 +255,7 @@ def _question(
     own = [q.k for q in queries.values() if q.k is not None]
     depths = (c for c in cutoffs if isinstance(c, int))
     return {
-        **asking,
+        **retrieving,
         "retriever": retriever,
         "queries": queries,
         "k": max([_DEPTH, *own, options["k"] or 0, *depths]),
@@ -277,14 +277,14 @@ def _async(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
         bound = signature(function).bind(*args, **options)
         bound.apply_defaults()
         named = bound.arguments
-        asking = named.pop("asking")
+        retrieving = named.pop("retrieving")
         if named["retriever"] is not None:
             from karat.retrieving.retrieve import aretrieve  # noqa: PLC0415
 
-            question = _question(named, named.pop("retriever"), asking)
+            question = _question(named, named.pop("retriever"), retrieving)
             named["run"] = await aretrieve(**question, name=named["name"])
-            asking = {}
-        call = partial(function, **named, **asking)
+            retrieving = {}
+        call = partial(function, **named, **retrieving)
         return await asyncio.to_thread(call)
 
     return twin

@@ -11,7 +11,7 @@ import pytest
 import karat
 from karat.errors import DataError, MismatchError, UsageError
 from karat.extend import Settings
-from karat.retrieving.retrieve import Asking
+from karat.retrieving.retrieve import RetrieveOptions
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
 CORPUS = ["d1", "d2", "d3", "d4"]
@@ -149,7 +149,7 @@ def test_aevaluate_hands_on_all_of_it_and_asks_in_the_callers_loop() -> None:
 def test_evaluate_takes_all_that_retrieve_does() -> None:
     own = {"retriever", "queries", "k", "name", "mapping"}
     names = {*inspect.signature(karat.retrieve).parameters} - own
-    assert names == {*Asking.__annotations__}
+    assert names == {*RetrieveOptions.__annotations__}
     with pytest.raises(UsageError, match="did you mean 'concurrency'"):
         live(search, concurency=3)
     with pytest.raises(UsageError, match="version is about a retriever"):

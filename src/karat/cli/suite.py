@@ -1,6 +1,5 @@
 """`karat suite`: run an evaluation that is written down."""
 
-import re
 import sys
 from typing import Any
 
@@ -11,12 +10,6 @@ from karat.cli.outputs import conclude, deliver
 from karat.reports.terminal import width_of
 from karat.suites.definition import FILE
 from karat.suites.run import run_suite
-
-_PACKED = (".gz", ".bz2", ".zst")
-_LEFT_OUT = {"karat-results", "node_modules", "venv", "__pycache__"}
-_MOST_BYTES = 500 << 20
-# What needs no quotes in YAML, whoever reads it.
-_PLAIN = re.compile(r"[A-Za-z_./][\w./:-]*")
 
 
 @click.command("suite", cls=Command)

@@ -34,24 +34,16 @@ _EXPECTED = "a retriever returns a list of documents, ids or texts, best first"
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
     """Refuse names that are not about retrieved documents."""
-    known = {"retrieved": "", **INSIDE}
+    fields = {"retrieved": "", **INSIDE}
     for ours in mapping:
-        if ours not in known or ours == "grade":
-            raise UnknownNameError("field", ours, [n for n in known if n != "grade"])
+        if ours not in fields or ours == "grade":
+            raise UnknownNameError("field", ours, [n for n in fields if n != "grade"])
 
 
 def read_answer(
     answer: Any, mapping: Mapping[str, str], ids: Sequence[Any] | None = None
 ) -> list[Document | str]:
     """The documents of an answer, best first; a string may be an id or a text.
-
-    Args:
-        answer: what a retriever returned.
-        mapping: our name -> theirs, or the path to it, inside the answer.
-        ids: the documents' ids, where the answer holds their places in an index.
-
-    Raises:
-        FormatError: it is no ranking of documents; the sentence says what it is.
 
     Example:
         >>> hits = {"hits": {"hits": [{"_id": "d1", "_score": 2.5}]}}
@@ -71,8 +63,8 @@ def scores_rise(answer: Any, mapping: Mapping[str, str]) -> bool:
         True
     """
     inner = _at_mapping(answer, mapping)
-    scored = isinstance(inner, Mapping) and is_scores(inner)
-    return scored and all(a < b for a, b in pairwise(inner.values()))
+    is_scored = isinstance(inner, Mapping) and is_scores(inner)
+    return is_scored and all(a < b for a, b in pairwise(inner.values()))
 
 
 def _at_mapping(answer: Any, mapping: Mapping[str, str]) -> Any:
@@ -192,10 +184,10 @@ def _document(
         entry = _vespa_hit(entry)
     if inside:
         entry = _renamed(entry, inside)
-    found = read_document(entry if score is None else (entry, score), Notes())
-    if not found.id and not found.text:
+    document = read_document(entry if score is None else (entry, score), Notes())
+    if not document.id and not document.text:
         raise FormatError(f"a document needs an id or a text, got {show(entry)}")
-    return found
+    return document
 
 
 def _scored(entry: Any) -> tuple[Any, float | None]:
@@ -231,22 +223,22 @@ def _vespa_hit(hit: Mapping[str, Any]) -> dict[str, Any]:
     fields = hit["fields"]
     name = str(fields.get("documentid") or hit.get("id") or "").rpartition("::")[2]
     text = ask(fields, TEXTS)
-    known = {"id": name, "text": text, "score": hit.get("relevance")}
-    return {**hit, **{key: value for key, value in known.items() if value is not None}}
+    values = {"id": name, "text": text, "score": hit.get("relevance")}
+    return {**hit, **{key: value for key, value in values.items() if value is not None}}
 
 
 def _renamed(entry: Any, inside: Mapping[str, str]) -> Any:
     """A document with fields of its own under our names; its id must be there."""
-    found = {ours: value_at(entry, theirs) for ours, theirs in inside.items()}
+    values = {ours: value_at(entry, theirs) for ours, theirs in inside.items()}
     for ours in ("document", "text"):
-        if ours in inside and found[ours] is None:
+        if ours in inside and values[ours] is None:
             names = ", ".join(names_inside([entry])) or show(entry)
             problem = f"a document has no {inside[ours]!r}; it has {names}"
             raise FormatError(problem)
     base = {"score": ask(entry, ("score", "_score")), "text": ask(entry, TEXTS)}
     if isinstance(entry, Mapping):
         base = dict(entry)
-    own = {INSIDE[ours]: value for ours, value in found.items()}
+    own = {INSIDE[ours]: value for ours, value in values.items()}
     return {name: v for name, v in {**base, **own}.items() if v is not None}
 
 
@@ -268,8 +260,8 @@ def to_plain(document: Document | str) -> Any:
     """A document in values that JSON holds."""
     if isinstance(document, str):
         return document
-    known = {name: getattr(document, name) for name in _FIELDS}
-    plain = {name: value for name, value in known.items() if value is not None}
+    values = {name: getattr(document, name) for name in _FIELDS}
+    plain = {name: value for name, value in values.items() if value is not None}
     metadata = {
         str(name): value
         for name, value in document.metadata.items()

@@ -8,11 +8,11 @@ import queue
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from karat.data.judgements import Prompt, Reply
@@ -23,7 +23,7 @@ from karat.llm.http import Connection, connection_error, load_httpx
 from karat.llm.server_errors import retry_after
 from karat.reading.decoding import decode_json, decode_text
 from karat.retrieving.answers import read_answer, scores_rise, to_plain
-from karat.retrieving.retrievers import Question, fill
+from karat.retrieving.retrievers import Ask, Question, fill
 
 # Errors of client libraries are told apart by name: none of them is imported.
 _PASSING: Final = re.compile(
@@ -34,6 +34,9 @@ _SERVER_ERRORS: Final = range(500, 600)
 _SUCCESSES: Final = range(200, 300)
 _FOR_ALL: Final = {401, 403, 404}
 _SHOWN: Final = 200
+
+# What a call returned or raised, and how many seconds it took.
+_Timed: TypeAlias = tuple[Any, Exception | None, float]
 
 
 class CallQueue:
@@ -49,7 +52,7 @@ class CallQueue:
         self._idle = threading.Semaphore(0)
         self._count = 0 if threads else 1
 
-    async def run(self, function: Callable[[str], Any], query: str) -> "_Timed":
+    async def run(self, function: Ask, query: str) -> _Timed:
         """What a function returns, or raises, and how many seconds that took."""
         if self.threads and not self._idle.acquire(blocking=False):
             self._count += 1
@@ -74,22 +77,14 @@ class CallQueue:
                 future.set_result(result)
 
 
-class _Timed(NamedTuple):
-    """What a call returned or raised, and how many seconds it took."""
-
-    answer: Any
-    error: Exception | None
-    seconds: float
-
-
-def _timed(function: Callable[[str], Any], query: str) -> _Timed:
-    answer, caught = None, Caught()
+def _timed(function: Ask, query: str) -> _Timed:
+    answer, guard = None, ErrorGuard()
     start = time.perf_counter()
-    with caught:
+    with guard:
         answer = function(query)
         if isinstance(answer, Iterator):
             answer = [*answer]
-    return _Timed(answer, caught.error, time.perf_counter() - start)
+    return answer, guard.error, time.perf_counter() - start
 
 
 @dataclass(eq=False)
@@ -100,28 +95,21 @@ class RetrieverClient:
     call waits for before it starts is in no time.
 
     Attributes:
-        ask: from query to whatever the retriever returns, also awaitable.
-        endpoint: the retriever's address, or where its code is.
-        model: the name that answers are kept under.
-        parameters: what else decides the answers.
-        k: how many documents of an answer are kept.
-        mapping: our name -> theirs, inside an answer.
-        ids: the documents' ids, where an answer holds places in an index.
         timeout: seconds after which a call is given up. What is called in the caller's
             own thread cannot be given up, and is waited for.
         calls: where a plain function is called; None for the event loop's own thread.
         stoppable: the driver sets no time limit, since this does.
     """
 
-    ask: Callable[[str], Any]
+    ask: Ask
     endpoint: str
     model: str
     parameters: Mapping[str, Any]
     k: int
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    ids: Sequence[Any] | None = None
-    timeout: float = 60.0
-    calls: CallQueue | None = None
+    mapping: Mapping[str, str]
+    ids: Sequence[Any] | None
+    timeout: float
+    calls: CallQueue | None
     stoppable: bool = False
     _first: asyncio.Event | None = field(default=None, repr=False)
 
@@ -149,17 +137,17 @@ class RetrieverClient:
 
     async def _complete(self, query: str, *, first: bool) -> Reply:
         answer, seconds = await self._answer(query)
-        caught = Caught()
+        guard = ErrorGuard()
         documents: list[Any] = []
-        with caught:
+        with guard:
             documents = read_answer(answer, self.mapping, self.ids)
-        if isinstance(caught.error, CallError):
-            raise caught.error
-        if caught.error is not None:
+        if isinstance(guard.error, CallError):
+            raise guard.error
+        if guard.error is not None:
             # Objects of others may raise anything when they are looked at.
-            kind = "" if isinstance(caught.error, FormatError) else "cannot be read, "
-            reason = f"{self.endpoint}: {kind}{caught.error}"
-            raise Refused(reason, always=True, unless_answered=True) from caught.error
+            kind = "" if isinstance(guard.error, FormatError) else "cannot be read, "
+            reason = f"{self.endpoint}: {kind}{guard.error}"
+            raise Refused(reason, always=True, unless_answered=True) from guard.error
         facts: dict[str, Any] = {"ms": seconds * 1000, "returned": len(documents)}
         if first:
             facts["first"] = True
@@ -170,10 +158,10 @@ class RetrieverClient:
 
     async def _answer(self, query: str) -> tuple[Any, float]:
         """An answer and the seconds it took; a `CallError` when there is none."""
-        answer, seconds, caught = None, 0.0, Caught()
+        answer, seconds, guard = None, 0.0, ErrorGuard()
         calls = self.calls
         limit = asyncio.timeout(self.timeout if calls and calls.threads else None)
-        with caught:
+        with guard:
             async with limit:
                 if calls is None:
                     answer, error, seconds = _timed(self.ask, query)
@@ -190,12 +178,12 @@ class RetrieverClient:
                 seconds += time.perf_counter() - start
         if limit.expired():
             raise Transient(f"{self.endpoint} gave no answer within {self.timeout:g} s")
-        if caught.error is not None:
-            raise _call_error(self.endpoint, caught.error)
+        if guard.error is not None:
+            raise _call_error(self.endpoint, guard.error)
         return answer, seconds
 
 
-class Caught:
+class ErrorGuard:
     """Keeps whatever the user's code raises, of any kind; leaving the program, too."""
 
     error: Exception | None = None
@@ -230,10 +218,6 @@ class HttpRetriever:
     With options they are posted as JSON, else the address is fetched. `{query}` and
     `{k}` are filled in, in both; what stands in the address is quoted. A header `$NAME`
     is read from the environment.
-
-    Attributes:
-        address: without its query.
-        parameters: the query of the address.
     """
 
     def __init__(

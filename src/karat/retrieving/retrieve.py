@@ -26,7 +26,12 @@ from karat.reading.meaning.order import note_ascending
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 from karat.retrieving.answers import check_mapping, documents_from
-from karat.retrieving.client import CallQueue, Caught, HttpRetriever, RetrieverClient
+from karat.retrieving.client import (
+    CallQueue,
+    ErrorGuard,
+    HttpRetriever,
+    RetrieverClient,
+)
 from karat.retrieving.retrievers import Question, as_function
 
 P = ParamSpec("P")
@@ -45,7 +50,7 @@ _AT_ONCE = 8
 _CALLER: ContextVar[CallQueue | None] = ContextVar("caller", default=None)
 
 
-class Asking(TypedDict, total=False):
+class RetrieveOptions(TypedDict, total=False):
     """How a retriever is asked: what `evaluate` hands on to `retrieve`."""
 
     concurrency: int | None
@@ -291,13 +296,13 @@ def _note(
     query: str, returned: int, documents: Sequence[Any], k: int, notes: Notes
 ) -> None:
     if returned != len(documents):
-        said = f"held more than k = {k} documents, and the rest was cut off"
-        notes.notice("cut", "{answer|answers} " + said, query)
+        text = f"held more than k = {k} documents, and the rest was cut off"
+        notes.notice("cut", "{answer|answers} " + text, query)
     elif not returned:
         notes.notice("none", "{query|queries} got no documents", query)
     elif returned < k:
-        said = f"held fewer than k = {k} documents"
-        notes.notice("fewer", "{answer|answers} " + said, query)
+        text = f"held fewer than k = {k} documents"
+        notes.notice("fewer", "{answer|answers} " + text, query)
     names = [d if isinstance(d, str) else d.id or d.text for d in documents]
     if len({*names}) < len(names):
         notes.notice("twice", "{answer|answers} held a document more than once", query)
@@ -335,12 +340,12 @@ def load_object(spelling: str, folder: Path) -> Any:
             "a retriever is spelled MODULE:NAME, as in my.module:search; "
             f"got {spelling!r}"
         )
-    found: Any = None
-    caught = Caught()
-    with caught:
+    target: Any = None
+    guard = ErrorGuard()
+    with guard:
         # Here, and in no other thread: what a module opens belongs to its thread.
-        found = _module(module, folder)
-    error = caught.error
+        target = _module(module, folder)
+    error = guard.error
     if error is not None and module.endswith(".py"):
         dotted = module.removesuffix(".py").replace("/", ".")
         raise UsageError(
@@ -350,19 +355,19 @@ def load_object(spelling: str, folder: Path) -> Any:
         problem = f"{type(error).__name__}: {error}"
         raise UsageError(f"{spelling}: cannot import {module}: {problem}")
     for part in name.split("."):
-        if not hasattr(found, part):
-            names = [other for other in vars(found) if not other.startswith("_")]
+        if not hasattr(target, part):
+            names = [other for other in vars(target) if not other.startswith("_")]
             raise UnknownNameError(f"function of {module}", part, names)
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def _module(name: str, folder: Path) -> ModuleType:
-    known = name in sys.modules
+    is_loaded = name in sys.modules
     sys.path.insert(0, str(folder))
     try:
         module = import_module(name)
         own = Path(module.__file__ or "").is_relative_to(folder)
-        return reload(module) if known and own else module
+        return reload(module) if is_loaded and own else module
     finally:
         sys.path.remove(str(folder))

@@ -119,14 +119,14 @@ def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def _function(function: Any, question: Question) -> Ask:
-    known = [*_parameters(function).values()]
-    depth = next((p.name for p in known[1:] if p.name in DEPTHS), None)
+    parameters = [*_parameters(function).values()]
+    depth = next((p.name for p in parameters[1:] if p.name in DEPTHS), None)
     extra = {} if depth is None or depth in question.options else {depth: question.k}
-    given = {*extra, *question.options}
+    passed = {*extra, *question.options}
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    for parameter in known[1:]:
+    for parameter in parameters[1:]:
         needed = parameter.default is parameter.empty and parameter.kind in named
-        if needed and parameter.name not in given:
+        if needed and parameter.name not in passed:
             who = getattr(function, "__qualname__", type(function).__qualname__)
             raise UsageError(
                 f"{who} needs {parameter.name!r} besides the query: "
@@ -154,8 +154,10 @@ def _with_depth(retriever: Any, k: int) -> Any:
 
 
 def _langchain(retriever: Any, question: Question) -> Ask:
-    known = _parameters(getattr(retriever, "_get_relevant_documents", None)).values()
-    takes = any(p.name == "k" or p.kind is p.VAR_KEYWORD for p in known)
+    parameters = _parameters(
+        getattr(retriever, "_get_relevant_documents", None)
+    ).values()
+    takes = any(p.name == "k" or p.kind is p.VAR_KEYWORD for p in parameters)
     depth = {"k": question.k} if takes else {}
     retriever = _with_depth(retriever, question.k)
     return lambda query: retriever.invoke(
@@ -189,15 +191,15 @@ def _bm25s(index: Any, question: Question) -> Ask:
 
 
 def _haystack(component: Any, question: Question) -> Ask:
-    known = _parameters(component.run)
-    depth = {"top_k": question.k} if "top_k" in known else {}
+    parameters = _parameters(component.run)
+    depth = {"top_k": question.k} if "top_k" in parameters else {}
 
     def ask(query: str) -> Any:
-        if "query" in known or "query_embedding" not in known:
-            asked = {"query": query}
+        if "query" in parameters or "query_embedding" not in parameters:
+            inputs = {"query": query}
         else:
-            asked = {"query_embedding": question.encoded(query, "the component")}
-        return component.run(**{**asked, **depth, **question.arguments(query)})
+            inputs = {"query_embedding": question.encoded(query, "the component")}
+        return component.run(**{**inputs, **depth, **question.arguments(query)})
 
     return ask
 
@@ -205,23 +207,25 @@ def _haystack(component: Any, question: Question) -> Ask:
 def _haystack_pipeline(pipeline: Any, question: Question) -> Ask:
     inputs = pipeline.inputs()
     names = ("query", "text", "question", "prompt", "messages")
-    asked = [
+    targets = [
         (component, name)
         for component, fields in inputs.items()
         for name in names
         if name in fields and fields[name]["is_mandatory"]
     ]
-    if not asked:
+    if not targets:
         raise UsageError(f"no input of the pipeline takes a query; it has {inputs}")
     where = (question.output or "").partition(".")[0]
     depth = {c: {"top_k": question.k} for c, f in inputs.items() if "top_k" in f}
 
     def ask(query: str) -> Any:
-        data: dict[str, dict[str, Any]] = {c: dict(given) for c, given in depth.items()}
-        for component, name in asked:
+        data: dict[str, dict[str, Any]] = {
+            c: dict(arguments) for c, arguments in depth.items()
+        }
+        for component, name in targets:
             data.setdefault(component, {})[name] = query
-        for component, given in question.arguments(query).items():
-            data.setdefault(component, {}).update(given)
+        for component, arguments in question.arguments(query).items():
+            data.setdefault(component, {}).update(arguments)
         answer = pipeline.run(data, include_outputs_from={where} if where else None)
         return answer if question.output else _documents(answer)
 
@@ -230,14 +234,14 @@ def _haystack_pipeline(pipeline: Any, question: Question) -> Ask:
 
 def _documents(answer: Mapping[str, Any]) -> Any:
     """The one list of documents that a pipeline puts out."""
-    found = [p for p in answer if value_at(answer, f"{p}.documents") is not None]
-    if len(found) != 1:
-        given = ", ".join(f"{name}.documents" for name in found) or ", ".join(answer)
+    names = [p for p in answer if value_at(answer, f"{p}.documents") is not None]
+    if len(names) != 1:
+        outputs = ", ".join(f"{name}.documents" for name in names) or ", ".join(answer)
         raise UsageError(
-            f"the pipeline puts out {given or 'nothing'}: output='NAME.documents' "
+            f"the pipeline puts out {outputs or 'nothing'}: output='NAME.documents' "
             "names the documents"
         )
-    return answer[found[0]]["documents"]
+    return answer[names[0]]["documents"]
 
 
 def _qdrant(client: Any, question: Question) -> Ask:
@@ -253,22 +257,24 @@ def _qdrant(client: Any, question: Question) -> Ask:
         options["collection_name"] = names[0]
 
     def ask(query: str) -> Any:
-        given = fill(options, question, query)
-        if "query" not in given:
+        arguments = fill(options, question, query)
+        if "query" not in arguments:
             vector = question.encoded(query, "Qdrant")
-            given["query"] = vector.tolist() if hasattr(vector, "tolist") else vector
-        return client.query_points(**{"limit": question.k, **given})
+            arguments["query"] = (
+                vector.tolist() if hasattr(vector, "tolist") else vector
+            )
+        return client.query_points(**{"limit": question.k, **arguments})
 
     return ask
 
 
 def _chroma(collection: Any, question: Question) -> Ask:
     def ask(query: str) -> Any:
-        asked: dict[str, Any] = {"query_texts": [query]}
+        queries: dict[str, Any] = {"query_texts": [query]}
         if question.encode is not None:
-            asked = {"query_embeddings": [question.encode(query)]}
-        given = {"n_results": question.k, **asked, **question.arguments(query)}
-        return collection.query(**given)
+            queries = {"query_embeddings": [question.encode(query)]}
+        arguments = {"n_results": question.k, **queries, **question.arguments(query)}
+        return collection.query(**arguments)
 
     return ask
 
@@ -277,8 +283,8 @@ def _lancedb(table: Any, question: Question) -> Ask:
     encode = question.encode or (lambda query: query)
 
     def ask(query: str) -> Any:
-        found = table.search(encode(query), **question.arguments(query))
-        return found.limit(question.k).to_list()
+        search = table.search(encode(query), **question.arguments(query))
+        return search.limit(question.k).to_list()
 
     return ask
 
@@ -291,12 +297,6 @@ def _faiss(index: Any, question: Question) -> Ask:
     return ask
 
 
-def _txtai(embeddings: Any, question: Question) -> Ask:
-    return lambda query: embeddings.search(
-        query, question.k, **question.arguments(query)
-    )
-
-
 def _search_engine(client: Any, question: Question) -> Ask:
     if not question.options:
         raise UsageError(
@@ -305,12 +305,6 @@ def _search_engine(client: Any, question: Question) -> Ask:
         )
     return lambda query: client.search(
         **{"size": question.k, **question.arguments(query)}
-    )
-
-
-def _vespa(app: Any, question: Question) -> Ask:
-    return lambda query: app.query(
-        body={"query": query, "hits": question.k, **question.arguments(query)}
     )
 
 
@@ -326,7 +320,17 @@ _KINDS: Final[tuple[_Kind, ...]] = (
     (_from("chromadb", "query"), _chroma),
     (_from("lancedb", "search"), _lancedb),
     (lambda r: hasattr(r, "ntotal") and _has("search")(r), _faiss),
-    (_from("txtai", "search"), _txtai),
+    (
+        _from("txtai", "search"),
+        lambda r, q: lambda query: r.search(query, q.k, **q.arguments(query)),
+    ),
     (_has("search", "msearch"), _search_engine),
-    (_from("vespa", "query"), _vespa),
+    (
+        _from("vespa", "query"),
+        lambda r, q: (
+            lambda query: r.query(
+                body={"query": query, "hits": q.k, **q.arguments(query)}
+            )
+        ),
+    ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
@@ -79,9 +79,7 @@ _SWEEP: dict[str, Any] = _mapping(
         "additionalProperties": {
             "type": "array",
             "minItems": 1,
-            "items": {
-                "anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]
-            },
+            "items": {"type": ["string", "number", "boolean"]},
         },
     },
     version=_text("Of data and code; results are kept until it changes."),
@@ -99,16 +97,15 @@ SUITE: dict[str, Any] = {
             "description": "What is scored, by name: a file that holds a run, or a "
             "function such as my.module:search, or an address that answers with JSON.",
             "type": "object",
-            "additionalProperties": {"anyOf": [{"type": "string"}, _RETRIEVER]},
+            "additionalProperties": {**_RETRIEVER, "type": ["string", "object"]},
             "minProperties": 1,
         },
         sweep=_SWEEP,
         metrics={
             "description": "Spellings such as ndcg@10; the first one puts in order.",
-            "anyOf": [
-                {"type": "string"},
-                {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            ],
+            "type": ["string", "array"],
+            "items": {"type": "string"},
+            "minItems": 1,
         },
         match=_text("How a document satisfies a gold item."),
         judge=_text("The model that judges claims, by name."),
@@ -190,8 +187,8 @@ class Suite:
 
     def error(self, problem: str, *keys: str) -> FormatError:
         """What is wrong with the value under these keys, with its file and line."""
-        known = (keys[:size] for size in range(len(keys), -1, -1))
-        line = next((self.lines[k] for k in known if k in self.lines), None)
+        prefixes = (keys[:size] for size in range(len(keys), -1, -1))
+        line = next((self.lines[k] for k in prefixes if k in self.lines), None)
         return FormatError(problem, path=self.path, line=line)
 
     def file(self, value: str, *keys: str) -> Path:
@@ -203,10 +200,10 @@ class Suite:
 
     def function(self, value: str, *keys: str) -> Callable[..., Any]:
         """The function `module:name` that is named under these keys."""
-        found = self.placed(keys, load_object, value, self.path.parent.resolve())
-        if not callable(found):
+        target = self.placed(keys, load_object, value, self.path.parent.resolve())
+        if not callable(target):
             raise self.error(f"{value} is no function", *keys)
-        return cast("Callable[..., Any]", found)
+        return cast("Callable[..., Any]", target)
 
     def placed(
         self,
@@ -275,68 +272,43 @@ def read_suites(file: str | os.PathLike[str] = FILE) -> dict[str, Suite]:
 
 
 def _sections(whole: Suite, value: Any) -> dict[str, Any]:
-    found = value.get(_SECTION) if isinstance(value, dict) else None
-    if not isinstance(found, dict) or not found:
+    sections = value.get(_SECTION) if isinstance(value, dict) else None
+    if not isinstance(sections, dict) or not sections:
         raise whole.error(
             "suites must be a mapping from names to suites, as in "
             "'suites: {main: {gold: gold.qrels, retrievers: {bm25: bm25.trec}}}'",
             _SECTION,
         )
-    return {str(name): settings for name, settings in found.items()}
+    return {str(name): settings for name, settings in sections.items()}
 
 
 def _check(
     suite: Suite, schema: Mapping[str, Any], value: Any, place: tuple[str, ...], of: str
 ) -> None:
     """Refuse a value that the schema does, and say where it stands."""
-
-    def refuse(must_be: str) -> NoReturn:
-        kinds = (said for said, kind in _TYPES.values() if isinstance(value, kind))
+    if (must_be := _requirement(schema, value)) is not None:
+        kinds = (words for words, kind in _TYPES.values() if isinstance(value, kind))
         plain = isinstance(value, str | int | float)
         shown = repr(value) if plain else next(kinds, "nothing")
         raise suite.error(f"{of} must be {must_be}, got {shown:.80}", *place)
-
-    some = schema.get("anyOf", ())
-    branches = [schema] if "type" in schema or not some else some
-    fitting = next((branch for branch in branches if _fits(branch, value)), None)
-    if fitting is None:
-        refuse(
-            " or ".join(
-                " or ".join(map(str, branch["enum"]))
-                if "enum" in branch
-                else _TYPES[branch["type"]][0]
-                for branch in branches
-            )
-        )
-    if "minimum" in fitting and value < fitting["minimum"]:
-        refuse(f"{fitting['minimum']} or more")
-    if {"minItems", "minProperties"} & {*fitting} and not value:
-        refuse("one or more")
     if isinstance(value, list):
         for number, entry in enumerate(value):
-            _check(suite, fitting["items"], entry, (*place, str(number)), of)
-    if isinstance(value, dict):
-        _check_mapping(suite, fitting, value, place, of)
-
-
-def _check_mapping(
-    suite: Suite,
-    schema: Mapping[str, Any],
-    value: Mapping[Any, Any],
-    place: tuple[str, ...],
-    of: str,
-) -> None:
-    known = schema.get("properties", {})
+            _check(suite, schema["items"], entry, (*place, str(number)), of)
+    if not isinstance(value, dict):
+        return
+    properties = schema.get("properties", {})
     for key, entry in value.items():
         inner = (*place, str(key))
         if not isinstance(key, str):
             raise suite.error(f"{of}: a name must be a text, got {key!r}", *inner)
-        inside = known.get(key, schema.get("additionalProperties"))
+        inside = properties.get(key, schema.get("additionalProperties"))
         if inside is False:
-            meant = _MEANT.get(key)
-            names, see = known, None
-            if meant in known:
-                names, see = (), f"did you mean {meant!r}?"
+            see = (
+                f"did you mean {_MEANT[key]!r}?"
+                if _MEANT.get(key) in properties
+                else None
+            )
+            names = properties if see is None else ()
             unknown = UnknownNameError(f"setting of {of}", key, names, see)
             raise suite.error(str(unknown), *inner)
         if inside is not None:
@@ -345,14 +317,22 @@ def _check_mapping(
     lacking = [[k for k in one["required"] if k not in value] for one in choices]
     if lacking and all(lacking):
         missing = " or ".join(keys[0] for keys in lacking)
-        about = known[lacking[0][0]]["description"]
+        about = properties[lacking[0][0]]["description"]
         raise suite.error(f"{of} lacks {missing}: {about}", *place)
 
 
-def _fits(schema: Mapping[str, Any], value: Any) -> bool:
+def _requirement(schema: Mapping[str, Any], value: Any) -> str | None:
+    """What a value would have to be by a schema; None if it is that."""
     if "enum" in schema:
-        return value in schema["enum"]
-    kind = schema["type"]
-    if isinstance(value, bool):
-        return bool(kind == "boolean")
-    return isinstance(value, _TYPES[kind][1])
+        choices = schema["enum"]
+        return None if value in choices else " or ".join(map(str, choices))
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    # To Python, true is a number.
+    fitting = ["boolean"] if isinstance(value, bool) else kinds
+    if not any(k in kinds and isinstance(value, _TYPES[k][1]) for k in fitting):
+        return " or ".join(_TYPES[kind][0] for kind in kinds)
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"{schema['minimum']} or more"
+    counted = "minItems" if isinstance(value, list) else "minProperties"
+    empty = counted in schema and isinstance(value, list | dict) and not value
+    return "one or more" if empty else None

@@ -84,10 +84,10 @@ class SuiteResult:
     def tables(self, width: int = WIDTH) -> list[Table]:
         """What a person is shown: scores, also by tag, and comparisons."""
         tags = self.board.by_tag() if "slices" in self.suite.settings else ()
-        compared = (comparison.summary() for comparison in self.comparisons)
+        comparisons = (comparison.summary() for comparison in self.comparisons)
         scores = [self.board.summary(width)] if self.board else []
-        swept = [] if self.sweep is None else [self.sweep.summary()]
-        return [*scores, *tags, *compared, *swept]
+        sweeps = [] if self.sweep is None else [self.sweep.summary()]
+        return [*scores, *tags, *comparisons, *sweeps]
 
 
 def run_suite(
@@ -113,18 +113,18 @@ def run_suite(
             with its line.
     """
     suite = read_suite(name, file)
-    said = suite.settings.get("gates", {})
+    limits = suite.settings.get("gates", {})
     gates = [
         suite.placed(("gates", key, metric), read_gate, f"{metric}={value}", kind)
         for kind, key in KINDS.items()
-        for metric, value in said.get(key, {}).items()
+        for metric, value in limits.get(key, {}).items()
     ]
     saved = _baseline(suite)
     scoring = _scoring(suite, gates)
     if gates and "retrievers" not in suite.settings:
         raise suite.error("gates are for retrievers, and there are none", "gates")
-    board, unchanged = _scored(suite, scoring, fresh=fresh)
-    swept = _swept(suite, scoring, fresh=fresh)
+    board, unchanged = _score_all(suite, scoring, fresh=fresh)
+    sweep_result = _run_sweep(suite, scoring, fresh=fresh)
     pairs = _with_baselines(suite, board, saved)
     against: dict[str, list[Evaluation]] = {}
     for old, new in pairs:
@@ -134,9 +134,9 @@ def run_suite(
         board=board,
         unchanged=unchanged,
         comparisons=tuple(map(compare_evaluations, against.values())),
-        gates=tuple(_checked(suite, gates, board, pairs)),
+        gates=tuple(_check_all(suite, gates, board, pairs)),
         folder=_new_folder(Path(results), suite.name),
-        sweep=swept,
+        sweep=sweep_result,
     )
     if board:
         for target, form in _FILES.items():
@@ -144,16 +144,16 @@ def run_suite(
         compared = result.comparisons[0] if len(result.comparisons) == 1 else None
         page = as_html(board, comparison=compared)
         write_file(result.folder / "report.html", page)
-    if swept is not None:
-        swept.save(result.folder / "sweep.json")
-        swept.save(result.folder / "sweep.html")
+    if sweep_result is not None:
+        sweep_result.save(result.folder / "sweep.json")
+        sweep_result.save(result.folder / "sweep.html")
     if result.gates:
         junit = as_junit(result.gates, result.headline)
         write_file(result.folder / "gates.junit.xml", junit)
     return result
 
 
-def _scored(
+def _score_all(
     suite: Suite, scoring: Mapping[str, Any], *, fresh: bool
 ) -> tuple[Leaderboard, tuple[str, ...]]:
     """What every retriever scored, and those that were not scored again."""
@@ -165,32 +165,36 @@ def _scored(
     for own, source in sources.items():
         key = digest_of("evaluation", own, source.decides, data, scoring)
         # A judge keeps its replies itself, and knows who gave them.
-        known = source.known and "judge" not in scoring
-        found = None
-        if known and not fresh and (saved := stored_result(key)) is not None:
+        is_reusable = source.reusable and "judge" not in scoring
+        evaluation = None
+        if is_reusable and not fresh and (saved := stored_result(key)) is not None:
             with suppress(FormatError):
-                found = from_dict(saved)
-        if found is not None:
+                evaluation = from_dict(saved)
+        if evaluation is not None:
             unchanged.append(own)
             if source.run is not None:
-                found = replace(found, notices=(*found.notices, _earlier(found)))
+                evaluation = replace(
+                    evaluation, notices=(*evaluation.notices, _earlier(evaluation))
+                )
         else:
             if "gold" in data and not gold:
                 gold.append(take_gold(data["gold"], scoring["mapping"]))
             inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
             run = source.run(_queries(suite, data)) if source.run else source.decides[0]
-            found = evaluate(
+            evaluation = evaluate(
                 run, **inputs, **scoring, name=own, judged=True, keep=_SHOWN
             )
-            if known and not any(column.failures for column in found.values()):
-                store_result(key, found.to_dict())
-        evaluations[own] = found
+            if is_reusable and not any(
+                column.failures for column in evaluation.values()
+            ):
+                store_result(key, evaluation.to_dict())
+        evaluations[own] = evaluation
     return Leaderboard(evaluations), tuple(unchanged)
 
 
 def _earlier(evaluation: Evaluation) -> Notice:
-    said = "asked by an earlier run of the suite, under the same version"
-    text, one = f"queries were {said}", f"query was {said}"
+    how = "asked by an earlier run of the suite, under the same version"
+    text, one = f"queries were {how}", f"query was {how}"
     return Notice("cached", len(evaluation.queries), text, one=one)
 
 
@@ -200,19 +204,19 @@ class _Source(NamedTuple):
     Attributes:
         decides: all that decides the run: its file, or what a retriever is asked.
         run: asks a retriever the queries; None for a file.
-        known: whether that is the same run as long as nothing of it changes.
+        reusable: whether that is the same run as long as nothing of it changes.
     """
 
     decides: tuple[Any, ...]
     run: Callable[[Any], Run] | None = None
-    known: bool = True
+    reusable: bool = True
 
 
 def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
     place = ("retrievers", own)
-    said = suite.settings["retrievers"][own]
-    said = {"retriever": said} if isinstance(said, str) else dict(said)
-    value = said.pop("retriever")
+    settings = suite.settings["retrievers"][own]
+    settings = {"retriever": settings} if isinstance(settings, str) else dict(settings)
+    value = settings.pop("retriever")
     remote = value.startswith(("http://", "https://"))
     if not remote and (
         not _FUNCTION.fullmatch(value) or (suite.path.parent / value).exists()
@@ -221,8 +225,8 @@ def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
         return _Source((path, path.name))
     retriever = value if remote else suite.function(value, *place)
     names = {"map": "mapping", "body": "options"}
-    options = {names.get(key, key): entry for key, entry in said.items()}
-    known = "version" in said
+    options = {names.get(key, key): entry for key, entry in settings.items()}
+    is_versioned = "version" in settings
     options["name"] = own
     if fresh:
         options["cache"] = None
@@ -230,7 +234,7 @@ def _source(suite: Suite, own: str, *, fresh: bool) -> _Source:
     def ask(queries: Any) -> Run:
         return suite.placed(place, retrieve, retriever, queries, **options)
 
-    return _Source((value, said), ask, known)
+    return _Source((value, settings), ask, is_versioned)
 
 
 def _data(suite: Suite) -> dict[str, Path]:
@@ -255,15 +259,17 @@ def _queries(suite: Suite, data: Mapping[str, Path]) -> Any:
     return facts
 
 
-def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | None:
-    said = suite.settings.get("sweep")
-    if said is None:
+def _run_sweep(
+    suite: Suite, scoring: Mapping[str, Any], *, fresh: bool
+) -> Sweep | None:
+    settings = suite.settings.get("sweep")
+    if settings is None:
         return None
     data = _data(suite)
-    factory = suite.function(said["factory"], "sweep", "factory")
+    factory = suite.function(settings["factory"], "sweep", "factory")
     options = dict(scoring)
-    if "concurrency" in said:
-        options["concurrency"] = said["concurrency"]
+    if "concurrency" in settings:
+        options["concurrency"] = settings["concurrency"]
     if "metrics" not in suite.settings:
         del options["metrics"]
     if "corpus" in data:
@@ -272,16 +278,16 @@ def _swept(suite: Suite, scoring: Mapping[str, Any], *, fresh: bool) -> Sweep | 
         ("sweep", "grid"),
         sweep,
         factory,
-        said["grid"],
+        settings["grid"],
         _queries(suite, data),
         data["gold"],
         name=suite.name,
-        version=None if fresh else said.get("version"),
+        version=None if fresh else settings.get("version"),
         **options,
     )
 
 
-def _checked(
+def _check_all(
     suite: Suite,
     gates: Sequence[Gate],
     board: Leaderboard,
@@ -294,36 +300,36 @@ def _checked(
             "max_drop needs a baseline: the name of a retriever, or a saved evaluation",
             *("gates", "max_drop"),
         )
-    said = suite.settings.get("gates", {})
+    settings = suite.settings.get("gates", {})
     limits = [gate for gate in gates if gate.kind != "drop"]
     # What is compared with need not pass: it is there already.
     baseline = suite.settings.get("baseline")
     candidates = [run for own, run in board.items() if own != baseline]
-    checked = check_gates(limits, candidates or board.values())
-    compared = {new.run for _, new in pairs}
-    checked += [
+    results = check_gates(limits, candidates or board.values())
+    with_baseline = {new.run for _, new in pairs}
+    results += [
         GateResult(gate, run.run, "inconclusive", f"{run.run} has no baseline")
         for run in candidates
         for gate in drops
-        if run.run not in compared
+        if run.run not in with_baseline
     ]
     for old, new in pairs:
-        checked += check_gates(
+        results += check_gates(
             drops,
             [new],
             baseline=old,
-            allow_noise=said.get("allow_noise", False),
-            require_noninferior=said.get("require_noninferior", False),
-            by_tag=said.get("gate_tags", False),
+            allow_noise=settings.get("allow_noise", False),
+            require_noninferior=settings.get("require_noninferior", False),
+            by_tag=settings.get("gate_tags", False),
         )
-    return [*checked, *(check_failures(board.values()) if gates else ())]
+    return [*results, *(check_failures(board.values()) if gates else ())]
 
 
 def _scoring(suite: Suite, gates: Sequence[Gate]) -> dict[str, Any]:
     """The options of `evaluate`, checked before any file is read."""
     settings = suite.settings
-    asked = settings.get("metrics", [*DEFAULT_METRICS])
-    metrics = [str(metric) for metric in split_metrics(asked)]
+    spellings = settings.get("metrics", [*DEFAULT_METRICS])
+    metrics = [str(metric) for metric in split_metrics(spellings)]
     for number, metric in enumerate(metrics):
         suite.placed(("metrics", str(number)), read_metric, metric)
     for ours in settings.get("map", {}):
@@ -348,8 +354,8 @@ def _baseline(suite: Suite) -> Path | None:
         return None
     path = suite.path.parent / str(name)
     if not path.is_file():
-        known = ", ".join(retrievers)
-        problem = f"baseline {name!r} is neither a retriever ({known}) nor a file"
+        names = ", ".join(retrievers)
+        problem = f"baseline {name!r} is neither a retriever ({names}) nor a file"
         raise suite.error(problem, "baseline")
     return path
 

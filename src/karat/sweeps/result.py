@@ -221,12 +221,12 @@ class Sweep:
     def to_html(self) -> str:
         """A page that a browser shows: the table, and quality by what it costs."""
         costs = {"tokens": "mean_tokens", "latency": "latency"}
-        known = [
+        axes = [
             cost
             for cost, name in costs.items()
             if not all(math.isnan(getattr(trial, name)) for trial in self.trials)
         ]
-        charts = [self.plot(cost) for cost in known]
+        charts = [self.plot(cost) for cost in axes]
         title = f"Sweep of {counted(len(self.trials), 'setting')}"
         return str(SHOWN["tables"](title, [self.summary()], charts=charts))
 
@@ -295,8 +295,8 @@ class Sweep:
 
 
 def _mean(values: Sequence[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else math.nan
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else math.nan
 
 
 def _or_endless(value: float) -> float:

@@ -28,7 +28,7 @@ from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.queries import read_queries
 from karat.reading.readers import take_gold, with_texts
 from karat.results.result_cache import digest_of, store_result, stored_result
-from karat.retrieving.client import Caught
+from karat.retrieving.client import ErrorGuard
 from karat.retrieving.retrieve import place_of, retrieve
 from karat.sweeps.result import Sweep, Trial
 
@@ -115,12 +115,14 @@ def _settings(factory: Callable[..., Any], grid: Any, k: int) -> list[dict[str, 
         settings = [dict(setting) for setting in grid]
     if not settings or not all(settings):
         raise UsageError("sweep: the grid is empty; give values, as in {'k': [5, 10]}")
-    known = inspect.signature(factory).parameters
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    parameters = inspect.signature(factory).parameters
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for setting in settings:
         for name, value in setting.items():
-            if name not in known and name != "k" and not takes_all:
-                raise UnknownNameError("parameter of the factory", name, [*known, "k"])
+            if name not in parameters and name != "k" and not takes_all:
+                raise UnknownNameError(
+                    "parameter of the factory", name, [*parameters, "k"]
+                )
             if not isinstance(value, _PLAIN):
                 must_be = "texts, numbers, true, false or None"
                 raise ParameterError("sweep", f"grid[{name!r}]", must_be, value)
@@ -191,11 +193,11 @@ class _Experiment:
         """What the retriever of these settings retrieves, as deep as any of them."""
         trial = Trial(settings[0], {})
         retriever: Any = None
-        caught = Caught()
-        with caught:
+        guard = ErrorGuard()
+        with guard:
             # In this thread, which asks: what it opens may belong to its thread.
             retriever = self.factory(**self._arguments(settings[0]))
-        if (error := caught.error) is not None:
+        if (error := guard.error) is not None:
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(f"the factory failed for {trial}: {problem}") from error
         deepest = max(map(self._k, settings))
