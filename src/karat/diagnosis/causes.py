@@ -16,7 +16,7 @@ from karat.diagnosis.run_findings import Detection
 
 # Search by words finds what it ranks at least so high, and is led somewhere by what it
 # ranks in such a share of the corpus.
-_GOOD_RANK, _LED, _NOT_LED, _HARDLY = 10, 0.05, 0.1, 0.25
+_GOOD_RANK, _LED = 10, 0.05
 # So many documents on top of search by words answer by words.
 _ANSWERS = 3
 # So many letters in common are no accident.
@@ -326,7 +326,8 @@ class Examiner:
     def _hop(self, one: MissedItem) -> Miss | None:
         """The miss, if words of what was found lead to it."""
         rank = self._rank_by_found(one)
-        if rank is None or rank > self._led(_LED):
+        words = self.evidence.words
+        if rank is None or words is None or rank > max(_GOOD_RANK, _LED * len(words)):
             return None
         return self._miss(
             one,
@@ -338,13 +339,12 @@ class Examiner:
 
     def _doubtful(self, one: MissedItem) -> Miss | None:
         """The miss, if nothing leads to it, and what was retrieved is the answer."""
-        rank, tried = self._lexical_rank(one)
+        _, tried = self._lexical_rank(one)
         words, question = self.evidence.words, self.evidence.question(one.query)
         if not tried or words is None or question is None:
             return None
-        homes, limit = self._homes(one), self._led(_NOT_LED)
-        led = rank is not None and rank <= limit
-        if led and words.share(question, homes) >= _HARDLY:
+        homes = self._homes(one)
+        if words.leads(question, (), homes):
             return None
         part = f"{one.hits} of {one.relevant} gold items are in the top {self.k}"
         if not one.hits:
@@ -353,9 +353,7 @@ class Examiner:
             if answers is None or answers > _ANSWERS:
                 return None
             part = f"{first.id!r:.60} is at rank 1, and at {answers} by words (BM25)"
-        others = self.evidence.other_texts(one)
-        hop = words.rank_beyond(question, others, homes) if others else None
-        if hop is not None and hop <= limit:
+        if words.leads(question, self.evidence.other_texts(one), homes):
             return None
         reason = f"it shares hardly a word with the question or its gold; {part}"
         return self._miss(one, "label in doubt", reason)
@@ -374,11 +372,6 @@ class Examiner:
         depth = max(0, self.evidence.depth[one.query])
         reason = f"not among {counted(depth, 'document')} retrieved"
         return self._miss(one, "never retrieved", reason)
-
-    def _led(self, share: float) -> float:
-        """The rank up to which words lead to a document."""
-        size = len(self.evidence.words) if self.evidence.words else 0
-        return max(self.k, _GOOD_RANK, share * size)
 
     def _homes(self, one: MissedItem) -> list[str]:
         """The documents of the corpus that have the item, or most of it."""

@@ -37,6 +37,8 @@ _MIX: Final = np.uint32(0x9E3779B1)
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 # Words in so many texts, or in such a share of them, are rare.
 _RARE_WORD = 3, 0.01
+# Words lead to what they rank so high, with such a share of the highest score.
+_GOOD_RANK, _LED, _LED_ON, _HARDLY = 10, 0.03, 0.02, 0.25
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 
@@ -166,6 +168,21 @@ class LexicalRanks:
         most = max(_RARE_WORD[0], _RARE_WORD[1] * len(self))
         rare = {word for word in words if 0 < self._count[word] <= most}
         return self._rank(sorted(rare.difference(_words(query))), documents)
+
+    def leads(
+        self, query: str, others: Sequence[str], documents: Sequence[str]
+    ) -> bool:
+        """Whether words of a query, or rare ones of other texts, lead to documents."""
+        most = max(_GOOD_RANK, _LED * len(self))
+        hop = self.rank_beyond(query, others, documents) if others else None
+        if hop is not None and hop <= most:
+            return True
+        rank = self.rank(query, documents)
+        return (
+            rank is not None
+            and rank <= most
+            and self.share(query, documents) >= _HARDLY
+        )
 
     def share(self, query: str, documents: Sequence[str]) -> float:
         """The score of the best of the documents, as a share of the highest score."""

@@ -20,7 +20,7 @@ from karat.diagnosis.evidence import (
     corpus_shares,
     item_texts,
 )
-from karat.diagnosis.gold_findings import KINDS, Finding, GoldFindings
+from karat.diagnosis.gold_findings import KINDS, TWO_RUNS, Finding, GoldFindings
 from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.id_forms import other_forms
@@ -31,6 +31,11 @@ from karat.reading.readers import load, read_corpus, take_gold, take_run
 
 _ALIKE = "near-duplicate items"
 _MOST_PROBLEMS = 1000
+# So many documents on top of search by words answer by words; of a text with fewer
+# words, words say nothing.
+_ANSWERS, _FEW_WORDS = 3, 6
+# A document that a run has so high, or so near to other gold, is no accident.
+_DEPTH, _SHARE, _NEAR = 20, 0.02, 3
 
 
 def doctor(
@@ -78,7 +83,8 @@ def doctor(
         check_corpus(names, corpus)
     check = _Check(own, corpus, asked, ranked, k)
     given = {"--corpus": corpus is not None, "texts of queries": bool(asked)}
-    given["two runs or more"] = len(ranked) > 1
+    both = corpus is not None and bool(asked)
+    given[TWO_RUNS] = len(ranked) > 1 or (both and bool(ranked))
     every = (*map(_unread, notes.problems), *check.all())
     found = sorted(dict.fromkeys(every), key=lambda one: [*KINDS].index(one.kind))
     return GoldFindings(
@@ -130,7 +136,7 @@ class _Check:
             yield from self._ids(self.corpus)
             yield from self._covered(self.corpus)
         yield from self._queries()
-        if len(self.runs) > 1:
+        if self.runs:
             yield from self._suspicious()
 
     def _empty(self, query: str) -> Iterator[Finding]:
@@ -187,6 +193,10 @@ class _Check:
             if share < ENOUGH:
                 text = f"the corpus has {share:.0%} of {texts[0]!r:.60}"
                 yield Finding("not covered", query, name, text)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.corpus or ())}
 
     @cached_property
     def _twins(self) -> dict[str, list[str]]:
@@ -254,28 +264,72 @@ class _Check:
             yield Finding(kind, query, "", text, other)
 
     def _suspicious(self) -> Iterator[Finding]:
-        """Items that no run finds, while runs agree on another document."""
+        """Labels that nothing speaks for, while something speaks for others."""
         rankings = [dict(run.rankings(Policies())) for run in self.runs]
         words = LexicalRanks.of(self.corpus if self.asked else None)
         for query, labels in self.gold.documents.items():
             rows = [[d.id for d in row.get(query, ())] for row in rankings]
             relevant = [name for name, grade in labels.items() if grade > 0]
-            if not relevant or any({*row[: self.k]} & {*relevant} for row in rows):
+            missed = not any({*row[: self.k]} & {*relevant} for row in rows)
+            if missed and relevant and len(rows) > 1:
+                yield from self._outvoted(query, relevant, rows, words)
+            elif words is not None and self.asked.get(query):
+                yield from self._unsupported(query, relevant, rows, words)
+
+    def _outvoted(
+        self,
+        query: str,
+        relevant: Sequence[str],
+        rows: Sequence[Sequence[str | None]],
+        words: LexicalRanks | None,
+    ) -> Iterator[Finding]:
+        """The label, if no run finds any, and most agree on another document."""
+        labels = self.gold.documents[query]
+        tops = Counter(row[0] for row in rows if row and row[0] not in labels)
+        name, count = tops.most_common(1)[0] if tops else (None, 0)
+        if name is None or count < max(2, (len(rows) + 1) // 2):
+            return
+        if words is not None and self.asked.get(query):
+            asked = self.asked[query]
+            ours, theirs = words.rank(asked, relevant), words.rank(asked, [name])
+            if theirs is None or (ours is not None and ours <= theirs):
+                return
+        text = (
+            f"no run finds {relevant[0]!r:.60}, and {count} of {len(rows)} have "
+            f"{name!r:.60} on top"
+        )
+        yield Finding("suspicious label", query, relevant[0], text, name)
+
+    def _unsupported(
+        self,
+        query: str,
+        relevant: Sequence[str],
+        rows: Sequence[Sequence[str | None]],
+        words: LexicalRanks,
+    ) -> Iterator[Finding]:
+        """Labels that no run retrieves and to which no words lead, beside an answer."""
+        corpus, question = self.corpus or {}, self.asked[query]
+        depth = max(self.k, _DEPTH, int(_SHARE * len(corpus)))
+        retrieved = {name for row in rows for name in row[:depth]}
+        here = [name for name in relevant if name in corpus]
+        places = {name: self._places[name] for name in here}
+        led = {n for n in here if n in retrieved or words.leads(question, (), [n])}
+        firsts = {row[0] for row in rows if row} - {*self.gold.documents[query], None}
+        tops = [n for n in firsts if n and (words.rank(question, [n]) or 9) <= _ANSWERS]
+        for name in here:
+            others = [corpus[other] for other in here if other != name]
+            answer = (sorted(led) or sorted(tops))[:1]
+            if name in led or not answer or len(corpus[name].split()) < _FEW_WORDS:
                 continue
-            tops = Counter(row[0] for row in rows if row and row[0] not in labels)
-            name, count = tops.most_common(1)[0] if tops else (None, 0)
-            if name is None or count < max(2, (len(rows) + 1) // 2):
+            # Neighbours in the corpus are parts of one document.
+            if any(0 < abs(places[name] - at) <= _NEAR for at in places.values()):
                 continue
-            if words is not None and self.asked.get(query):
-                asked = self.asked[query]
-                ours, theirs = words.rank(asked, relevant), words.rank(asked, [name])
-                if theirs is None or (ours is not None and ours <= theirs):
-                    continue
-            text = (
-                f"no run finds {relevant[0]!r:.60}, and {count} of {len(rows)} have "
-                f"{name!r:.60} on top"
-            )
-            yield Finding("suspicious label", query, relevant[0], text, name)
+            if not words.leads(question, others, [name]):
+                text = (
+                    f"no run retrieves {name!r:.60}, and no words lead to it from the "
+                    f"question or other gold, as they do to {answer[0]!r:.60}"
+                )
+                yield Finding("suspicious label", query, name, text, answer[0])
 
 
 def _differ(one: str, other: str) -> bool:

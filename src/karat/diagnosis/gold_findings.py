@@ -9,6 +9,7 @@ from karat.data.tables import Table, counted
 from karat.diagnosis.diagnosis import unexamined_notes
 from karat.results.plain_values import PlainResult
 
+TWO_RUNS = "two runs, or one with a corpus and texts of queries"
 KINDS = {
     "unreadable": "",
     "empty text": "",
@@ -22,7 +23,7 @@ KINDS = {
     "duplicate query": "texts of queries",
     "unwinnable": "",
     "no relevant gold": "",
-    "suspicious label": "two runs or more",
+    "suspicious label": TWO_RUNS,
 }
 """What can be found, and what must be given to find it."""
 
