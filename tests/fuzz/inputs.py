@@ -220,26 +220,11 @@ def _evaluations() -> list[Any]:
     metrics = ["recall@5", "ndcg@k", "rr"]
     spans = ["recall[span]@5", "coverage@5"]
     one = evaluate(SAMPLES, metrics=metrics, keep=2).to_dict()
-    old = {
-        **one,
-        "schema_version": 1,
-        "queries": [
-            {
-                **{k: row[k] for k in ("id", "missing", "scores", "gold_fingerprint")},
-                "first_ranks": {"d1": 1, "d2": None},
-                "retrieved": 2,
-                "tags": ["grain"],
-                "verdicts": [VERDICT],
-                "usage": {},
-            }
-            for row in one["queries"]
-        ],
-    }
     judged = _copied(one)
     for row in judged["queries"]:
         for matched in row["matches"].values():
             matched |= {"verdicts": [VERDICT], "usage": {}}
-    return [one, old, judged, evaluate(SAMPLES, metrics=spans).to_dict(), [one]]
+    return [one, judged, evaluate(SAMPLES, metrics=spans).to_dict(), [one]]
 
 
 def _saved(chance: Random) -> Case:

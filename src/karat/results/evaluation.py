@@ -89,8 +89,6 @@ class Evaluation(Mapping[str, MetricScores]):
         labels: a copy of the gold, to tell by whether other gold is the same; None
             where it is nothing but the documents that the matcher of ids looked for.
         fingerprints: digest of each query's gold, where the labels are not at hand.
-        old_traces: what is known of each query of an evaluation that was saved by a
-            karat that did not keep its hits.
         latency: how long the retriever took for the queries, if that is known.
     """
 
@@ -111,7 +109,6 @@ class Evaluation(Mapping[str, MetricScores]):
     kept: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
     labels: Gold | None = None
     fingerprints: Sequence[str] = ()
-    old_traces: Sequence[Trace] = ()
     latency: Latency | None = None
 
     def __getitem__(self, metric: str) -> MetricScores:
@@ -161,10 +158,10 @@ class Evaluation(Mapping[str, MetricScores]):
         """
         measure = read_measure(metric, self.default_matcher, self.policies.profile)
         if measure.matcher not in self.matches:
-            kept = ", ".join(self.matches) or "none (saved by an older karat)"
             raise UsageError(
                 f"{measure.label} needs matches by {measure.matcher}, and this "
-                f"evaluation has {kept}: evaluate the run again with this metric"
+                f"evaluation has {', '.join(self.matches) or 'none'}: evaluate the run "
+                "again with this metric"
             )
         measure = measure.with_threshold(self.policies.threshold)
         hits = self.matches[measure.matcher].hits
@@ -200,8 +197,6 @@ class Evaluation(Mapping[str, MetricScores]):
     @cached_property
     def traces(self) -> Sequence[Trace]:
         """Gold fingerprint, first ranks and verdicts of every query."""
-        if not self.matches:
-            return self.old_traces or [Trace()] * len(self.queries)
         first = self.matches[next(iter(self.matchers.values()))]
         rows = zip(
             self.queries,
@@ -239,7 +234,7 @@ class Evaluation(Mapping[str, MetricScores]):
     def usage(self) -> Usage:
         """Tokens that judges took for all queries, whenever they were paid."""
         own = (u for m in self.matches.values() for u in m.usage.values())
-        return sum(own, sum((t.usage or Usage() for t in self.old_traces), Usage()))
+        return sum(own, Usage())
 
     @cached_property
     def per_query(self) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from karat.reading.decoding import decode_json, decode_text, gc_paused
 from karat.reading.problems import placed
 from karat.reading.readers import load as read_input
 from karat.reading.streams import open_binary, read_value
-from karat.results.evaluation import Evaluation, Trace
+from karat.results.evaluation import Evaluation
 from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
 from karat.results.saved_types import check_types
 from karat.results.scores import MetricScores
@@ -124,11 +124,13 @@ def _check_version(saved: Mapping[str, Any]) -> None:
             "is not a saved evaluation: it has no schema_version",
             hint="karat evaluate -o result.json writes one",
         )
-    if version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
+        other = "a newer" if version > SCHEMA_VERSION else "an older"
+        hint = "upgrade karat" if version > SCHEMA_VERSION else "evaluate the run again"
         raise FormatError(
-            f"was saved by a newer karat: its schema_version is {version}, this karat "
-            f"reads up to {SCHEMA_VERSION}",
-            hint="upgrade karat",
+            f"was saved by {other} karat: its schema_version is {version}, this karat "
+            f"reads {SCHEMA_VERSION}",
+            hint=hint,
         )
 
 
@@ -150,7 +152,6 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
     own_k = [row["own_k"] for row in rows if "own_k" in row]
     if len(own_k) not in {0, len(rows)}:
         raise ValueError("'own_k' is missing in some queries")
-    old = saved["schema_version"] == 1
     result = Evaluation(
         run=saved["run"],
         gold=saved["gold"],
@@ -166,13 +167,11 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             for name, summary in metrics.items()
             if summary["matcher"] is not None
         },
-        matches={}
-        if old
-        else {
+        matches={
             name: _matches([row["matches"][name] for row in rows], facts, missing)
             for name, facts in saved["matchers"].items()
         },
-        default_matcher="id" if old else saved["default_matcher"],
+        default_matcher=saved["default_matcher"],
         provenance=saved["provenance"],
         facts={
             row["id"]: Query(
@@ -189,7 +188,7 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             Notice(**{**notice, "examples": tuple(notice["examples"])})
             for notice in saved["warnings"]
         ),
-        labelled_by={} if old else saved["labelled_by"],
+        labelled_by=saved["labelled_by"],
         own_k=np.array(own_k, np.int64) if own_k else None,
         kept={
             row["id"]: tuple(Document(**document) for document in row["documents"])
@@ -197,25 +196,12 @@ def _read(saved: Mapping[str, Any]) -> Evaluation:
             if "documents" in row
         },
         fingerprints=[row["gold_fingerprint"] for row in rows],
-        old_traces=[_trace(row) for row in rows] if old else (),
         latency=_latency(rows, saved["latency"]) if "latency" in saved else None,
     )
     # What the evaluation itself shows is not told twice.
     shown = {*result.warnings[len(result.notices) :]}
     told = tuple(notice for notice in result.notices if notice not in shown)
     return replace(result, notices=told)
-
-
-def _trace(row: Mapping[str, Any]) -> Trace:
-    """What the first version says of a query instead of its hits."""
-    return Trace(
-        row["gold_fingerprint"],
-        row["first_ranks"],
-        row["retrieved"],
-        tuple(row["tags"]),
-        _verdicts(row),
-        Usage(**row["usage"]) if "usage" in row else None,
-    )
 
 
 def _verdicts(row: Mapping[str, Any]) -> tuple[Verdict, ...]:

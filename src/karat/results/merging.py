@@ -50,7 +50,6 @@ def merge_evaluations(parts: "Sequence[Evaluation]") -> "Evaluation":
         kept=_united(part.kept for part in parts),
         labels=None,
         fingerprints=[digest for part in parts for digest in part.digests],
-        old_traces=[trace for part in parts for trace in part.old_traces],
         latency=_latency([p.latency for p in parts if p.latency is not None]),
     )
 

@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
 SCHEMA_VERSION = 2
-"""Version of the saved form; readers accept this one and all before."""
+"""Version of the saved form."""
 
 DOCUMENT_COLUMNS = ("rank", "gold", "length", "fresh", "tokens")
 """What is saved of each document that coverage was measured of."""
 
 ITEM_COLUMNS = ("item", "item_rank", "share", "sound")
 """What is saved of each rise of an item's coverage."""
-
-# What readers of the first version do not know of a verdict.
-_LATER = ("partial", "against")
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
@@ -54,24 +51,17 @@ def as_json(result: "Evaluation", *, indent: int | None = 2) -> str:
 
 
 def _head(result: "Evaluation") -> dict[str, Any]:
-    policies = asdict(result.policies)
-    if result.policies.identical == "keep":
-        # Older readers do not know it.
-        del policies["identical"]
     head: dict[str, Any] = {
-        # What was saved without its hits stays in the form that has none.
-        "schema_version": SCHEMA_VERSION if result.matches else 1,
+        "schema_version": SCHEMA_VERSION,
         "run": result.run,
         "gold": result.gold,
-        "policies": policies,
+        "policies": asdict(result.policies),
         "provenance": dict(result.provenance),
         "metrics": {name: _summary(result, name) for name in result.columns},
         "warnings": [asdict(notice) for notice in result.warnings],
+        "labelled_by": dict(result.labelled_by),
+        "default_matcher": result.default_matcher,
     }
-    if not result.matches:
-        return head
-    head["labelled_by"] = dict(result.labelled_by)
-    head["default_matcher"] = result.default_matcher
     if (latency := result.latency) is not None:
         counts = {"n": latency.n, "earlier": len(latency.earlier)}
         counts |= {"concurrency": latency.concurrency} if latency.concurrency else {}
@@ -116,13 +106,10 @@ def _rows(result: "Evaluation") -> Iterable[str]:
         ["true" if missing else "false" for missing in result.missing.tolist()],
         *(_texts(column.scores) for column in result.columns.values()),
     ]
-    if result.matches:
-        found = '{"retrieved": %s, "items": [%s]%s}'
-        parts["matches"] = _template(dict.fromkeys(result.matches, found))
-        matched = [_found(matches) for matches in result.matches.values()]
-        columns += [result.digests, *chain.from_iterable(matched), _known(result)]
-    else:
-        columns += [[trace.fingerprint for trace in result.traces], _old(result)]
+    found = '{"retrieved": %s, "items": [%s]%s}'
+    parts["matches"] = _template(dict.fromkeys(result.matches, found))
+    matched = [_found(matches) for matches in result.matches.values()]
+    columns += [result.digests, *chain.from_iterable(matched), _known(result)]
     template = _template(parts).removesuffix("}") + "%s}"
     return map(template.__mod__, zip(*columns, strict=True))
 
@@ -248,22 +235,3 @@ def _items(matches: Matches) -> list[str]:
     columns = zip(names, _texts(hits.gold_grade), ranks, strict=True)
     items = map("[%s, %s%s]".__mod__, columns)
     return [", ".join(islice(items, count)) for count in hits.gold_count.tolist()]
-
-
-def _old(result: "Evaluation") -> list[str]:
-    """What an evaluation without hits knows of its queries."""
-    traces = [*enumerate(result.traces)]
-    fields: dict[str, dict[int, Any]] = {
-        name: {place: getattr(trace, name) for place, trace in traces}
-        for name in ("first_ranks", "retrieved", "tags")
-    }
-    fields["verdicts"] = {
-        place: [
-            {k: v for k, v in asdict(verdict).items() if k not in _LATER}
-            for verdict in trace.verdicts
-        ]
-        for place, trace in traces
-        if trace.verdicts
-    }
-    fields["usage"] = {p: asdict(t.usage) for p, t in traces if t.usage is not None}
-    return _fields(len(traces), fields)
