@@ -32,19 +32,6 @@ from karat.extend import (
     repair,
 )
 
-__all__ = [
-    "ClaimsJudged",
-    "ContextsJudged",
-    "JudgedMetric",
-    "MetricResult",
-    "Scorer",
-    "Verdict",
-    "averaged_precision",
-    "failed",
-    "judge_claims",
-    "judge_context",
-]
-
 T = TypeVar("T")
 
 VERSION = "2"

@@ -16,25 +16,6 @@ from karat.extend import (
     UsageError,
 )
 
-__all__ = [
-    "BaseRagasEmbedding",
-    "BaseRagasEmbeddings",
-    "BaseRagasLLM",
-    "HuggingfaceEmbeddings",
-    "InstructorBaseRagasLLM",
-    "LangchainEmbeddingsWrapper",
-    "LangchainLLMWrapper",
-    "LlamaIndexEmbeddingsWrapper",
-    "LlamaIndexLLMWrapper",
-    "Model",
-    "OpenAIEmbeddings",
-    "RunConfig",
-    "embedding_factory",
-    "llm_factory",
-    "session_of",
-    "usual_model",
-]
-
 Model: TypeAlias = Any
 """What `llm_factory` returns, a function from prompt to reply, plain or async, the name
 of a model, a client of karat, or a model of LangChain or LlamaIndex."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from math import nan
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
@@ -158,20 +158,15 @@ class DistanceMeasure(Enum):
     JARO = "jaro"
     JARO_WINKLER = "jaro_winkler"
 
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        must_be = f"one of {', '.join(repr(known.value) for known in cls)}"
+        raise ParameterError("distance_measure", "measure", must_be, value)
+
 
 _DISTANCES: dict[DistanceMeasure, Any] = dict(
     zip(DistanceMeasure, (Levenshtein, Hamming, Jaro, JaroWinkler), strict=True)
 )
-
-
-class TextMetric(Protocol):
-    """A metric that says how similar `reference` and `response` of a sample are."""
-
-    def single_turn_score(self, sample: SingleTurnSample) -> float:
-        """The similarity, 1 for equal texts."""
-
-
-Measure: TypeAlias = "DistanceMeasure | str | TextMetric"
 
 
 @dataclass
@@ -191,7 +186,7 @@ class NonLLMStringSimilarity(ComparingMetric):
 
     def measure(self, *fields: str) -> float:
         """1 - RapidFuzz's normalised distance."""
-        distance = _DISTANCES[_read_measure(self.distance_measure)]
+        distance = _DISTANCES[DistanceMeasure(self.distance_measure)]
         return 1 - float(distance.normalized_distance(*fields))
 
 
@@ -209,7 +204,7 @@ class _ContextsCompared(ComparingMetric):
     strict: ClassVar[bool]
 
     threshold: float = 0.5
-    distance_measure: Measure = DistanceMeasure.LEVENSHTEIN
+    distance_measure: Any = DistanceMeasure.LEVENSHTEIN
 
     def _found(self, retrieved: Sequence[str], references: Sequence[str]) -> Hits:
         return hits_of_texts(self._similar, [references], [retrieved])
@@ -222,7 +217,7 @@ class _ContextsCompared(ComparingMetric):
         if isinstance(measure, NonLLMStringSimilarity):
             measure = measure.distance_measure
         if isinstance(measure, DistanceMeasure | str):
-            similarity = _read_measure(measure).value
+            similarity = DistanceMeasure(measure).value
             fuzzy = Fuzzy(similarity, self.threshold, self.strict)
             texts = zip(*pairs, strict=True)
             return fuzzy.satisfied(*map(list, texts)).reshape(shape)
@@ -367,16 +362,6 @@ class ContextUtilization(LLMContextPrecisionWithoutReference):
 
 context_recall, context_precision = ContextRecall(), ContextPrecision()
 context_utilization = ContextUtilization()
-
-
-def _read_measure(measure: Any) -> DistanceMeasure:
-    """The distance a name stands for."""
-    try:
-        return DistanceMeasure(measure)
-    except ValueError:
-        names = ", ".join(repr(known.value) for known in DistanceMeasure)
-        must_be = f"one of {names}"
-        raise ParameterError("distance_measure", "measure", must_be, measure) from None
 
 
 __getattr__ = elsewhere

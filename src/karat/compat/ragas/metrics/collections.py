@@ -29,6 +29,7 @@ class _KeywordCalls(JudgedMetric):
     """The newer calls: the fields of a sample in, a `MetricResult` out."""
 
     strict = True
+    order: ClassVar[tuple[str, ...]] = ("user_input", "reference", "retrieved_contexts")
 
     def read(self, sample: Any) -> list[Any]:
         """The fields that are needed; as in the original, none may be empty."""
@@ -57,8 +58,9 @@ class _KeywordCalls(JudgedMetric):
         """The same, from plain code."""
         return run_sync(lambda: self.results(inputs))
 
-    async def _ascore(self, *fields: Any) -> MetricResult:
-        return await self.result(dict(zip(self.needs, fields, strict=True)))
+    async def ascore(self, *values: Any, **row: Any) -> MetricResult:
+        """The score of one sample, its fields by name or in the original's order."""
+        return await self.result({**dict(zip(self.order, values, strict=False)), **row})
 
 
 @dataclass
@@ -85,13 +87,9 @@ class ContextRecall(ClaimsJudged, _KeywordCalls):
         [0] It is tall.: not said
     """
 
-    name: str = "context_recall"
+    order: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
 
-    async def ascore(
-        self, user_input: str, retrieved_contexts: Sequence[str], reference: str
-    ) -> MetricResult:
-        """The score of one sample."""
-        return await self._ascore(user_input, retrieved_contexts, reference)
+    name: str = "context_recall"
 
 
 @dataclass
@@ -100,26 +98,15 @@ class ContextPrecisionWithReference(ContextsJudged, _KeywordCalls):
 
     name: str = "context_precision_with_reference"
 
-    async def ascore(
-        self, user_input: str, reference: str, retrieved_contexts: Sequence[str]
-    ) -> MetricResult:
-        """The score of one sample."""
-        return await self._ascore(user_input, retrieved_contexts, reference)
-
 
 @dataclass
 class ContextPrecisionWithoutReference(ContextsJudged, _KeywordCalls):
     """Whether the contexts that help to arrive at the response stand on top."""
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "response")
+    order: ClassVar[tuple[str, ...]] = ("user_input", "response", "retrieved_contexts")
 
     name: str = "context_precision_without_reference"
-
-    async def ascore(
-        self, user_input: str, response: str, retrieved_contexts: Sequence[str]
-    ) -> MetricResult:
-        """The score of one sample."""
-        return await self._ascore(user_input, retrieved_contexts, response)
 
 
 @dataclass
