@@ -93,8 +93,8 @@ class Catalogue(Mapping[str, T], Generic[T]):
         if thing is None:
             plugins = self._found_plugins()
             if key not in plugins:
-                known = [self._written.get(key, key) for key in self]
-                raise UnknownNameError(self.kind, name, known)
+                names = [self._written.get(key, key) for key in self]
+                raise UnknownNameError(self.kind, name, names)
             thing = self._things[key] = self._load(plugins[key])
         elif isinstance(thing, str):
             module, _, attribute = thing.partition(":")
@@ -140,6 +140,6 @@ class Catalogue(Mapping[str, T], Generic[T]):
             # Importing this takes longer than most commands need for their work.
             from importlib.metadata import entry_points  # noqa: PLC0415
 
-            found = entry_points(group=self.group)
-            self._plugins = {plain(point.name): point for point in found}
+            points = entry_points(group=self.group)
+            self._plugins = {plain(point.name): point for point in points}
         return self._plugins

@@ -98,8 +98,8 @@ class Commands(click.Group):
             return command
         from difflib import get_close_matches  # noqa: PLC0415  for mistakes only
 
-        known = [*COMMANDS, *ALIASES]
-        if close := get_close_matches(cmd_name.lower().replace("_", "-"), known, n=1):
+        names = [*COMMANDS, *ALIASES]
+        if close := get_close_matches(cmd_name.lower().replace("_", "-"), names, n=1):
             ctx.fail(f"No such command {cmd_name!r}; did you mean {close[0]!r}?")
         return None
 

@@ -116,8 +116,8 @@ class Command(click.Command):
         for option in self.get_params(ctx):
             name = option.name or ""
             origin, value = origins.get(name), ctx.params.get(name)
-            told = value not in _UNSET or type(value) in (int, float)
-            if isinstance(option, click.Option) and told and origin:
+            is_set = value not in _UNSET or type(value) in (int, float)
+            if isinstance(option, click.Option) and is_set and origin:
                 log.info("%s = %s (%s)", name, _shown(value), ORIGINS[origin])
         return super().invoke(ctx)
 
@@ -200,8 +200,8 @@ def _read_file() -> Mapping[str, Any]:
     except (yaml.YAMLError, *_UNREADABLE) as error:
         problem = " ".join(str(error).split())
         raise FormatError(f"not readable as YAML: {problem}", path=SETTINGS) from None
-    known = isinstance(sections, dict) and {*sections} <= {JUDGING, SUITES}
-    judging = (sections.get(JUDGING) or {}) if known else None
+    whole = isinstance(sections, dict) and {*sections} <= {JUDGING, SUITES}
+    judging = (sections.get(JUDGING) or {}) if whole else None
     if not isinstance(judging, dict):
         raise FormatError(
             f"must hold the sections {SUITES} and {JUDGING}, of names and values",

@@ -49,17 +49,17 @@ def hits_of_ids(
     rows, grades, lists = [], [], [list(ranking) for ranking in rankings]
     for gold, ranking in zip(golds, lists, strict=True):
         try:
-            known = dict(gold) if isinstance(gold, Mapping) else dict.fromkeys(gold, 1)
-            place = {value: number for number, value in enumerate(known)}
-            found = [
+            labels = dict(gold) if isinstance(gold, Mapping) else dict.fromkeys(gold, 1)
+            place = {value: number for number, value in enumerate(labels)}
+            matches = [
                 (row, place[value])
                 for row, value in enumerate(ranking)
                 if value in place
             ]
         except TypeError as error:
             raise DataError(f"ids must be hashable, such as text: {error}") from None
-        rows.append(np.array(found, np.int64).reshape(-1, 2))
-        grades.append(np.array([*known.values()], np.float64))
+        rows.append(np.array(matches, np.int64).reshape(-1, 2))
+        grades.append(np.array([*labels.values()], np.float64))
     return _hits(rows, grades, lists)
 
 

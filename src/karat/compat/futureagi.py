@@ -195,7 +195,7 @@ def _run(name: str, pairs: Sequence[tuple[Any, Any]], k: Any) -> list[EvalResult
 def _scores(name: str, items: Sequence[_Item]) -> list[float]:
     """The scores of all queries of all items, at once."""
     pairs = [pair for item in items for pair in item.queries]
-    hits = hits_of_ids([gold for _, gold in pairs], [found for found, _ in pairs])
+    hits = hits_of_ids([gold for _, gold in pairs], [ranking for ranking, _ in pairs])
     ks = [min(item.k, _LARGEST_K) for item in items for _ in item.queries]
     # A value that was retrieved twice uses up a rank and earns nothing.
     first = hits.first
@@ -237,8 +237,8 @@ def _read(name: str, hypothesis: Any, reference: Any, k: Any) -> _Item:
                 f"reference has {len(relevant)} queries, hypothesis {len(retrieved)}"
             )
         pairs = list(zip(retrieved, relevant, strict=True))
-    for found, wanted in pairs:
-        _check(found, wanted, flat=not several)
+    for ranking, wanted in pairs:
+        _check(ranking, wanted, flat=not several)
     # _parse_k: without a usable k, that of the whole ranking; 1 if it is empty.
     return _Item(pairs, 1 if several else _read_k(k) or len(retrieved) or 1, several)
 

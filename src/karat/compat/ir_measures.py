@@ -103,8 +103,8 @@ def register() -> Any:
     ir_measures: Any = import_module("ir_measures")
 
     providers = ir_measures.DefaultPipeline.providers
-    known = [one for one in providers if one.NAME == _NAME]
-    if not known:
+    own = [one for one in providers if one.NAME == _NAME]
+    if not own:
         providers.insert(0, provider())
         ir_measures.providers.registry[_NAME] = providers[0]
     return providers[0]

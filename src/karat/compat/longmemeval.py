@@ -49,8 +49,8 @@ def evaluate_retrieval(
     recall_any = score_of("hit", hits) if correct else 0.0
     # all() of no correct document is true.
     recall_all = score_of("recall_all", hits) if correct else 1.0
-    _, found, ideal = NDCGAny().dcg(hits).tolist()
-    return recall_any, recall_all, found / ideal if ideal else 0.0
+    _, gain, ideal = NDCGAny().dcg(hits).tolist()
+    return recall_any, recall_all, gain / ideal if ideal else 0.0
 
 
 def evaluate_retrieval_turn2session(

@@ -171,15 +171,15 @@ def _parse(
 
 def _by_measure(measures: Iterable[str]) -> dict[str, str]:
     """Measure -> its parameters, joined by commas, of `P_5`, `P.5,10` and the like."""
-    found: dict[str, dict[str, None]] = {}
+    by_measure: dict[str, dict[str, None]] = {}
     for text in measures:
-        name, given = _split(text)
+        name, values = _split(text)
         for measure in supported_nicknames.get(name, {name}):
             if measure not in supported_measures:
                 raise UnknownNameError("trec_eval measure", text, supported_measures)
-            parameters = found.setdefault(measure, {})
-            parameters.update(dict.fromkeys(filter(None, given.split(","))))
-    return {measure: ",".join(parameters) for measure, parameters in found.items()}
+            parameters = by_measure.setdefault(measure, {})
+            parameters.update(dict.fromkeys(filter(None, values.split(","))))
+    return {measure: ",".join(parameters) for measure, parameters in by_measure.items()}
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -191,8 +191,8 @@ def _split(text: str) -> tuple[str, str]:
 
 def _plain(name: str, parameters: Mapping[str, str]) -> str:
     """The name of a value; that of a measure with one value has no parameters."""
-    for measure, given in parameters.items():
+    for measure, text in parameters.items():
         one_value = measure not in (*_CUT, *_AT)
-        if one_value and given and name == f"{measure}_{given}":
+        if one_value and text and name == f"{measure}_{text}":
             return measure
     return name

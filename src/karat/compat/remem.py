@@ -146,13 +146,13 @@ class RetrievalMetric:
             The mean over all queries at each k, rounded to four decimals, and the
             scores of each query, not rounded.
         """
-        given = [r for r in (retrieved_docs, retrieved_chunks) if r is not None]
-        if len(given) != 1:
+        rankings = [r for r in (retrieved_docs, retrieved_chunks) if r is not None]
+        if len(rankings) != 1:
             raise UsageError("give either retrieved_docs or retrieved_chunks")
         ks = sorted({read_cutoff(k, "k_list") for k in k_list})
         keys = [f"{self.label}@{k}" for k in ks]
         # zip() drops lists without a partner, but len(gold_docs) divides the pool.
-        pairs = [(list(g), list(r)) for g, r in zip(gold_docs, *given, strict=False)]
+        pairs = [(list(g), list(r)) for g, r in zip(gold_docs, *rankings, strict=False)]
         if ks and not len(gold_docs):
             raise UsageError("nothing to score: gold_docs is empty")
         if pairs and not ks:

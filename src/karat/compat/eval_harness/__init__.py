@@ -156,17 +156,17 @@ class EvalEngine:
 
     def resolve_metric(self, spec: str | Metric) -> Metric:
         """The metric that an alias stands for; an instance stands for itself."""
-        found: Any = self._metrics.get(spec, spec) if isinstance(spec, str) else spec
-        if isinstance(found, str):
-            return find_metric(found)(default_k=self._default_k())
-        if isinstance(found, type) or (callable(found) and not hasattr(found, "score")):
-            found = found()
-        if not callable(getattr(found, "score", None)) or not hasattr(found, "name"):
+        named: Any = self._metrics.get(spec, spec) if isinstance(spec, str) else spec
+        if isinstance(named, str):
+            return find_metric(named)(default_k=self._default_k())
+        if isinstance(named, type) or (callable(named) and not hasattr(named, "score")):
+            named = named()
+        if not callable(getattr(named, "score", None)) or not hasattr(named, "name"):
             raise MetricException(
-                f"a metric needs name() and score(), {type(found).__name__} has not",
+                f"a metric needs name() and score(), {type(named).__name__} has not",
                 hint=f"aliases: {', '.join([*ALIASES, *self._metrics])}",
             )
-        metric: Metric = found
+        metric: Metric = named
         return metric
 
     def run(self, name: str, system: System | PathLike) -> EvalReport:

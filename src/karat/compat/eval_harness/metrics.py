@@ -133,8 +133,8 @@ class RetrievalRecallAtKMetric(_RankingMetric):
 
     def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         hits = _found(ids, gains)
-        found, top_k = int((hits.rank <= k).sum()), list(ids[:k])
-        counts = {"relevant_count": len(gains), "found": found}
+        count, top_k = int((hits.rank <= k).sum()), list(ids[:k])
+        counts = {"relevant_count": len(gains), "found": count}
         return MetricScore(
             score_of("recall", hits, k), {"k": k, **counts, "top_k": top_k}
         )

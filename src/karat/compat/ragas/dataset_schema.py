@@ -105,7 +105,7 @@ class EvaluationDataset:
 
         Names of version 0.1 will do, such as `question`, `contexts`, `ground_truth`.
         """
-        known = {field.name for field in fields(SingleTurnSample)}
+        names = {field.name for field in fields(SingleTurnSample)}
         samples = []
         for row in data:
             if not isinstance(row, Mapping):
@@ -114,7 +114,7 @@ class EvaluationDataset:
                     hint="EvaluationDataset.from_pandas takes a DataFrame",
                 )
             old = {_OLD_NAMES[k]: v for k, v in row.items() if k in _OLD_NAMES}
-            fitting = {k: v for k, v in (old | {**row}).items() if k in known}
+            fitting = {k: v for k, v in (old | {**row}).items() if k in names}
             samples.append(SingleTurnSample(**fitting))
         return cls(samples)
 

@@ -145,10 +145,10 @@ class Scorer(ABC):
 
     async def result(self, sample: Any) -> MetricResult:
         """The score of a sample and what it rests on."""
-        (found,) = await self.results([sample])
-        if found.error is not None:
-            raise found.error
-        return found
+        (result,) = await self.results([sample])
+        if result.error is not None:
+            raise result.error
+        return result
 
     @abstractmethod
     async def results(
@@ -188,31 +188,31 @@ class JudgedMetric(Scorer):
                 "from prompt to reply"
             )
         session = session_of(model, run_config)
-        found: list[MetricResult | None] = []
+        rows: list[MetricResult | None] = []
         jobs = []
         for place, sample in enumerate(samples):
             try:
                 fields = self.read(sample)
             except KaratError as error:
-                found.append(failed(error))
+                rows.append(failed(error))
             else:
-                found.append(None)
-                jobs.append(partial(self._record, found, place, fields))
+                rows.append(None)
+                jobs.append(partial(self._record, rows, place, fields))
         try:
             await session.arun_jobs(jobs)
         except (CallError, IncompleteError, OfflineMissError) as error:
             # Rows that were done by then keep their scores.
-            found = [row or failed(error) for row in found]
-        return [row for row in found if row is not None]
+            rows = [row or failed(error) for row in rows]
+        return [row for row in rows if row is not None]
 
     def _record(
-        self, found: list[MetricResult | None], place: int, fields: Sequence[Any]
+        self, rows: list[MetricResult | None], place: int, fields: Sequence[Any]
     ) -> Conversation[None]:
         """Judge a row and keep its result at once, so that no later error loses it."""
         try:
-            found[place] = yield from self.judge(*fields)
+            rows[place] = yield from self.judge(*fields)
         except CallError as error:
-            found[place] = failed(error)
+            rows[place] = failed(error)
             raise
 
 
@@ -222,8 +222,8 @@ class ClaimsJudged(JudgedMetric):
     def judge(self, *fields: Any) -> Conversation[MetricResult]:
         """Have the reference split and every claim checked; then count."""
         claims = yield from judge_claims(*fields, strict=self.strict)
-        found = [place for place, claim in enumerate(claims) if claim.value]
-        value = score_of("recall", hits_of_ids([range(len(claims))], [found]))
+        supported = [place for place, claim in enumerate(claims) if claim.value]
+        value = score_of("recall", hits_of_ids([range(len(claims))], [supported]))
         return _result(value, claims, "claims attributed")
 
 
@@ -235,8 +235,8 @@ class ContextsJudged(JudgedMetric):
         question, contexts, answer = fields
         verdicts = []
         for context in contexts:
-            asked = judge_context(question, context, answer, strict=self.strict)
-            verdict = yield from asked
+            conversation = judge_context(question, context, answer, strict=self.strict)
+            verdict = yield from conversation
             verdicts.append(verdict)
         values = [verdict.value for verdict in verdicts]
         if not self.strict:
@@ -303,10 +303,10 @@ def _settle(
             # The original gives up at once, even where the JSON happens to be whole.
             raise InvalidReply(_CUT)
         answer = read_object(reply.text, shown)
-        found = answer if isinstance(answer, str) else read(answer)
-        if not isinstance(found, str):
-            return found
-        problem = found
+        value = answer if isinstance(answer, str) else read(answer)
+        if not isinstance(value, str):
+            return value
+        problem = value
         # Each repair adds to the last, so that no two attempts are the same prompt.
         prompt = repair(prompt, problem)
     raise InvalidReply(f"the model's reply cannot be used: {problem}")
@@ -319,12 +319,12 @@ def _read_claims(reply: Mapping[str, Any], *, strict: bool) -> list[Verdict] | s
     verdicts = []
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping):
-            found: Verdict | str = f"it must be an object, got {_kind(entry)}"
+            verdict: Verdict | str = f"it must be an object, got {_kind(entry)}"
         else:
-            found = _read_verdict(entry, "attributed", strict=strict)
-        if isinstance(found, str):
-            return f"{found} (classification {number})"
-        verdicts.append(found)
+            verdict = _read_verdict(entry, "attributed", strict=strict)
+        if isinstance(verdict, str):
+            return f"{verdict} (classification {number})"
+        verdicts.append(verdict)
     return verdicts
 
 

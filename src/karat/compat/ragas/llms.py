@@ -103,8 +103,8 @@ def _client_of(model: Any) -> Client | None:
         function: Callable[[str], Any] = ask
     else:
         function = lambda prompt: _text_of(call(prompt))  # noqa: E731
-    known = (getattr(model, attribute, None) for attribute in _NAMES)
-    label = next((value for value in known if isinstance(value, str)), None)
+    labels = (getattr(model, attribute, None) for attribute in _NAMES)
+    label = next((value for value in labels if isinstance(value, str)), None)
     heat = getattr(model, "temperature", None)
     parameters = {} if heat is None else {"temperature": heat}
     # A model's name stands for the model, as it does behind an address.
@@ -159,8 +159,8 @@ def llm_factory(
 
 def usual_model() -> Model | None:
     """What the original asks where no model is named, if a key or server for it is."""
-    known = os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")
-    return _USUAL if known else None
+    key = os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")
+    return _USUAL if key else None
 
 
 def session_of(llm: Model, run_config: RunConfig | None = None) -> JudgeSession:

@@ -203,52 +203,52 @@ def columns_for(options: Options) -> list[Column]:
     at all means `official`. Where one measure is given parameters twice, the first ones
     hold.
     """
-    known = [m for m in _MEASURES if options.version != "9" or m not in _SINCE_10]
+    measures = [m for m in _MEASURES if options.version != "9" or m not in _SINCE_10]
     sets = nicknames(options.version)
     chosen: set[str] = set()
     parameters: dict[str, str] = {}
     for text in options.measures or ("official",):
-        name, dot, given = text.partition(".")
-        if dot and not given:
+        name, dot, values = text.partition(".")
+        if dot and not values:
             raise UsageError(f"measure {text!r} must have parameters after the dot")
         if dot:
-            parameters.setdefault(name, given)
+            parameters.setdefault(name, values)
         if name.startswith("prefs_") or name.endswith("_avgjg"):
             raise UsageError(
                 f"-m {name} needs preferences or judgement groups, which qrels do not "
                 "hold; karat reads qrels only"
             )
-        if name not in (*known, *sets):
-            raise UnknownNameError("trec_eval measure", name, [*known, *sets])
+        if name not in (*measures, *sets):
+            raise UnknownNameError("trec_eval measure", name, [*measures, *sets])
         chosen.update(sets.get(name, [name]))
-    asked = [name for name in _MEASURES if name in chosen]
-    return [c for name in asked for c in _columns(name, parameters.get(name), options)]
+    names = [name for name in _MEASURES if name in chosen]
+    return [c for name in names for c in _columns(name, parameters.get(name), options)]
 
 
 def _columns(name: str, text: str | None, options: Options) -> Iterator[Column]:
     """The columns of a measure, by the text of its parameters."""
     measure, owner = _MEASURES[name], f"-m {name}"
-    default, given = measure.default, text.split(",") if text else []
+    default, values = measure.default, text.split(",") if text else []
     label = name if text is None else f"{name}_{text}"
     match measure.takes:
         case "nothing":
             yield _column(name, measure, options)
         case "cutoffs":
-            for k in _read_cutoffs(owner, given) if given else default:
+            for k in _read_cutoffs(owner, values) if values else default:
                 yield _column(f"{name}_{k}", measure, options, k=k)
         case "levels":
-            points = sorted(_read_numbers(owner, given, given)) if given else default
+            points = sorted(_read_numbers(owner, values, values)) if values else default
             if len(set(points)) < len(points):
                 raise ParameterError(owner, "parameters", "all different", text)
             for x in points:
                 yield _column_of(f"{name}_{x:3.2f}", measure, [x], options)
         case "numbers":
-            numbers = _read_numbers(owner, given, given) if given else default
+            numbers = _read_numbers(owner, values, values) if values else default
             yield _column_of(label, measure, numbers, options)
         case "gains":
-            yield _column(label, measure, options, _read_gains(owner, given))
+            yield _column(label, measure, options, _read_gains(owner, values))
         case "persistence":
-            yield _rank_biased(label, measure, _read_pairs(owner, given), options)
+            yield _rank_biased(label, measure, _read_pairs(owner, values), options)
 
 
 def _column(
@@ -342,46 +342,46 @@ def _letters(hits: Hits, length: int) -> npt.NDArray[np.str_]:
     return np.array([f"'{row[:n].tobytes().decode('ascii')}'" for row, n in texts])
 
 
-def _read_cutoffs(owner: str, given: Sequence[str]) -> list[int]:
+def _read_cutoffs(owner: str, values: Sequence[str]) -> list[int]:
     """Ranks in ascending order; as in trec_eval, `23.4` is read as 23."""
-    found = [re.match(r"\s*\+?0*([0-9]{1,20})", part) for part in given]
-    cutoffs = [int(match[1]) for match in found if match]
-    text = ",".join(given)
+    matches = [re.match(r"\s*\+?0*([0-9]{1,20})", part) for part in values]
+    cutoffs = [int(match[1]) for match in matches if match]
+    text = ",".join(values)
     if max(cutoffs, default=0) > _LARGEST:
         raise ParameterError(owner, "cutoffs", f"at most {_LARGEST}", text)
-    if len(cutoffs) < len(found) or 0 in cutoffs or len({*cutoffs}) < len(cutoffs):
+    if len(cutoffs) < len(matches) or 0 in cutoffs or len({*cutoffs}) < len(cutoffs):
         must_be = "different integers >= 1, as in 5,10"
         raise ParameterError(owner, "cutoffs", must_be, text)
     return sorted(cutoffs)
 
 
 def _read_numbers(
-    owner: str, given: Sequence[str], parts: Sequence[str]
+    owner: str, values: Sequence[str], parts: Sequence[str]
 ) -> list[float]:
-    """The numbers in these parts of what was given, in order."""
+    """The numbers in these parts of the parameters, in order."""
     try:
         numbers = [float(part) for part in parts]
     except ValueError:
         numbers = [nan]
     if not all(map(isfinite, numbers)):
-        raise ParameterError(owner, "parameters", "numbers", ",".join(given))
+        raise ParameterError(owner, "parameters", "numbers", ",".join(values))
     return numbers
 
 
-def _read_pairs(owner: str, given: Sequence[str]) -> dict[str, float]:
+def _read_pairs(owner: str, values: Sequence[str]) -> dict[str, float]:
     """Numbers by name, as in `p=0.8` or `1=3.5,2=9`; of two of a name the first."""
-    parts = [part.partition("=") for part in reversed(given)]
+    parts = [part.partition("=") for part in reversed(values)]
     if not all(key and equals for key, equals, _ in parts):
         must_be = "name=number, as in 1=3.5,2=9"
-        raise ParameterError(owner, "parameters", must_be, ",".join(given))
-    numbers = _read_numbers(owner, given, [value for *_, value in parts])
+        raise ParameterError(owner, "parameters", must_be, ",".join(values))
+    numbers = _read_numbers(owner, values, [value for *_, value in parts])
     return {key: n for (key, *_), n in zip(parts, numbers, strict=True)}
 
 
-def _read_gains(owner: str, given: Sequence[str]) -> Gains:
+def _read_gains(owner: str, values: Sequence[str]) -> Gains:
     """Gains by grade, as in `1=3.5,2=9`."""
-    pairs = _read_pairs(owner, given)
+    pairs = _read_pairs(owner, values)
     if not all(map(str.isdecimal, pairs)) or min(pairs.values(), default=0) < 0:
         must_be = "grade=gain, neither of them negative"
-        raise ParameterError(owner, "gains", must_be, ",".join(given))
+        raise ParameterError(owner, "gains", must_be, ",".join(values))
     return {float(grade): gain for grade, gain in pairs.items()}

@@ -160,7 +160,7 @@ class DistanceMeasure(Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        must_be = f"one of {', '.join(repr(known.value) for known in cls)}"
+        must_be = f"one of {', '.join(repr(measure.value) for measure in cls)}"
         raise ParameterError("distance_measure", "measure", must_be, value)
 
 

@@ -35,8 +35,8 @@ class _KeywordCalls(JudgedMetric):
         """The fields that are needed; as in the original, none may be empty."""
         if not isinstance(sample, SingleTurnSample):
             if unknown := [name for name in sample if name not in self.needs]:
-                known = ", ".join(self.needs)
-                raise UsageError(f"{self.name} takes {known}; got {unknown[0]!r}")
+                names = ", ".join(self.needs)
+                raise UsageError(f"{self.name} takes {names}; got {unknown[0]!r}")
             sample = SingleTurnSample(**sample)
         values = super().read(sample)
         for name, value in zip(self.needs, values, strict=True):
