@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from karat.data.gold import Gold, Item
@@ -193,7 +194,7 @@ class Rankings:
             return
         kinds = (self.gold.passages, self.gold.answers)
         rows = [[i.text for row in kind.values() for i in row] for kind in kinds]
-        worded = any(" " in text for texts in rows for text in texts)
+        worded = not all(map(_names_document, chain(*rows)))
         if all(map(looks_like_id if self.bare else _names_document, self.some)) and (
             self.bare or worded
         ):
