@@ -23,7 +23,9 @@ def test_the_command_line_compares_and_gates(
     assert "dense.run compared with keyword.run: 39 queries" in done.out
     assert done.err.splitlines()[-1].startswith("RESULT: pass")
     assert json.loads((folder / "out.json").read_text())["kind"] == "comparison"
-    assert (folder / "out.tex").read_text().startswith(r"\begin{tabular}")
+    assert (
+        r"dense & \textbf{0.7526}$^{\uparrow}$ \\" in (folder / "out.tex").read_text()
+    )
     suite = ET.fromstring((folder / "gates.junit.xml").read_text())
     assert suite.attrib["tests"] == "1"
     headline = "better by 1 (ndcg@10)"

@@ -281,7 +281,7 @@ def test_slices_are_in_written_tables_too(karat: Karat, folder: Path) -> None:
     [
         (
             "out.xlsx",
-            "unknown report format 'xlsx'; known: csv, html, json, jsonl, md, txt",
+            "unknown report format 'xlsx'; known: csv, html, json, jsonl, md, tex, txt",
         ),
         ("out.jsn", "unknown report format 'jsn'; did you mean 'json'?"),
         ("out", "the extension chooses the format, one of .json"),

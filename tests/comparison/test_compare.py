@@ -237,12 +237,6 @@ def test_saved_evaluations_compare_as_runs_do(
     assert again.changes["new.json"].kind == compared.changes["candidate"].kind
 
 
-def test_latex_marks_what_is_significant(compared: Comparison) -> None:
-    text = compared.to_latex()
-    assert r"$^{\ddagger}$" in text
-    assert text.count(r"\\") == 3
-
-
 def test_a_correction_keeps_clusters_and_never_flatters() -> None:
     facts = {q: Query(q, metadata={"u": n // 20}) for n, q in enumerate(QUERIES)}
     short = {query: row for query, row in NEW.items() if query != "q0"}
@@ -257,13 +251,6 @@ def test_a_correction_keeps_clusters_and_never_flatters() -> None:
         assert one.verdict == "undecided"
     assert "(Holm), intervals not adjusted" in found.method
     assert found.removed == ("q0",)
-
-
-def test_latex_shows_the_baseline_of_all_pairs() -> None:
-    others = {"new": NEW, "third": run(0.1, 4)}
-    found = karat.compare(OLD, others, gold=GOLD, metrics=["rr"], all_pairs=True)
-    mean = karat.evaluate(OLD, gold=GOLD, metrics=["rr"]).means["rr"]
-    assert f"baseline & {mean:.4f}" in found.to_latex()
 
 
 def test_saved_files_are_known_beside_gold(tmp_path: Path) -> None:

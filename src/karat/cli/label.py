@@ -20,21 +20,25 @@ _SHOWN = 10
 @click.command("label", cls=Command)
 @click.argument("action", type=click.Choice(["apply"]))
 @click.argument("patches", nargs=-1, required=True, metavar="PATCH...")
-@option("-g --gold --qrels FILE", "The gold so far.", required=True)
+@option("-g --gold --qrels FILE", "The gold so far, if there is any.")
 @option("-o --output FILE", "Where the new gold goes.", required=True)
-def command(action: str, patches: tuple[str, ...], gold: str, output: str) -> None:
+def command(
+    action: str, patches: tuple[str, ...], gold: str | None, output: str
+) -> None:
     """Merge the labels of each PATCH into gold, with who gave them and when.
 
     A report (karat evaluate ... -o report.html) lets people grade what was retrieved,
-    and saves what they did as a patch. Of several patches the last one counts.
+    and saves what they did as a patch. So is a sheet (karat pool ... -o sheet.csv): its
+    rows without a grade are left alone. Of several patches the last one counts.
 
     \b
+    karat label apply sheet.csv -o gold.qrels
     karat label apply labels.json --gold gold.qrels -o labelled.qrels
     """  # noqa: D301
     del action
     paths = existing(patches)
     target = writable(output, [*paths, gold])
-    before = _gold_or_samples(gold)
+    before = Dataset(gold=Gold()) if gold is None else _gold_or_samples(gold)
     merged = before.gold or Gold()
     for path in paths:
         done = apply_labels(path, merged)

@@ -187,7 +187,11 @@ def compare_evaluations(  # noqa: PLR0913
             *_notes(differences, changes, cluster=cluster),
             *notice_lines([baseline, *others]),
         ),
-        provenance={"karat": __version__, "gold": baseline.gold},
+        provenance={
+            "karat": __version__,
+            "gold": baseline.gold,
+            "tags": {one.run: one.tag for one in (baseline, *others) if one.tag},
+        },
         test=test,
         correction=correction,
     )

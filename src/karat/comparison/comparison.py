@@ -1,21 +1,22 @@
 """Comparisons: what was found between a baseline and its candidates, as a value."""
 
-import io
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.changes import Change, Mover
 from karat.comparison.differences import Difference, about, show_p
-from karat.data.tables import DASH, Table, clean, counted, number
-from karat.errors import FormatError
-from karat.reading.syntax.delimited import write_rows
+from karat.data.tables import DASH, Table, counted, number
+from karat.errors import FormatError, MissingExtraError
 from karat.results.evaluation import SHOWN, Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.plain_values import PlainResult
 from karat.writing import write_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TESTS = {
     "sign-flip": "paired sign-flip test of the mean difference",
@@ -29,6 +30,11 @@ _CORRECTIONS = {
     "intervals not adjusted",
     "none": "p and intervals of {} comparisons, not corrected",
 }
+_BEFORE = (
+    *("metric", "baseline", "candidate", "n"),
+    *("baseline_mean", "candidate_mean", "difference"),
+)
+_AFTER = ("p", "adjusted_p", "verdict", "wins", "ties", "losses")
 _SHOWN = 10
 _LONG = 60
 _MOVES = 4
@@ -240,25 +246,29 @@ class Comparison(PlainResult):
         shown = [table for table in found if table is not None]
         return [*shown, self.movers_table()] if self.movers else shown
 
-    def to_latex(self) -> str:
-        """The means as a LaTeX table; † and ‡ mark p < 0.05 and p < 0.01."""
-        metrics = list(dict.fromkeys(one.metric for one in self.differences))
-        lines = [
-            r"\begin{tabular}{l" + "r" * len(metrics) + "}",
-            r"\hline",
-            " & ".join(["run", *map(_latex, metrics)]) + r" \\",
-            r"\hline",
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per metric, baseline and candidate, in plain values."""
+        return [
+            {
+                **{name: getattr(one, name) for name in _BEFORE},
+                "low": None if one.interval is None else one.interval.low,
+                "high": None if one.interval is None else one.interval.high,
+                **{name: getattr(one, name) for name in _AFTER},
+            }
+            for one in self.differences
         ]
-        against = [d for d in self.differences if d.baseline == self.baseline]
-        base = {d.metric: d.baseline_mean for d in against}
-        cells = [_latex(self.baseline), *(f"{base[m]:.4f}" for m in metrics)]
-        lines.append(" & ".join(cells) + r" \\")
-        for name in self.candidates:
-            found = {d.metric: d for d in against if d.candidate == name}
-            cells = [_latex(name)]
-            cells += [_latex_cell(found[m]) if m in found else "--" for m in metrics]
-            lines.append(" & ".join(cells) + r" \\")
-        return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas DataFrame: a row per metric, baseline and candidate."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("to_frame()", "frames") from None
+        return pd.DataFrame(self.rows())
+
+    def to_latex(self) -> str:
+        """The means as a LaTeX table with a caption, marked by verdicts."""
+        return str(SHOWN["latex"](self))
 
     def to_html(self, *evaluations: Evaluation) -> str:
         """A page that a browser shows: one file.
@@ -281,10 +291,9 @@ class Comparison(PlainResult):
         if format == "tex":
             return self.to_latex()
         if format == "csv":
-            table = self.summary()
-            rows = io.StringIO()
-            write_rows([table.columns, *table.rows], rows)
-            return rows.getvalue()
+            return str(SHOWN["csv"](self.rows()))
+        if format == "md":
+            return f"{SHOWN['paper'](self).as_markdown()}\n\n{super().write(format)}"
         return super().write(format)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -332,19 +341,3 @@ def _moves(ranks: Mapping[str, tuple[int | None, int | None]]) -> str:
 
 def _rank(rank: int | None) -> str:
     return DASH if rank is None else str(rank)
-
-
-def _latex(text: str) -> str:
-    text = clean(text)
-    for mark in "\\&%$#_{}":
-        text = text.replace(mark, f"\\{mark}" if mark != "\\" else r"\textbackslash ")
-    return text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
-
-
-def _latex_cell(one: Difference) -> str:
-    mark = ""
-    if one.adjusted_p < 0.01:  # noqa: PLR2004
-        mark = r"$^{\ddagger}$"
-    elif one.adjusted_p < 0.05:  # noqa: PLR2004
-        mark = r"$^{\dagger}$"
-    return f"{one.candidate_mean:.4f}{mark}"

@@ -3,7 +3,7 @@
 import math
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -27,6 +27,7 @@ class Table:
         title: what the table is about.
         notes: what a reader must know besides.
         texts: which columns are text; the first unless said otherwise.
+        bold: the row and column of cells that stand out, on paper.
     """
 
     columns: Sequence[str]
@@ -34,6 +35,7 @@ class Table:
     title: str = ""
     notes: Sequence[str] = ()
     texts: Sequence[int] = (0,)
+    bold: Collection[tuple[int, int]] = ()
 
     @property
     def width(self) -> int:
@@ -158,11 +160,11 @@ class Table:
         """The table in Markdown; marks that would change its shape are escaped."""
         places = range(len(self.columns))
         rule = ["---" if place in self.texts else "---:" for place in places]
-        grid = [self.columns, rule, *self.rows]
-        lines = [
-            "| " + " | ".join(c if row is rule else _in_markdown(c) for c in row) + " |"
-            for row in grid
-        ]
+        grid = [[_in_markdown(cell) for cell in row] for row in self.rows]
+        for row, place in self.bold:
+            grid[row][place] = f"**{grid[row][place]}**"
+        grid = [[_in_markdown(name) for name in self.columns], rule, *grid]
+        lines = [f"| {' | '.join(row)} |" for row in grid]
         head = [f"**{_in_markdown(self.title)}**", ""] if self.title else []
         notes = ["", *(f"- {_in_markdown(note)}" for note in self.notes)]
         return "\n".join([*head, *lines, *(notes if self.notes else [])])

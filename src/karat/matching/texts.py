@@ -14,6 +14,7 @@ from karat.matching.to_hits import CORPUS, examples
 from karat.reading.meaning.corpus import looks_like_id
 
 _ENOUGH = 1000
+_LONGEST_ID = 200
 
 
 class Wanted(NamedTuple):
@@ -232,7 +233,7 @@ class Rankings:
 
 def _names_document(text: str) -> bool:
     """Whether a text is no word, but looks like an id: `doc_17`, `a.md`, `7`."""
-    return looks_like_id(text) and not text.isalpha()
+    return len(text) <= _LONGEST_ID and looks_like_id(text) and not text.isalpha()
 
 
 def _identity(document: Document) -> object:

@@ -1,8 +1,11 @@
-"""Label patches: grades that were given in an HTML report, to be merged into gold."""
+"""Label patches: grades given in an HTML report or a sheet, to be merged into gold."""
 
+import csv
+import io
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +18,8 @@ from karat.reading.readers import take_gold
 from karat.reading.streams import open_binary, read_value
 
 _VERSION = 1
+_COLUMNS = ("query", "document", "text")
+_QUOTED = re.compile("'[=+@-]")
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,17 @@ class Labelled:
         return "; ".join(parts)
 
 
-def apply_labels(patch: Any, gold: Any) -> Labelled:
+def apply_labels(patch: Any, gold: Any = None) -> Labelled:
     """Merge the labels of a patch into gold, each with who gave it and when.
 
     A label of a document goes by its id; where the gold holds no ids but passages, the
     document's text becomes one.
 
     Args:
-        patch: a file that an HTML report saved, or what it holds.
-        gold: what they are merged into, in any form that `evaluate` takes.
+        patch: a file that an HTML report saved, or what it holds; or a sheet of
+            `karat pool` (.csv) in which grades were filled in.
+        gold: what they are merged into, in any form that `evaluate` takes; None where
+            there is none yet.
 
     Raises:
         FormatError: the patch is not one, or labels a query that the gold lacks.
@@ -67,7 +74,8 @@ def apply_labels(patch: Any, gold: Any) -> Labelled:
     """
     name = os.fspath(patch) if isinstance(patch, str | os.PathLike) else None
     try:
-        return _merged(_read(patch), take_gold(gold, {}).gold or Gold())
+        before = None if gold is None else take_gold(gold).gold
+        return _merged(_read(patch), before or Gold())
     except DataError as error:
         raise placed(error, path=name) if name else error from None
 
@@ -76,6 +84,10 @@ def _read(patch: Any) -> Mapping[str, Any]:
     if isinstance(patch, str | os.PathLike):
         with open_binary(patch) as stream:
             text = decode_text(read_value(stream))
+        if os.fspath(patch).endswith(".csv"):
+            if not (labels := [*_rows(text)]):
+                raise FormatError("has no row with a grade yet")
+            return {"labels": labels, "labelled_by": "sheet"}
         try:
             patch = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -89,6 +101,27 @@ def _read(patch: Any) -> Mapping[str, Any]:
     if patch.get("schema_version") != _VERSION:
         raise FormatError("is a label patch of another karat")
     return dict(patch)
+
+
+def _rows(text: str) -> Iterator[dict[str, Any]]:
+    """The rows of a sheet that have a grade, as labels."""
+    sheet = csv.DictReader(io.StringIO(text, newline=""))
+    if lacking := {*_COLUMNS, "grade"} - {*(sheet.fieldnames or ())}:
+        raise FormatError(f"has no column {', '.join(sorted(lacking))}")
+    for row in sheet:
+        if not (grade := (row["grade"] or "").strip()):
+            continue
+        try:
+            number = float(grade)
+        except ValueError:
+            problem = f"grade must be a number, got {grade!r}"
+            raise FormatError(problem, line=sheet.line_num) from None
+        # What would be a formula in a spreadsheet was written behind a quote.
+        names = {
+            name: row[name][1:] if _QUOTED.match(row[name] or "") else row[name] or None
+            for name in _COLUMNS
+        }
+        yield {**names, "grade": number}
 
 
 def _merged(patch: Mapping[str, Any], gold: Gold) -> Labelled:
@@ -105,7 +138,7 @@ def _merged(patch: Mapping[str, Any], gold: Gold) -> Labelled:
     outdated: dict[str, None] = {}
     for place, label in enumerate(patch["labels"]):
         query, item, text, grade = _label(label, place)
-        if query not in queries:
+        if queries and query not in queries:
             raise FormatError(
                 f"labels query {query!r}, which {gold.name} does not have",
                 hint="is it the gold that the report was made with?",
@@ -143,7 +176,7 @@ def _merged(patch: Mapping[str, Any], gold: Gold) -> Labelled:
         documents=documents,
         sources=sources,
         passages={query: tuple(row) for query, row in passages.items()},
-        order=tuple(gold.queries),
+        order=tuple(dict.fromkeys((*gold.queries, *documents))),
     )
     return Labelled(whole, added, tuple(changed), same, tuple(outdated))
 

@@ -23,7 +23,8 @@ SHIPPED: dict[str, Report | str] = {
     "csv": as_csv,
     "md": as_markdown,
     "txt": as_text,
-    # Only who wants a page pays for importing what makes it.
+    # Only who wants one of these pays for importing what makes it.
+    "tex": "karat.reports.paper:as_latex",
     "html": "karat.reports.page:as_html",
 }
 

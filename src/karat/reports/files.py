@@ -4,12 +4,13 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.data.tables import Table
 from karat.reading.syntax.delimited import write_rows
 from karat.reports.details import lowest_queries
+from karat.reports.paper import paper_table
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import WIDTH, Leaderboard
 
@@ -39,7 +40,11 @@ def as_jsonl(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
 def as_csv(board: Leaderboard, tables: Sequence[Table] = ()) -> str:
     """A row per run and query; an empty cell is an undefined score."""
     del tables
-    rows = _rows(board)
+    return rows_as_csv(_rows(board))
+
+
+def rows_as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, a column per name; an empty cell is a value that is not there."""
     text = io.StringIO()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     cells = ([_cell(row.get(name)) for name in columns] for row in rows)
@@ -51,6 +56,8 @@ def as_markdown(board: Leaderboard, tables: Sequence[Table]) -> str:
     """The tables, and the queries that score lowest, for a pull request or a README."""
     lowest = lowest_queries(board)
     tables = [*tables, *([] if lowest is None or not lowest.rows else [lowest])]
+    if len(board) > 1:
+        tables = [paper_table(board), *tables]
     return "\n\n".join(table.as_markdown() for table in tables) + "\n"
 
 
@@ -78,7 +85,7 @@ def _cell(value: Any) -> Any:
         value = "\n".join(value)
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
-    return "" if value is None else value
+    return "" if value is None or value != value else value  # noqa: PLR0124
 
 
 def flat_metrics(result: Evaluation) -> dict[str, float]:

@@ -35,7 +35,10 @@ SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
     "way to show",
     {
         "chart": "karat.reports.figures:plot",
+        "csv": "karat.reports.files:rows_as_csv",
+        "latex": "karat.reports.paper:as_latex",
         "page": "karat.reports.page:as_html",
+        "paper": "karat.reports.paper:paper_table",
         "tables": "karat.reports.markup:page_of",
     },
 )
@@ -368,6 +371,12 @@ class Evaluation(Mapping[str, MetricScores]):
         """The evaluation as JSON, a line per query; `karat.load` reads it back."""
         with gc_paused():
             return as_json(self, indent=indent)
+
+    @property
+    def tag(self) -> str:
+        """The tag of a TREC run that nobody gave another name; mostly empty."""
+        known = self.provenance.get("run") == self.run
+        return str(self.provenance.get("tag", "")) if known else ""
 
     def to_html(self) -> str:
         """A page that a browser shows: verdict, curves, every query; one file."""
