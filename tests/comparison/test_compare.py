@@ -15,7 +15,7 @@ import scipy.stats
 
 import karat
 from karat.comparison.comparison import Comparison
-from karat.comparison.differences import Pairs, measure
+from karat.comparison.differences import Pairs, Test, measure
 from karat.data.queries import Query
 from karat.errors import FormatError, KaratError, MismatchError, UsageError
 from karat.results.evaluation import Evaluation
@@ -104,6 +104,23 @@ def test_few_queries_get_no_verdict() -> None:
     assert found.verdict == "undecided"
     assert found.smallest_p == pytest.approx(2**-9)
     assert "10 queries are too few" in found.sentence()
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 6, 15])
+@pytest.mark.parametrize("test", ["sign-flip", "t", "wilcoxon"])
+def test_any_number_of_queries_can_be_compared(queries: int, test: Test) -> None:
+    few = {query: GOLD[query] for query in QUERIES[:queries]}
+    others = {"new": NEW, "same": OLD, "third": run(0.4, 5)}
+    for all_pairs in (False, True):
+        options: dict[str, Any] = {"all_pairs": all_pairs, "test": test}
+        found = karat.compare(OLD, others, gold=few, metrics=["rr", "hit@1"], **options)
+        for one in found.differences:
+            assert one.n == queries
+            assert queries == 15 or one.verdict == "undecided"
+            if test == "sign-flip":
+                assert one.interval is not None
+                assert one.interval.low < one.interval.high
+        assert "n = " in str(found)
 
 
 def test_several_candidates_are_corrected_for_their_number() -> None:
@@ -385,8 +402,11 @@ def test_tests_and_corrections_are_named_and_agree_with_their_intervals() -> Non
     p = found.difference("rr", "nearly").p
     assert p == pytest.approx(expected.pvalue, abs=0.03)
     wrong: list[dict[str, Any]] = [{"test": "f"}, {"correction": "x"}]
-    for choice in [*wrong, {"test": "t", "correction": "maxt"}]:
-        with pytest.raises(UsageError, match=r"there are|take holm"):
+    wrong += [{"test": "t", "correction": "maxt"}]
+    wrong += [{"test": "wilcoxon", "margin": {"rr": 0.1}}]
+    wrong += [{"test": "wilcoxon", "cluster": "talk"}]
+    for choice in wrong:
+        with pytest.raises(UsageError, match=r"there are|take (holm|sign-flip)"):
             karat.compare(OLD, others, **choice, **options)
 
 

@@ -193,4 +193,4 @@ def test_outcomes_forgive_rounding() -> None:
 def test_queries_needed_are_those_of_statsmodels(effect: float) -> None:
     expected = TTestPower().solve_power(effect, alpha=0.05, power=0.8)
     assert queries_needed(effect, 1.0) == pytest.approx(expected, abs=1.5)
-    assert queries_needed(0.0, 1.0) == math.inf
+    assert queries_needed(0.0, 1.0) == queries_needed(0.1, math.nan) == math.inf

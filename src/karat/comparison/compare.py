@@ -117,7 +117,7 @@ def compare_evaluations(  # noqa: PLR0913
     force: bool = False,
 ) -> Comparison:
     """The comparison of evaluations; the first is the baseline. See `compare`."""
-    _check_choices(test, correction, cluster)
+    _check_choices(test, correction, margin, cluster)
     baseline, *others = _distinct(evaluations)
     asked = _metrics(baseline, others, metrics)
     margins = _margins(margin or {}, asked)
@@ -296,7 +296,7 @@ def _margins(margin: Any, metrics: Sequence[str]) -> dict[str, float]:
 _CORRECT = {"holm": holm, "bh": benjamini_hochberg}
 
 
-def _check_choices(test: Any, correction: Any, cluster: str | None) -> None:
+def _check_choices(test: Any, correction: Any, margin: Any, cluster: Any) -> None:
     if test not in TESTS:
         raise UsageError(f"no test {test!r}; there are {', '.join(TESTS)}")
     if correction not in (None, *CORRECTIONS):
@@ -304,8 +304,9 @@ def _check_choices(test: Any, correction: Any, cluster: str | None) -> None:
         raise UsageError(f"no correction {correction!r}; there are {known}")
     if correction == "maxt" and test != "sign-flip":
         raise UsageError(f"MaxT flips signs: take holm beside the {test} test")
-    if test == "wilcoxon" and cluster is not None:
-        raise UsageError("the wilcoxon test knows no clusters: take sign-flip or t")
+    if test == "wilcoxon" and (cluster is not None or margin):
+        what = "clusters" if cluster is not None else "interval to hold to a margin"
+        raise UsageError(f"the wilcoxon test knows no {what}: take sign-flip or t")
 
 
 def _flips(

@@ -101,9 +101,9 @@ class Comparison(PlainResult):
             difference: between the means of two runs that differ as these do.
         """
         rows = [
-            [_name(one, several=True), f"{one.spread:.4f}", str(one.n), _needed(count)]
+            [_name(one, several=True), number(one.spread), str(one.n), _needed(count)]
             for one in self.differences
-            if (count := one.queries_for(difference)) == count
+            for count in [one.queries_for(difference)]
         ]
         title = f"queries that would show a difference of {difference:g}"
         columns = ["metric", "spread between queries", "queries", "needed"]

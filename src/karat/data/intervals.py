@@ -34,11 +34,6 @@ class Interval(_Limits):
         interval.level, interval.method = level, method
         return interval
 
-    def clipped(self, low: float, high: float) -> "Interval":
-        """The part of the interval that lies between two bounds."""
-        limits = max(self.low, low), min(self.high, high)
-        return Interval(*limits, self.level, self.method)
-
     def to_dict(self) -> dict[str, float | str]:
         """The limits, the level and the method, in plain values."""
         return {**self._asdict(), "level": self.level, "method": self.method}

@@ -69,6 +69,7 @@ def max_t(rows: Sequence[Flips], alpha: float = ALPHA) -> list[Adjusted]:
         # A correction never makes a test look surer than it was alone.
         p = max(row.chance(largest >= least), row.p)
         own = row.chance(np.abs(row.sums) > scale * critical + row.noise)
+        own = max(own, alpha / len(rows))
         # Alone, it is found at its own level just where it is found in the family.
         own = max(own, row.p) if p <= alpha else min(own, row.p * (1 - _ROUNDING))
         adjusted.append(Adjusted(p, own))

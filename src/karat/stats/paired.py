@@ -239,13 +239,13 @@ def queries_needed(
         power: how often it is to be shown.
 
     Returns:
-        A whole number; infinite for no difference at all.
+        A whole number; infinite for no difference at all, and without any query.
 
     Example:
         >>> queries_needed(0.05, 0.2), queries_needed(-0.02, 0.2)
         (128.0, 787.0)
     """
-    if difference == 0:
+    if difference == 0 or math.isnan(spread):
         return math.inf
     distance = normal_quantile(1 - alpha / 2) + normal_quantile(power)
     return math.ceil((distance * spread / difference) ** 2) + float(_STUDENT)
