@@ -288,7 +288,7 @@ def main() -> int:
         ("coverage of 95 % intervals", coverage(500 // part)),
         ("false findings at 0.05", errors(1_000 // part)),
         ("power", power(1_000 // part)),
-        ("any false finding among 10 systems", families(1_000 // part)),
+        ("any false finding among 10 systems", families(4_000 // part)),
     ):
         print(title, flush=True)
         for figure in figures:
