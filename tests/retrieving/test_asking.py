@@ -203,6 +203,29 @@ def test_a_run_that_was_stopped_goes_on_and_says_what_is_old(tmp_path: Path) -> 
     assert [n.count for n in run.retrieval.notices if n.kind == "cached"] == [3]
 
 
+def test_two_retrievers_of_one_class_need_a_name_each(tmp_path: Path) -> None:
+    class Index:
+        def __init__(self, document: str) -> None:
+            self.document = document
+
+        def search(self, query: str) -> list[str]:
+            return [self.document]
+
+    def make(document: str) -> Any:
+        return lambda _: [document]
+
+    keep: dict[str, Any] = {"cache": tmp_path / "c.sqlite", "version": "1"}
+    pairs = [[Index("d1").search, Index("d2").search], [make("d1"), make("d2")]]
+    for first, second in pairs:
+        for _ in range(2):
+            assert karat.retrieve(first, ["rye"], **keep).sample_ids() == ["d1"]
+        for _ in range(2):
+            with pytest.raises(UsageError, match="name= tells the two apart"):
+                karat.retrieve(second, ["rye"], **keep)
+        run = karat.retrieve(second, ["rye"], name="second", **keep)
+        assert run.sample_ids() == ["d2"]
+
+
 def test_options_are_part_of_what_answers_are_kept_under(tmp_path: Path) -> None:
     calls: list[str] = []
 

@@ -5,6 +5,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
@@ -13,6 +14,7 @@ from numbers import Integral
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar
+from weakref import WeakValueDictionary
 
 from karat.data.judgements import Failure, Prompt, Reply
 from karat.data.queries import Query
@@ -46,6 +48,8 @@ ATTEMPTS = 10
 _STAGE = Stage("retrieving", "query", tokens=False)
 _DEEPEST = 10**6
 _AT_ONCE = 8
+# What has answers under which key, as long as it is there.
+_OWNERS: "WeakValueDictionary[str, Any]" = WeakValueDictionary()
 # Where `retrieve` waits to make the calls of a plain function itself.
 _CALLER: ContextVar[CallQueue | None] = ContextVar("caller", default=None)
 
@@ -161,6 +165,8 @@ async def aretrieve(  # noqa: PLR0913
             "offline takes every answer from the journal, where only answers that have "
             "a version are: version= (--index-version) names it"
         )
+    if limits.journal is not None:
+        _check_alone(retriever, json.dumps([endpoint, name, key], sort_keys=True))
     threads = limits.concurrency > 1 and not is_async(retriever)
     calls = CallQueue(threads=True) if threads else _CALLER.get()
     client = RetrieverClient(
@@ -168,7 +174,27 @@ async def aretrieve(  # noqa: PLR0913
     )
     jobs = [partial(_job, text) for text in texts.values()]
     results = await run_jobs(jobs, client, limits, _STAGE)
-    return _to_run(texts, results, client, limits.concurrency)
+    at_once = min(limits.concurrency, len({*texts.values()}))
+    return _to_run(texts, results, client, at_once)
+
+
+def _check_alone(retriever: Any, key: str) -> None:
+    """Refuse another retriever under the key of one that is still there.
+
+    Objects of one class, and functions that one function made, have the same place.
+    """
+    owner = getattr(retriever, "__self__", retriever)
+    unique = "<" not in getattr(owner, "__qualname__", "<")
+    if unique or isinstance(owner, str | ModuleType):
+        return
+    if _OWNERS.get(key, owner) is not owner:
+        raise UsageError(
+            f"another {place_of(retriever)} has this version, and its answers would be "
+            "served: name= tells the two apart"
+        )
+    # Some objects of libraries in C cannot be remembered without being kept alive.
+    with suppress(TypeError):
+        _OWNERS[key] = owner
 
 
 def is_async(retriever: Any) -> bool:
