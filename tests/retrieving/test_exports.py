@@ -21,6 +21,7 @@ def test_flat_names_fit_any_tracker() -> None:
     assert {"recall_at_5", "recall_at_5_low", "recall_at_5_n", "rr"} <= flat.keys()
     assert "ndcg_gain_exp_at_10" in flat
     assert flat["latency_p50_ms"] >= 0
+    assert flat["latency_calls_at_once"] == 1
     assert all(math.isfinite(value) for value in flat.values())
 
 

@@ -115,4 +115,6 @@ def flat_metrics(result: Evaluation) -> dict[str, float]:
     if result.latency is not None:
         times = result.latency.percentiles.items()
         flat |= {f"latency_{name}_ms": t for name, t in times if t is not None}
+        if result.latency.concurrency:
+            flat["latency_calls_at_once"] = result.latency.concurrency
     return flat
