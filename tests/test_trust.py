@@ -56,10 +56,10 @@ def test_scales_are_told_by_the_labels() -> None:
 
 def test_the_order_by_the_judge_has_the_labels_that_stay() -> None:
     # The judge was asked for holes only: a is known, and b is all that it graded.
-    known = {query: {"a": 3} for query in PEOPLE}
+    existing = {query: {"a": 3} for query in PEOPLE}
     judged = {query: {"b": 2} for query in PEOPLE}
     alone = compare(RUNS, judged, PEOPLE, metric="ndcg@2").order
-    beside = compare(RUNS, judged, PEOPLE, known=known, metric="ndcg@2").order
+    beside = compare(RUNS, judged, PEOPLE, existing=existing, metric="ndcg@2").order
     assert alone is not None
     assert beside is not None
     assert (alone.tau, beside.tau) == (-1, 1)
@@ -67,16 +67,16 @@ def test_the_order_by_the_judge_has_the_labels_that_stay() -> None:
 
 def test_a_grade_of_the_judge_counts_before_a_label_that_stays() -> None:
     judged = {query: {"a": 0, "b": 3} for query in PEOPLE}
-    order = compare(RUNS, judged, PEOPLE, known=PEOPLE, metric="ndcg@2").order
+    order = compare(RUNS, judged, PEOPLE, existing=PEOPLE, metric="ndcg@2").order
     assert order is not None
     assert order.tau == -1
 
 
 def test_labels_that_stay_on_another_scale_are_compared_by_relevance_too() -> None:
     people = {query: {**row, "c": 1} for query, row in PEOPLE.items()}
-    known = {query: {"d": 1, "e": 0} for query in PEOPLE}
+    existing = {query: {"d": 1, "e": 0} for query in PEOPLE}
     judged = {query: {"a": 2, "b": 1, "c": 0} for query in PEOPLE}
-    found = compare(RUNS, judged, people, known=known)
+    found = compare(RUNS, judged, people, existing=existing)
     assert found.figures.equal.value == 1.0
     assert found.scale is not None
     assert "the labels that stay are not grades from 0 to 3" in found.scale

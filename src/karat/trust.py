@@ -45,7 +45,7 @@ def compare(
     judged: Labels,
     people: Labels | Sequence[Labels],
     *,
-    known: Labels | None = None,
+    existing: Labels | None = None,
     metric: str = "ndcg@10",
 ) -> Agreement:
     """How far a judge's grades agree with people's labels, and how both order the runs.
@@ -59,7 +59,7 @@ def compare(
         judged: the judge's grades, from 0 to 3.
         people: labels by people of the same documents; of several people, the label
             in the middle counts, and alpha says how far they agree themselves.
-        known: further labels that stay as they are; the judge's side of the order has
+        existing: further labels that stay; the judge's side of the order has
             them where it gave no grade, as the gold has that is completed with them.
         metric: what the runs are ordered by, when there are several.
 
@@ -71,17 +71,17 @@ def compare(
     """
     raters = [people] if isinstance(people, Mapping) else [*people]
     people = middle(raters)
-    kept, scale = known or {}, None
+    rest, scale = existing or {}, None
     threshold = RELEVANT if is_graded(people) else None
-    if not _all_graded(people, kept):
+    if not _all_graded(people, rest):
         scale = _scale(people)
         people = relevance(people, threshold)
         raters = [relevance(labels, threshold) for labels in raters]
-        kept = relevance(kept, RELEVANT if is_graded(kept) else None)
+        rest = relevance(rest, RELEVANT if is_graded(rest) else None)
         judged, threshold = relevance(judged, RELEVANT), None
     order = None
     if len(runs) > 1:
-        order = _order(runs, people, judged, kept, metric, threshold)
+        order = _order(runs, people, judged, rest, metric, threshold)
     return agreement(
         people, judged, threshold=threshold, order=order, scale=scale, raters=raters
     )
@@ -91,11 +91,11 @@ def changes(
     before: GradedPool,
     after: GradedPool,
     people: Labels | None = None,
-    known: Labels | None = None,
+    existing: Labels | None = None,
 ) -> Flips:
     """How many grades changed when asked again, on the scale they are compared on."""
     one, other = before.gold.documents, after.gold.documents
-    if people is not None and not _all_graded(people, known or {}):
+    if people is not None and not _all_graded(people, existing or {}):
         one, other = relevance(one, RELEVANT), relevance(other, RELEVANT)
     return flips(one, other, failed=len(after.failures))
 
@@ -154,14 +154,14 @@ def _order(
     runs: Mapping[str, Any],
     people: Labels,
     judged: Labels,
-    kept: Labels,
+    existing: Labels,
     metric: str,
     threshold: float | None,
 ) -> Order:
     """How alike people and judge order the runs, on the queries both labelled."""
     both = [query for query in people if people[query] and judged.get(query)]
     one = {query: people[query] for query in both}
-    other = {query: {**kept.get(query, {}), **judged[query]} for query in both}
+    other = {query: {**existing.get(query, {}), **judged[query]} for query in both}
     order = order_agreement(
         scores(runs, one, metric, threshold),
         scores(runs, other, metric, threshold),
@@ -171,9 +171,9 @@ def _order(
     return order._replace(labelled=labelled, threshold=threshold)
 
 
-def _all_graded(people: Labels, kept: Labels) -> bool:
+def _all_graded(people: Labels, existing: Labels) -> bool:
     """Whether all labels are grades as the judge gives them."""
-    return is_graded(people) and (not any(kept.values()) or is_graded(kept))
+    return is_graded(people) and (not any(existing.values()) or is_graded(existing))
 
 
 def _scale(people: Labels, *, written: bool = False) -> str:
@@ -209,16 +209,16 @@ class JudgeReport:
         graded: the grades.
         agreement: the judge against people.
         flips: the judge against itself, asked again.
-        kept: number of documents of the pool whose labels were there already.
-        known: the labels that were there already, which the grades are mixed with.
+        labelled: number of documents of the pool whose labels were there already.
+        existing: the labels that were there already, which the grades are mixed with.
         written: all that the files hold.
     """
 
     graded: GradedPool
     agreement: Agreement | None = None
     flips: Flips | None = None
-    kept: int = 0
-    known: Labels | None = None
+    labelled: int = 0
+    existing: Labels | None = None
     written: Gold | None = None
 
     def tables(self) -> list[Table]:
@@ -252,11 +252,11 @@ class JudgeReport:
                 f"answer: score with --threshold {RELEVANT}, or it counts as relevant "
                 "too"
             )
-        if self.kept:
-            documents = counted(self.kept, "document")
+        if self.labelled:
+            documents = counted(self.labelled, "document")
             text = f"{documents} of the pool had labels, which stay"
             yield f"kept: {text}; every label says whose it is"
-        if self.written is not None and self.known:
+        if self.written is not None and self.existing:
             sources = self.written.labellers()
             people = counted(sources.pop("human", 0), "label")
             others = ", ".join(f"{count} by {name}" for name, count in sources.items())
@@ -278,9 +278,9 @@ class JudgeReport:
 
     def _scale(self) -> str | None:
         """How grades are written beside labels on another scale."""
-        if not self.known or is_graded(self.known):
+        if not self.existing or is_graded(self.existing):
             return None
-        return _scale(self.known, written=True)
+        return _scale(self.existing, written=True)
 
     def to_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Everything in plain values; the judge's reasons may be left out."""
@@ -288,7 +288,7 @@ class JudgeReport:
             "schema_version": REPORT_VERSION,
             "source": self.graded.gold.name,
             "compared": self.agreement is not None,
-            "kept": self.kept,
+            "kept": self.labelled,
             "scale": self._scale(),
             "notes": self._summary().notes,
             "grades": [

@@ -16,7 +16,7 @@ def fill() -> None:
             for number, status in enumerate(("ok", "ok", "refused")):
                 prompt = Prompt("", f"question {number}")
                 entry = (keys.of(prompt), prompt, Entry(status, "x"))
-                journal.write(keys.asked, [entry])
+                journal.write(keys.source, [entry])
 
 
 def test_an_empty_cache_says_so_and_makes_no_file(karat: Karat, folder: Path) -> None:

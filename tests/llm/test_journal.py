@@ -96,7 +96,7 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     entry = Entry("ok", "yes \N{SNOWMAN}", 2, Usage(5, 7), "reply-9", "m-2026")
     keys = PromptKeys(Scripted())
     with Journal(tmp_path / "journal.sqlite") as journal:
-        journal.write(keys.asked, [(keys.of(PROMPT), PROMPT, entry)])
+        journal.write(keys.source, [(keys.of(PROMPT), PROMPT, entry)])
         assert journal.get(keys.of(PROMPT)) == entry
         assert journal.get(b"another") is None
     with Journal(tmp_path / "journal.sqlite") as journal:
@@ -108,7 +108,7 @@ def test_nobody_else_may_read_it_and_git_does_not_see_it(tmp_path: Path) -> None
     path = tmp_path / ".karat" / "journal.sqlite"
     with Journal(path) as journal:
         keys = PromptKeys(Scripted())
-        journal.write(keys.asked, [(b"key", PROMPT, Entry("ok", "yes"))])
+        journal.write(keys.source, [(b"key", PROMPT, Entry("ok", "yes"))])
         files = {
             file.name: stat.S_IMODE(file.stat().st_mode)
             for file in path.parent.iterdir()

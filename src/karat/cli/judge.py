@@ -173,12 +173,12 @@ def _targets(options: Mapping[str, Any], paths: Sequence[str]) -> list[Path]:
 def _refuse_format(target: str, role: Role) -> None:
     """Refuse a name whose ending is no format, or one that cannot hold the role."""
     name = target.lower().removesuffix(".gz")
-    named = [known for known in FORMATS.usable() if name.endswith(known.extensions)]
-    if any(role in known.holds for known in named):
+    named = [each for each in FORMATS.usable() if name.endswith(each.extensions)]
+    if any(role in each.holds for each in named):
         return
     why = f"{named[0].name} holds no {role}; " if named else ""
     holding = [f for f in FORMATS.usable() if role in f.holds and f.extensions]
-    endings = ", ".join(known.extensions[0] for known in holding)
+    endings = ", ".join(each.extensions[0] for each in holding)
     raise UsageError(f"-o {target}: {why}end the name in one of {endings}")
 
 
@@ -217,11 +217,11 @@ def _grade(
     pooled = pool(runs.values(), options["k"], corpus)
     _refuse_texts_as_ids(pooled, options)
     people = _people(options, pooled, runs)
-    known = Gold()
+    existing = Gold()
     if options["gold"] is not None:
-        known = load(options["gold"], role="gold").gold or Gold()
-        _try_writing(known, targets)
-    labels = known.documents
+        existing = load(options["gold"], role="gold").gold or Gold()
+        _try_writing(existing, targets)
+    labels = existing.documents
     together = middle(people) if people else None
     todo = unlabelled(pooled, labels, together)
     questions = _questions_of(loaded.values(), options["queries"])
@@ -229,7 +229,7 @@ def _grade(
     blank = Gold({query: dict.fromkeys(row, 0.0) for query, row in todo.items()})
     _try_writing(blank, targets)
     graded = grade_pool(todo, questions, session, votes=votes)
-    whole = complete_gold(known, graded.gold)
+    whole = complete_gold(existing, graded.gold)
     # What was paid for is written, whatever becomes of the rest.
     for target in () if isinstance(session, DryRun) else targets:
         write_dataset(Dataset(gold=whole), target, role="gold")
@@ -240,13 +240,13 @@ def _grade(
     if isinstance(session, DryRun):
         return []
     if people:
-        agreement = compare(runs, judged, people, known=labels, metric=metric)
+        agreement = compare(runs, judged, people, existing=labels, metric=metric)
     report = JudgeReport(
         graded,
         agreement,
         None if again is None else changes(graded, again, together, labels),
-        kept=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
-        known=labels,
+        labelled=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
+        existing=labels,
         written=whole if targets else None,
     )
     facts = report.to_dict(texts=not options["no_text"])

@@ -139,14 +139,14 @@ def open_session(options: Mapping[str, Any]) -> JudgeSession:
     budget = Budget(prices, options["max_calls"], options["max_cost"])
     journal = Path(options["journal"]) if options["journal"] else JOURNAL
     progress = JudgingProgress(budget, journal)
-    given = {
+    limits = {
         _RATE if name == "rpm" else name: options[name]
         for name in _SETTINGS
         if options[name] is not None
     }
     try:
         settings = Settings(
-            journal=journal, prices=prices, budget=budget, progress=progress, **given
+            journal=journal, prices=prices, budget=budget, progress=progress, **limits
         )
     except ParameterError as error:
         flag = error.parameter.replace(_RATE, "rpm").replace("_", "-")

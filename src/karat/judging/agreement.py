@@ -142,11 +142,6 @@ def order_agreement(
 ) -> Order:
     """Kendall's tau of the order of runs, with a bootstrap interval over queries.
 
-    Args:
-        human: the scores of each run, query by query, with people's labels.
-        judged: the same with the judge's labels.
-        metric: what the scores are.
-
     Example:
         >>> one = {"a": np.array([0.1, 0.2]), "b": np.array([0.5, 0.6])}
         >>> order_agreement(one, one).tau
@@ -318,16 +313,6 @@ def agreement(
 ) -> Agreement:
     """Compare a judge's labels with people's, on what both labelled.
 
-    Args:
-        human: labels by people.
-        judged: labels by the judge, on the same scale.
-        threshold: the smallest grade that is relevant; by default any positive one.
-        order: how alike both order the runs.
-        scale: what was done to bring the labels to one scale.
-        raters: what each of several people says.
-        failed: how many items the judge has no label for.
-        of: what is labelled, `document` or `claim`.
-
     Example:
         >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
         >>> judge = {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}
@@ -367,10 +352,6 @@ def claim_agreement(
     people: ClaimLabels | Sequence[ClaimLabels],
 ) -> Agreement:
     """Compare a judge's verdicts with people's, on the claims that both judged.
-
-    Args:
-        verdicts: the judge's verdicts by query.
-        people: what people say of the same claims; of several, most decide.
 
     Example:
         >>> verdicts = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}

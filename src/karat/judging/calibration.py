@@ -62,13 +62,7 @@ def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]
 def save_calibration(
     agreement: Agreement, judge: Mapping[str, Any], journal: Path
 ) -> None:
-    """Keep how far a judge agrees with people, beside the journal of its replies.
-
-    Args:
-        agreement: how far it agrees.
-        judge: what names the judge: model, endpoint, parameters, prompts and votes.
-        journal: where its replies are kept.
-    """
+    """Keep how far a judge agrees with people, beside the journal of its replies."""
     path = journal.with_name(_FILE)
     judge = json.loads(json.dumps(judge))
     others = [entry for entry in _read_calibrations(path) if entry["judge"] != judge]

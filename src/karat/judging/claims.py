@@ -221,8 +221,8 @@ class Claims(Matcher):
             if query not in failures and verdict.failure is not None
         ]
         source, notices = self.session.source, list[Notice]()
-        if known := calibration_of(self.facts, self.session.settings.journal):
-            kind, how = "calibrated", f"judged by {source}; {known}"
+        if calibration := calibration_of(self.facts, self.session.settings.journal):
+            kind, how = "calibrated", f"judged by {source}; {calibration}"
         else:
             kind = "uncalibrated"
             how = (
@@ -282,7 +282,7 @@ class Claims(Matcher):
     ) -> list[Notice]:
         """A notice of documents that are read in pieces, since each piece is a call."""
         budget = self.budget
-        found = [
+        queries = [
             query
             for query, row in contexts.items()
             for _, text in row
@@ -290,8 +290,8 @@ class Claims(Matcher):
         ]
         advice = "read piece by piece, a call for each; cut into chunks they cost less"
         text = f"longer than {budget} tokens: {advice}"
-        notice = _notice("long", len(found), "document", "are", text, found)
-        return [notice] if found else []
+        notice = _notice("long", len(queries), "document", "are", text, queries)
+        return [notice] if queries else []
 
 
 def _notice(

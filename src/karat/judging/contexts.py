@@ -147,8 +147,8 @@ def _excerpt(text: str, claim: str, budget: int) -> str:
         if (gram := lower[at : at + _GRAM]) in grams:
             places.setdefault(gram, []).append(at)
     weight = np.zeros(len(text) + 1)
-    for found in places.values():
-        weight[np.array(found) + 1] = 1 / len(found)
+    for positions in places.values():
+        weight[np.array(positions) + 1] = 1 / len(positions)
     sums = weight.cumsum()
     # A run counts where all its letters lie within the excerpt.
     starts, whole = len(text) - size + 1, max(1, size - _GRAM + 1)

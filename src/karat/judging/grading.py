@@ -77,18 +77,11 @@ def pool(
     corpus: Mapping[str, str] | None = None,
     policies: Policies | None = None,
 ) -> dict[str, dict[str, str]]:
-    """The top k documents of every run, each once, with their texts.
-
-    Args:
-        runs: what systems retrieved for the same queries.
-        k: how deep.
-        corpus: texts by document id, for runs that hold ids only.
-        policies: how ties are ordered.
-    """
+    """The top k documents of every run, each once, with their texts."""
     pooled: dict[str, dict[str, str]] = {}
     policies = policies or Policies()
-    for given in runs:
-        run = given if corpus is None else with_texts(given, corpus)
+    for bare in runs:
+        run = bare if corpus is None else with_texts(bare, corpus)
         rankings = dict(run.rankings(policies))
         require_texts(rankings, run.name, policies)
         for query, documents in rankings.items():
@@ -108,11 +101,6 @@ def pool(
 
 def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Pool:
     """The part of a pool that has no label in the gold yet.
-
-    Args:
-        pooled: query -> document -> its text.
-        gold: the labels there are.
-        besides: documents to keep though they have labels, to compare them.
 
     Example:
         >>> unlabelled({"q": {"a": "Rye.", "b": "Tea."}}, {"q": {"a": 1}})
@@ -143,9 +131,9 @@ def complete_gold(gold: Gold, judged: Gold) -> Gold:
     sources = {query: dict(row) for query, row in gold.sources.items()}
     for query, row in added.items():
         labels = documents.setdefault(query, {})
-        for name, given in row.items():
+        for name, label in row.items():
             if name not in labels:
-                labels[name] = given
+                labels[name] = label
                 sources.setdefault(query, {})[name] = judged.sources[query][name]
     order = dict.fromkeys([*gold.queries, *documents])
     return replace(gold, documents=documents, sources=sources, order=tuple(order))
@@ -164,8 +152,8 @@ def grade(
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
         prompt = prompts.grade(question, piece, assessor, wording)
-        found = yield from ask(prompt, partial(_read, passage=piece))
-        best = found if best is None or found.grade > best.grade else best
+        graded = yield from ask(prompt, partial(_read, passage=piece))
+        best = graded if best is None or graded.grade > best.grade else best
     return best or Grade(0, "the document holds no words")
 
 
@@ -293,10 +281,6 @@ def _is_scale(labels: Labels, last: int) -> bool:
 
 def relevance(labels: Labels, threshold: float | None = None) -> Labels:
     """1 for what is relevant, 0 for the rest.
-
-    Args:
-        labels: grades on any scale.
-        threshold: the smallest grade that is relevant; by default any positive one.
 
     Example:
         >>> relevance({"q": {"a": 2, "b": 1}}, RELEVANT)

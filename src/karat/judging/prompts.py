@@ -124,18 +124,18 @@ class Prompts:
     grade: str = _GRADE
 
     @staticmethod
-    def read(given: Any) -> "Prompts":
+    def read(source: Any) -> "Prompts":
         """Instructions from a mapping, a file of one (YAML or JSON), or a name.
 
         Raises:
             UnknownNameError: of an instruction, or of named ones.
             FormatError: a file that holds no texts.
         """
-        if given is None or isinstance(given, Prompts):
-            return given or Prompts()
-        if isinstance(given, Mapping):
-            return _read_texts(given)
-        path = os.fspath(given)
+        if source is None or isinstance(source, Prompts):
+            return source or Prompts()
+        if isinstance(source, Mapping):
+            return _read_texts(source)
+        path = os.fspath(source)
         if path in _NAMED:
             return _NAMED[path]
         if not Path(path).suffix and not Path(path).exists():
@@ -161,12 +161,12 @@ _STANDARD = _NAMED["karat"]
 
 
 def _read_texts(texts: Any) -> Prompts:
-    known = [field.name for field in fields(Prompts)]
+    names = [field.name for field in fields(Prompts)]
     if not isinstance(texts, Mapping) or not texts:
-        raise UsageError(f"prompts must be texts by name, of {', '.join(known)}")
+        raise UsageError(f"prompts must be texts by name, of {', '.join(names)}")
     for name, text in texts.items():
-        if name not in known:
-            raise UnknownNameError("prompt", str(name), known)
+        if name not in names:
+            raise UnknownNameError("prompt", str(name), names)
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"prompt {name!r} must be a text, got {text!r:.60}")
     return Prompts(**{name: text.strip() for name, text in texts.items()})
@@ -197,15 +197,7 @@ def support(
     question: str | None = None,
     prompts: Prompts = _STANDARD,
 ) -> Prompt:
-    """Ask which contexts support which claims.
-
-    Args:
-        claims: (number, text); their numbers are asked back.
-        contexts: (rank, text); a long one may come in several pieces.
-        assessor: further assessors are shown the contexts in another order.
-        question: what was asked, if that is known.
-        prompts: the instructions.
-    """
+    """Ask which contexts support which claims."""
     turn = (assessor - 1) % len(contexts)
     texts = [*_asked(question), *((f"claim {n}", text) for n, text in claims)]
     texts += [

@@ -67,10 +67,6 @@ _FLAGS: dict[object, bool] = {
 def ask(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
     """Put a question, and once more if the reply cannot be used.
 
-    Args:
-        prompt: the question.
-        read: reads a reply, or says what is wrong with it.
-
     Raises:
         InvalidReply: no reply could be used; it says what is wrong with the last.
     """
@@ -91,15 +87,15 @@ def side_by_side(
     """Several conversations at once, and what each of them returns."""
     every = [*conversations]
     results: dict[int, T] = {}
-    asked = {index: next(one) for index, one in enumerate(every)}
-    while asked:
-        replies = yield [*asked.values()]
-        for index, reply in zip([*asked], replies, strict=True):
+    pending = {index: next(one) for index, one in enumerate(every)}
+    while pending:
+        replies = yield [*pending.values()]
+        for index, reply in zip([*pending], replies, strict=True):
             try:
-                asked[index] = every[index].send(reply)
+                pending[index] = every[index].send(reply)
             except StopIteration as end:
                 results[index] = end.value
-                del asked[index]
+                del pending[index]
     return [results[index] for index in range(len(every))]
 
 
@@ -107,10 +103,6 @@ def cut_problem(reply: Reply, *, last: bool) -> str:
     """What is wrong with a reply that was cut off, if it was.
 
     It is no answer, even where it holds one: the model had not come to its end.
-
-    Args:
-        reply: what the model answered.
-        last: whether it will not be asked for again, so that the user needs a cure.
     """
     if not reply.cut:
         return ""
@@ -199,8 +191,8 @@ def _stands_in(value: Mapping[str, Any], text: str) -> bool:
     same = _spelled_out(value)
     tight = " ".join(text.split())
     variants = dict.fromkeys((tight, tight.replace('\\"', '"'), _repair(tight)))
-    found = (one for variant in variants for one in _objects_in(variant, room))
-    return any(_spelled_out(one) == same for one in found)
+    objects = (one for variant in variants for one in _objects_in(variant, room))
+    return any(_spelled_out(one) == same for one in objects)
 
 
 def _objects_in(text: str, room: int) -> Iterator[object]:

@@ -70,10 +70,10 @@ class JudgeSession:
     def __post_init__(self) -> None:
         object.__setattr__(self, "client", as_client(self.client))
         object.__setattr__(self, "prompts", Prompts.read(self.prompts))
-        given = self.settings
-        if given.budget is None:
-            budget = Budget(given.prices, given.max_calls, given.max_cost)
-            object.__setattr__(self, "settings", replace(given, budget=budget))
+        settings = self.settings
+        if settings.budget is None:
+            budget = Budget(settings.prices, settings.max_calls, settings.max_cost)
+            object.__setattr__(self, "settings", replace(settings, budget=budget))
 
     @staticmethod
     def of(

@@ -33,19 +33,15 @@ class Split:
     models: frozenset[str] = frozenset()
 
     def summary(self, samples: Iterable[str] = ()) -> str:
-        """How many claims there are and where they are from.
-
-        Args:
-            samples: ids of all samples, to count those without claims.
-        """
+        """How many claims there are and where they are from."""
         gold = self.gold
         claims = {query: len(row) for query, row in gold.claims.items() if row}
         references = [query for query in claims if query in gold.references]
         total = sum(claims[query] for query in references)
         source = counted(len(references), "reference")
         parts = [f"{counted(total, 'claim')} from {source}"]
-        if given := sum(claims.values()) - total:
-            parts.append(f"{counted(given, 'claim')} brought by samples")
+        if brought := sum(claims.values()) - total:
+            parts.append(f"{counted(brought, 'claim')} brought by samples")
         if rest := len({*gold.queries, *samples} - claims.keys()):
             parts.append(f"{counted(rest, 'sample')} without")
         return ", ".join(parts)
@@ -89,11 +85,6 @@ def split_references(
 
     Claims that the gold brings are kept as they are and cost no call. New ones name
     their source, so that a saved and corrected file still says who wrote what.
-
-    Args:
-        gold: holds the reference answers.
-        judge: who splits: a session, a client, a model's name or a function.
-        questions: what the queries ask, which helps.
     """
     session = JudgeSession.of(judge)
     questions = questions or {}
@@ -136,12 +127,12 @@ def _read_claims(text: str) -> dict[str, float] | str:
     for claim in claims:
         # Models that follow no schema often leave out what is usual.
         entry = claim if isinstance(claim, dict) else {"text": claim}
-        said = entry.get("text")
+        statement = entry.get("text")
         importance = str(entry.get("importance") or "vital").strip().lower()
-        if not isinstance(said, str) or importance not in IMPORTANCE:
+        if not isinstance(statement, str) or importance not in IMPORTANCE:
             return "a claim must have a text, and be vital or okay"
-        if is_blank(said):
+        if is_blank(statement):
             return NOT_FILLED_IN
-        if said := " ".join(said.split()):
-            grades.setdefault(said, IMPORTANCE[importance])
+        if statement := " ".join(statement.split()):
+            grades.setdefault(statement, IMPORTANCE[importance])
     return grades

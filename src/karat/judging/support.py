@@ -93,14 +93,6 @@ def support(
     lie in different questions are asked once more, with excerpts of those parts side by
     side: the passages that share most with the claim.
 
-    Args:
-        claims: what should be supported.
-        contexts: rank and text of each document.
-        budget: tokens of contexts in one question.
-        assessor: which of several independent votes this is.
-        question: what was asked, if that is known.
-        prompts: the instructions.
-
     Raises:
         InvalidReply: for some claims there is no valid verdict; its `result` has the
             verdicts of the others, if there are any.
@@ -108,8 +100,8 @@ def support(
     packs = pack(contexts, budget)
     wording, texts = prompts or Prompts(), [item.text for item in claims]
 
-    def ask(asked: _Claims, shown: Sequence[Context]) -> Conversation[_Answered]:
-        return _ask(asked, shown, assessor, question, wording)
+    def ask(part: _Claims, group: Sequence[Context]) -> Conversation[_Answered]:
+        return _ask(part, group, assessor, question, wording)
 
     answered = yield from side_by_side(
         ask(dict(enumerate(texts[start : start + _CLAIMS], start)), group)
@@ -147,8 +139,8 @@ def _ask(
         reply = yield sent[-1]
         wrong = cut_problem(reply, last=last)
         if not wrong:
-            found, wrong = _read_findings(reply.text, numbers, contexts)
-            findings |= found
+            valid, wrong = _read_findings(reply.text, numbers, contexts)
+            findings |= valid
         problem = wrong or problem
         if len(findings) == len(claims):
             return _Answered(claims, contexts, findings)
@@ -160,20 +152,20 @@ def _follow_ups(
 ) -> Iterator[tuple[_Claims, list[Context]]]:
     """Claims whose parts no question showed together, beside excerpts of them."""
     for index, claim in enumerate(texts):
-        found = [
+        findings = [
             (one.contexts, one.findings[index])
             for one in answered
             if index in one.findings
         ]
-        partly = [(shown, finding.parts) for shown, finding in found if finding.parts]
+        partly = [(part, finding.parts) for part, finding in findings if finding.parts]
         if len(partly) < 2:  # noqa: PLR2004
             continue
         earliest = sorted(min(parts) for _, parts in partly)[1]
-        if min(finding.rank for _, finding in found) <= earliest:
+        if min(finding.rank for _, finding in findings) <= earliest:
             continue
         passages = [
-            (rank, "\n".join(text for at, text in shown if at == rank))
-            for shown, parts in partly
+            (rank, "\n".join(text for at, text in pieces if at == rank))
+            for pieces, parts in partly
             for rank in sorted(parts)
         ]
         yield {index: claim}, excerpts(passages, claim, budget)
@@ -185,13 +177,8 @@ def _read_findings(
     """The valid findings of a reply, and what is wrong with the rest of it.
 
     One made-up claim and none of it counts.
-
-    Args:
-        text: the reply.
-        numbers: the index of each claim by the number that was shown.
-        contexts: the documents that were shown.
     """
-    reply = read_object(text, (shown for _, shown in contexts))
+    reply = read_object(text, (passage for _, passage in contexts))
     if isinstance(reply, str):
         return {}, reply
     entries = reply.get("verdicts")
@@ -224,14 +211,14 @@ def _read_findings(
     return findings, "; ".join(problems[:_PROBLEMS]) + more
 
 
-def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
+def _read_finding(entry: Mapping[str, Any], ranks: set[int]) -> _Finding | str:
     alone, parts, against = (read_numbers(entry.get(name)) for name in _LISTS)
     complete = read_flag(entry.get("complete"))
     if entry.keys().isdisjoint((*_LISTS, "complete")):
         return _ANOTHER_FORM
     if alone is None or parts is None or against is None or complete is None:
         return _ANOTHER_FORM
-    if made_up := sorted({*alone, *parts, *against} - shown):
+    if made_up := sorted({*alone, *parts, *against} - ranks):
         return f"names context {made_up[0]}, which was not shown"
     # Complete without parts is how some models say that one is enough.
     complete = complete and bool(parts)
@@ -247,22 +234,22 @@ def _read_finding(entry: Mapping[str, Any], shown: set[int]) -> _Finding | str:
 
 def _merge(item: Item, index: int, answered: Sequence[_Answered]) -> Verdict:
     """What all replies say about one claim; the reason is that of the best rank."""
-    found: list[_Finding] = []
+    findings: list[_Finding] = []
     for one in answered:
         if index in one.findings:
-            found.append(one.findings[index])
+            findings.append(one.findings[index])
         elif index in one.claims:
             return Verdict(item.id, item.text, failure=one.problem)
-    alone = {rank for finding in found for rank in finding.alone}
-    against = {rank for finding in found for rank in finding.against} - alone
-    complete = [finding.parts for finding in found if finding.complete]
+    alone = {rank for finding in findings for rank in finding.alone}
+    against = {rank for finding in findings for rank in finding.against} - alone
+    complete = [finding.parts for finding in findings if finding.complete]
     together = min(complete, key=max) if complete else ()
     partial: set[int] = set()
     if not alone and not together:
-        partial = {rank for finding in found for rank in finding.parts}
+        partial = {rank for finding in findings for rank in finding.parts}
     # Where nothing supports the claim, the reason is that of what comes nearest.
     best = min(
-        found,
+        findings,
         key=lambda f: (f.rank, not f.against, not f.parts),
         default=_Finding(),
     )

@@ -75,8 +75,8 @@ class ChatModel(ABC):
         if isinstance(status, str) and status.isdecimal():
             status = int(status)
         if isinstance(status, int):
-            said = {"message": _field(error, "message")}
-            body = error if isinstance(error, Mapping) else said
+            message = {"message": _field(error, "message")}
+            body = error if isinstance(error, Mapping) else message
             return ServerError(status, body, tokens=_tokens(completion))
         # Only secrets that were sent are masked: a reply must not depend on the rest
         # of the environment.
@@ -162,8 +162,10 @@ class ChatClient(ChatModel):
         temporary = f"{model} of this process {uuid.uuid4().hex[:12]}"
         self.model = model if self.persistent else temporary
         self._sent = dict(parameters or {})
-        kept = {k: v for k, v in self._sent.items() if k not in _TRANSPORT}
-        self.parameters: Mapping[str, Any] = json.loads(json.dumps(kept, default=repr))
+        deciding = {k: v for k, v in self._sent.items() if k not in _TRANSPORT}
+        self.parameters: Mapping[str, Any] = json.loads(
+            json.dumps(deciding, default=repr)
+        )
         self._call = ThreadedFunction(create)
         # The methods of OpenAI's clients are wrapped in plain functions.
         wrapped = inspect.iscoroutinefunction(inspect.unwrap(create))
@@ -247,12 +249,6 @@ def read_reply(
     A reply that was cut off is marked as such, unless it is empty: then the model
     spent all its tokens on thinking, and would do so again.
 
-    Args:
-        completion: an object with attributes, or parsed JSON.
-        endpoint: where it comes from.
-        model: the name of the model there.
-        secrets: masked in text and names, should the server quote them.
-
     Example:
         >>> choice = {"message": {"content": "yes"}, "finish_reason": "length"}
         >>> reply = read_reply({"choices": [choice]}, "http://a/v1", "tiny", [])
@@ -266,8 +262,8 @@ def read_reply(
     sent, received = tokens or (0, 0)
     if message is None or end == "error":
         error = _text(_field(_field(completion, "error"), "message"))
-        said = mask(error, secrets)[:MAX_DETAIL] or None
-        return unusable_reply(endpoint, "holds no message", tokens, said)
+        detail = mask(error, secrets)[:MAX_DETAIL] or None
+        return unusable_reply(endpoint, "holds no message", tokens, detail)
     refusal = _text(_field(message, "refusal"))
     if refusal or end == "content_filter":
         reason = f"model {model!r} declined to answer this prompt"

@@ -45,10 +45,10 @@ _BETWEEN = r"[\s,.:;|*_-]{0,3}"
 _CODE = re.compile(r"(?<=u)[0-9a-f]{4}|(?<=x)[0-9a-f]{2}", re.IGNORECASE)
 
 
-def read_key(given: str | None) -> str:
+def read_key(key: str | None) -> str:
     """The given API key, else that in `OPENAI_API_KEY`, else an empty text."""
-    if given is not None and given.strip():
-        return _header_value("the API key", given)
+    if key is not None and key.strip():
+        return _header_value("the API key", key)
     return _header_value("OPENAI_API_KEY")
 
 
@@ -74,7 +74,7 @@ def request_headers(
         >>> "api-key" in request_headers("https://a.example/openai/v1", "k")
         False
     """
-    given = dict(headers or {})
+    own = dict(headers or {})
     defaults = {
         "User-Agent": f"karat/{__version__}",
         "OpenAI-Organization": _header_value("OPENAI_ORG_ID"),
@@ -85,9 +85,9 @@ def request_headers(
         # The classic addresses of Azure, also behind a gateway.
         if "/deployments/" in urlsplit(address).path:
             defaults["api-key"] = key
-    names = {name.lower() for name in given}
+    names = {name.lower() for name in own}
     defaults = {k: v for k, v in defaults.items() if v and k.lower() not in names}
-    return defaults | given
+    return defaults | own
 
 
 def _header_value(source: str, value: str | None = None) -> str:
@@ -174,10 +174,10 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
         >>> redact(r"Bearer sk-\u0031234%35678", ["sk-12345678"])
         'Bearer ***'
     """
-    given = [secret.strip() for secret in secrets if secret]
-    known = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
-    text = mask(text, (*given, *known))
-    for word in given:
+    words = [secret.strip() for secret in secrets if secret]
+    others = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+    text = mask(text, (*words, *others))
+    for word in words:
         if _MIN_WORD <= len(word) < _MIN_SECRET:
             text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", "***", text)
         elif len(word) >= _MIN_SECRET:
@@ -190,12 +190,12 @@ def mask(text: str, secrets: Iterable[str]) -> str:
 
     Secrets of fewer than eight characters stay: a text may hold them by chance.
     """
-    known = {secret.strip() for secret in secrets}
-    for spread in filter(None, map(_spread, known)):
+    spellings = {secret.strip() for secret in secrets}
+    for spread in filter(None, map(_spread, spellings)):
         text = spread.sub("***", text)
     plain = _unescape(text)
-    known |= {code for secret in known for code in _base64(secret)}
-    for secret in sorted(known, key=len, reverse=True):
+    spellings |= {code for secret in spellings for code in _base64(secret)}
+    for secret in sorted(spellings, key=len, reverse=True):
         unescaped = _unescape(secret)
         if len(secret) < _MIN_SECRET or (secret not in text and unescaped not in plain):
             continue

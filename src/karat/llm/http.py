@@ -193,13 +193,7 @@ def load_httpx(use: str = "asking a model") -> Any:
 
 
 class Connection:
-    """A pool of connections to the chat completions of one server.
-
-    Args:
-        address: the base URL of the server, without a query.
-        query: sent with every request, such as the version of the interface.
-        headers: sent with every request.
-    """
+    """A pool of connections to the chat completions of one server."""
 
     def __init__(
         self, address: str, query: Mapping[str, str], headers: Mapping[str, str]
@@ -274,15 +268,7 @@ def connection_error(
     *,
     answered_before: bool = False,
 ) -> CallError:
-    """Why no response came, and whether the call may have been billed.
-
-    Args:
-        error: what `Connection.post` returned.
-        endpoint: the server's address.
-        source: the option or variable that names the address.
-        redact: removes secrets from a text.
-        answered_before: whether the server has responded to an earlier call.
-    """
+    """Why no response came, and whether the call may have been billed."""
     last: BaseException = error
     while last.__cause__ is not None:
         last = last.__cause__

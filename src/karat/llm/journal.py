@@ -184,15 +184,10 @@ class Journal:
         return Entry(status, text, attempts, usage, id, model, bool(cut), limit)
 
     def write(
-        self, asked: tuple[str, str, str], batch: Iterable[tuple[bytes, Prompt, Entry]]
+        self, source: tuple[str, str, str], batch: Iterable[tuple[bytes, Prompt, Entry]]
     ) -> None:
-        """Store these entries: all of them are on the disk when this returns.
-
-        Args:
-            asked: endpoint, model and its parameters as JSON.
-            batch: key, prompt and entry of each.
-        """
-        self._commit([(_WRITE, self._row(asked, *entry)) for entry in batch])
+        """Store these entries: all of them are on the disk when this returns."""
+        self._commit([(_WRITE, self._row(source, *entry)) for entry in batch])
 
     def mark_invalid(self, keys: Iterable[bytes]) -> None:
         """Mark replies that no judge could use, for `retry_errors` to ask again."""
@@ -241,12 +236,12 @@ class Journal:
                     self._writer.execute("ROLLBACK")
 
     def _row(
-        self, asked: tuple[str, str, str], key: bytes, prompt: Prompt, entry: Entry
+        self, source: tuple[str, str, str], key: bytes, prompt: Prompt, entry: Entry
     ) -> tuple[Any, ...]:
         text = None if self._no_text else f"{prompt.system}\n\n{prompt.user}"
         usage = (entry.usage.prompt_tokens, entry.usage.completion_tokens)
         values = (
-            *(*asked, prompt.name, prompt.version, text, entry.status, entry.text),
+            *(*source, prompt.name, prompt.version, text, entry.status, entry.text),
             *(entry.attempts, *usage, entry.id, entry.model, entry.cut, time.time()),
         )
         return (key, *(storable(v) if isinstance(v, str) else v for v in values))
@@ -267,12 +262,12 @@ class PromptKeys:
     length of a reply is not part of it: a whole reply is right under any.
 
     Attributes:
-        asked: the client's endpoint, model and parameters as JSON.
+        source: the client's endpoint, model and parameters as JSON.
     """
 
     def __init__(self, client: Client) -> None:
         every = dict(client.parameters)
-        self.asked = (client.endpoint, client.model, json.dumps(every, sort_keys=True))
+        self.source = (client.endpoint, client.model, json.dumps(every, sort_keys=True))
         deciding = {k: v for k, v in every.items() if k not in REPLY_LIMITS}
         start = (client.endpoint, client.model, json.dumps(deciding, sort_keys=True))
         self._start = hashlib.sha256(json.dumps(start).encode())
@@ -294,10 +289,10 @@ class StoredReplies:
         self._settings = settings
         self._limit = reply_limit(client.parameters)
 
-    def find(self, key: bytes, *, asked: bool = False) -> Entry | None:
+    def find(self, key: bytes, *, is_new: bool = False) -> Entry | None:
         """The entry of a prompt; any of them, if this run has asked for it."""
         entry = self.get(key)
-        if entry is None or asked or self._settings.offline:
+        if entry is None or is_new or self._settings.offline:
             return entry
         # What was cut off may be whole under a larger limit.
         if entry.cut and self._limit > entry.limit:
@@ -310,7 +305,7 @@ class StoredReplies:
         words = " ".join(prompt.user.split())
         excerpt = f"{words[:_EXCERPT]}…" if len(words) > _EXCERPT else words
         shown = "" if self._settings.no_text else f": {redact(excerpt)!r}"
-        endpoint, model, _ = self.keys.asked
+        endpoint, model, _ = self.keys.source
         return OfflineMissError(
             f"the journal {self._settings.journal} holds no reply of {model!r} at "
             f"{endpoint} to prompt {prompt.name!r} (version {prompt.version}, "
@@ -335,10 +330,10 @@ class JournalWriter:
         lost: how many replies were paid for and could not be kept.
     """
 
-    def __init__(self, journal: Journal, asked: tuple[str, str, str]) -> None:
+    def __init__(self, journal: Journal, source: tuple[str, str, str]) -> None:
         self.lost = 0
         self._journal = journal
-        self._asked = asked
+        self._source = source
         self._batch: list[tuple[bytes, Prompt, Entry]] = []
         self._written: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -376,7 +371,7 @@ class JournalWriter:
             batch, written = self._batch, self._written
             self._batch, self._written = [], None
             work = loop.run_in_executor(
-                self._thread, self._journal.write, self._asked, batch
+                self._thread, self._journal.write, self._source, batch
             )
             # Not awaited: an error is passed on to those who wait for the batch.
             await asyncio.wait([work])

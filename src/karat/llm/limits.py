@@ -80,9 +80,6 @@ class RateLimiter:
 class EndpointHealth:
     """What the latest calls to an endpoint have in common, if that is bad.
 
-    Args:
-        patience: how many different prompts it takes to tell the endpoint from them.
-
     Attributes:
         tries: how often it was tried since it seemed to be down.
     """
@@ -105,12 +102,7 @@ class EndpointHealth:
         self.tries = 0
 
     def has_failed(self, key: bytes, *, tried: bool) -> bool:
-        """A call was not answered; whether it is time to give up.
-
-        Args:
-            key: of its prompt.
-            tried: whether it was made to see if the endpoint is still down.
-        """
+        """A call was not answered; whether it is time to give up."""
         self.tries += tried
         self._failing.add(key)
         return self.tries >= _TRIES
@@ -201,12 +193,7 @@ def schema_text(schema: Mapping[str, Any] | None) -> str:
 
 
 class CallSizes:
-    """How many tokens calls may take, and usually take, by those that were made.
-
-    Args:
-        limit: the longest reply that the parameters of the model allow.
-        reply_tokens: how long replies are expected to be, if the user says so.
-    """
+    """How many tokens calls may take, and usually take, by those that were made."""
 
     def __init__(self, limit: float, reply_tokens: int | None) -> None:
         self._limit = limit

@@ -179,19 +179,21 @@ class OpenAIClient(ChatModel):
             parts = {part} if part else tried - self._given.keys()
             if not parts or (part is None and len(parts) == 1):
                 break
-            given = part in self._given and part != _MAX_TOKENS
-            if part and given and result.says(part) and part not in prompt.user:
+            is_users = part in self._given and part != _MAX_TOKENS
+            if part and is_users and result.says(part) and part not in prompt.user:
                 # Named, and not in a quote: no reply needs to be paid for to know.
                 raise self._not_taken(part, result, billed + billed_for(result))
             attempt = await self._send(prompt, left_out | parts)
-            if result.repeats(attempt) or (given and isinstance(attempt, ServerError)):
+            if result.repeats(attempt) or (
+                is_users and isinstance(attempt, ServerError)
+            ):
                 billed += billed_for(attempt)
                 if part is None:
                     break
                 tried.add(part)
                 continue
             billed += billed_for(result)
-            if part and given and isinstance(attempt, Reply):
+            if part and is_users and isinstance(attempt, Reply):
                 raise self._not_taken(part, result, billed + billed_for(attempt))
             # One prompt without room for the longest reply says nothing of others.
             learned |= set() if result.too_long else parts

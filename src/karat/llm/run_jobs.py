@@ -107,12 +107,6 @@ async def run_jobs(
     reply is in the journal before the job receives it: if the run stops for any
     reason, the same call continues from there.
 
-    Args:
-        jobs: the conversations.
-        client: answers them.
-        settings: speed, limits and the journal.
-        stage: what they do, in words for whoever waits for it.
-
     Raises:
         IncompleteError: a limit was reached or the endpoint is down; call again.
         OfflineMissError: a reply is not in the journal and no call may be made.
@@ -128,7 +122,7 @@ async def run_jobs(
         if (session := getattr(client, "session", None)) is not None:
             await stack.enter_async_context(session())
         stored = StoredReplies(journal, client, settings)
-        writer = JournalWriter(journal, stored.keys.asked)
+        writer = JournalWriter(journal, stored.keys.source)
         await stack.enter_async_context(writer)
         lock = stack.enter_context(ProcessLock(None if offline else path))
         calls = Calls(client, settings, stored, writer, lock)
@@ -197,13 +191,13 @@ class _JobRunner(Generic[T]):
 
     async def _converse(self, row: int) -> T | Failure:
         conversation: Generator[Any, Any, T] = self._jobs[row]()
-        asked: list[tuple[Prompt, bytes, Reply]] = []
+        exchanges: list[tuple[Prompt, bytes, Reply]] = []
         try:
             prompt = next(conversation)
             while True:
                 several = prompt if isinstance(prompt, list) else [prompt]
                 try:
-                    replies = await self._ask(several, asked)
+                    replies = await self._ask(several, exchanges)
                 except CallError as error:
                     prompt = conversation.throw(error)
                 else:
@@ -216,9 +210,9 @@ class _JobRunner(Generic[T]):
             # By default the replies to the last prompt, and to the one it repairs.
             invalid = [
                 key
-                for prompt, key, _ in asked
+                for prompt, key, _ in exchanges
                 if prompt in error.prompts
-                or (not error.prompts and asked[-1][0].repairs(prompt))
+                or (not error.prompts and exchanges[-1][0].repairs(prompt))
             ]
             await self._calls.mark_invalid(invalid)
             reason = self._calls.reason(error)
@@ -233,12 +227,12 @@ class _JobRunner(Generic[T]):
             return Failure(self._calls.reason(error), kind, error.attempts)
         finally:
             conversation.close()
-            usage = sum((reply.usage for *_, reply in asked), Usage())
-            self._usage[row] = replace(usage, replies=len(asked))
-            self._models.update(reply.model for _, _, reply in asked if reply.model)
+            usage = sum((reply.usage for *_, reply in exchanges), Usage())
+            self._usage[row] = replace(usage, replies=len(exchanges))
+            self._models.update(reply.model for *_, reply in exchanges if reply.model)
 
     async def _ask(
-        self, prompts: list[Prompt], asked: list[tuple[Prompt, bytes, Reply]]
+        self, prompts: list[Prompt], exchanges: list[tuple[Prompt, bytes, Reply]]
     ) -> list[Reply]:
         """Ask side by side; the first that fails is raised when all have ended."""
         calls = map(self._calls.reply, prompts)
@@ -247,7 +241,7 @@ class _JobRunner(Generic[T]):
         else:
             answers = await asyncio.gather(*calls, return_exceptions=True)
         pairs = [*zip(prompts, answers, strict=True)]
-        asked += [(p, *a) for p, a in pairs if not isinstance(a, BaseException)]
+        exchanges += [(p, *a) for p, a in pairs if not isinstance(a, BaseException)]
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
@@ -314,7 +308,7 @@ class Calls:
         # Also holds back the calls of a job that asks several prompts at once.
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._under_way: dict[bytes, asyncio.Future[Entry]] = {}
-        self._asked: set[bytes] = set()
+        self._new: set[bytes] = set()
         self._invalid: set[bytes] = set()
         # Whether the model has answered a prompt, now or in an earlier run.
         self._answered = False
@@ -378,7 +372,7 @@ class Calls:
                 call.set_exception(Stopped())
                 # Marked as retrieved, since nobody may be waiting for it.
                 call.exception()
-        return key, self._to_reply(key, entry, fresh=key in self._asked)
+        return key, self._to_reply(key, entry, fresh=key in self._new)
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
         """Mark replies that no judge could use."""
@@ -389,7 +383,7 @@ class Calls:
 
     def _find(self, key: bytes) -> Entry | None:
         """The entry in the journal, if it is to be used."""
-        entry = self._stored.find(key, asked=key in self._asked)
+        entry = self._stored.find(key, is_new=key in self._new)
         if entry is not None:
             self.cached += 1
             self._answered |= entry.status == "ok"
@@ -425,7 +419,7 @@ class Calls:
 
     async def _store(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
         await self._write(self.writer.write(key, prompt, entry))
-        self._asked.add(key)
+        self._new.add(key)
         self._invalid.discard(key)
         return entry
 
@@ -481,12 +475,7 @@ class Calls:
     async def _attempt(
         self, prompt: Prompt, key: bytes | None
     ) -> Reply | Refused | Transient:
-        """One call; an endpoint that seems to be down is tried by one at a time.
-
-        Args:
-            prompt: what is asked.
-            key: its key; None if its failures say nothing of the endpoint.
-        """
+        """One call; an endpoint that seems to be down is tried by one at a time."""
         down = self._health.is_down
         async with self._turn if down else nullcontext():
             if down and self._health.is_down:
