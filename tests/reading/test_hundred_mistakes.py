@@ -74,6 +74,18 @@ RANKS = [
     Mistake("an id as rank", ranked({"a": 10**12}), {"q": ["a"]}, "whole number"),
     Mistake("rank of all rows", ranked({"a": 31, "b": 32}), {"q": ["a"]}, "with gaps"),
     Mistake(
+        "a list with gaps",
+        [{"id": "q", "retrieved": [{"id": "a", "rank": 1}, {"id": "b", "rank": 5}]}],
+        {"q": ["b"]},
+        0.2,
+    ),
+    Mistake(
+        "a list from 0 with gaps",
+        [{"id": "q", "retrieved": [{"id": "a", "rank": 0}, {"id": "b", "rank": 7}]}],
+        {"q": ["b"]},
+        1 / 8,
+    ),
+    Mistake(
         "ranks against scores",
         [{**row, "score": row["rank"]} for row in ranked({"a": 1, "b": 2})],
         {"q": ["a"]},
@@ -194,6 +206,13 @@ DOCUMENTS = [
     in_documents("M\u00fcller", "Mu\u0308ller", "Unicode form"),
     in_documents("M\u00fcller", "M\u00c3\u00bcller", "mojibake"),
     in_documents("17", "doc_17", "word before"),
+    in_documents("17", "d17", "letter before"),
+    in_documents("d1", "corpus:d1", "prefix"),
+    in_documents("d1", "d1,", "comma behind"),
+    in_documents("d1", "[d1]", "brackets"),
+    in_documents("caf\u00e9", "cafe", "accent lost"),
+    in_documents("/x/a.md", "file:///x/a.md", "file as address"),
+    in_documents("https://k.example/a", "https://k.example/a/index.html", "index"),
 ]
 CHUNKS = [
     of_chunk("doc17", "doc17_0", "underscore"),

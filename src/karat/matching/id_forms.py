@@ -6,7 +6,7 @@ Ids of documents and of queries alike. What forms there are is a table, `_FORMS`
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import Any, NamedTuple
 
 from karat.data.runs import Document
@@ -16,11 +16,11 @@ _UUID = re.compile(
     r"(?:urn:uuid:)?\{?([0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12})\}?"
 )
 _EXTENSION = re.compile(r"\.[a-z]\w{0,3}$")
-_SITE = re.compile(r"^[a-z][a-z0-9+.]*://|^www\.|(?<=://)www\.")
+_SITE = re.compile(r"^[a-z][a-z0-9+.]*://|^www\.|(?<=://)www\.|/index\.\w+$")
 _TRACKING = re.compile(r"[?&](?:utm(?:-[a-z]+)?|gclid|fbclid|ref)=[^&#]*")
 _BEHIND = re.compile(r"(?<=[^\W_])[\W_]")
 _CHUNK = re.compile(r"[\W_]+(?:[a-z]{1,9}[\W_]*)?\d[\d\W_]*")
-_WORDED = re.compile(r"[a-z]{2,}[-:/ ]?0*(\d+)")
+_WORDED = re.compile(r"[a-z]+[-:/ ]?0*(\d+)")
 # Written now so, now so.
 ALIKE = str.maketrans("\\_", "/-")
 # What spreadsheets make of long numbers.
@@ -105,7 +105,7 @@ def _plain(name: str) -> str:
         from urllib.parse import unquote  # noqa: PLC0415  few ids need it
 
         name = unquote(name)
-    name = " ".join(name.casefold().translate(ALIKE).split()).strip("\"'")
+    name = " ".join(name.casefold().translate(ALIKE).split()).strip("\"'[](),;")
     name = name.removeprefix("./").strip("/")
     if "e+" in name and _POWERS.fullmatch(name):
         name = f"{float(name):.0f}"
@@ -137,6 +137,9 @@ def _parts(name: str) -> str:
     """
     if uuid := _UUID.fullmatch(name):
         return uuid[1].replace("-", "")
+    if not name.isascii():
+        apart = unicodedata.normalize("NFKD", name)
+        name = "".join(filterfalse(unicodedata.combining, apart))
     return " ".join(word.lstrip("0") or "0" for word in _PARTS.findall(name))
 
 
@@ -144,7 +147,7 @@ def _address(name: str) -> str:
     if ":" not in name and "." not in name and "?" not in name:
         return name
     tracked = _TRACKING.sub("", name)
-    return _SITE.sub("", _SITE.sub("", tracked)).rstrip("/")
+    return _SITE.sub("", _SITE.sub("", tracked)).strip("/")
 
 
 def _page(name: str) -> str:
@@ -152,7 +155,7 @@ def _page(name: str) -> str:
 
 
 def _last(name: str) -> str:
-    return name.rpartition("/")[2]
+    return re.split(r"[/:]", name)[-1] if "/" in name or ":" in name else name
 
 
 def _stem(name: str) -> str:
@@ -221,7 +224,11 @@ _ENCODING = "in another encoding"
 _FORMS = (
     _Form(_parts, both="with other marks between its parts"),
     _Form(_address, both="with another scheme, www. or tracking in its address"),
-    _Form(_last, less="without its folder", more="with a folder before it"),
+    _Form(
+        _last,
+        less="without its folder or prefix",
+        more="with a folder or prefix before it",
+    ),
     _Form(
         None,
         less="without its chunk's number",

@@ -19,7 +19,7 @@ _PROBE = 500
 _FEW = 50
 _IN_MEMORY = (DocumentRun, RankedRun, ScoredRun)
 _MOST = 200_000
-_MARKS = "/\\ #:@|?%'\".+-_=&"
+_MARKS = "/\\ #:@|?%'\".+-_=&,;[]()"
 # What ids with several forms have, where all have as many marks.
 _ODD = re.compile(r"[/\\ \t\r%'\"]|^\d+\.0|\d[eE]\+\d|\.[a-z]\w{0,3}$", re.MULTILINE)
 _DIGITS = re.compile(r"^\d+$", re.MULTILINE)

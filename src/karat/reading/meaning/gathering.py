@@ -1,14 +1,16 @@
 """Rankings and gold gathered query by query."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.queries import Dataset, Strings
-from karat.data.runs import Document, Run
+from karat.data.runs import LAST_RANK, Document, Run
 from karat.errors import FormatError
 from karat.reading.meaning.aliases import IDS, RANKS, RETRIEVED, TEXTS, ask, infer
 from karat.reading.meaning.documents import read_columns, read_document, read_scored
@@ -130,21 +132,29 @@ class Gathered:
         value = unpack(value)
         if not is_list(value):
             value = [value]
-        if value and isinstance(value[0], Mapping) and ask(value[0], RANKS) is not None:
-            self._note_ranks([ask(e, RANKS) for e in value if isinstance(e, Mapping)])
-        if ours != "retrieved_texts":
-            return [read_document(entry, self._notes) for entry in value]
-        return [
+        documents = [
             Document(text=entry)
-            if isinstance(entry, str)
+            if ours == "retrieved_texts" and isinstance(entry, str)
             else read_document(entry, self._notes)
             for entry in value
         ]
+        if value and isinstance(value[0], Mapping) and ask(value[0], RANKS) is not None:
+            ranks = [ask(e, RANKS) for e in value if isinstance(e, Mapping)]
+            return self._ranked(documents, ranks)
+        return documents
 
-    def _note_ranks(self, ranks: Sequence[Any]) -> None:
-        known = [rank for rank in ranks if isinstance(rank, int | float)]
+    def _ranked(self, documents: list[Document], ranks: list[Any]) -> list[Document]:
+        """Documents that say their ranks: gaps are kept, another order is told."""
+        numbers = (rank for rank in ranks if isinstance(rank, int | float))
+        known = [*filter(isfinite, numbers)]
         if known != sorted(known):
             self._notes.notice("order", _RANKS)
+        elif len(known) == len(ranks) == len({*map(int, known)}):
+            shift = int(known[0] == 0)
+            if len(known) < known[-1] + shift <= LAST_RANK:
+                pairs = zip(documents, known, strict=True)
+                return [replace(d, rank=int(rank) + shift) for d, rank in pairs]
+        return documents
 
     def _put(self, query: str, ranking: list[Document]) -> None:
         self._rankings[query] = ranking
