@@ -218,19 +218,8 @@ class Connection:
                 # A transport of its own uses no proxy of the environment.
                 transport=None if proxied else httpx.AsyncHTTPTransport(limits=limits),
             )
-        except ImportError:
-            raise UsageError(
-                "a SOCKS proxy, as ALL_PROXY names one, needs the package socksio; "
-                "install it, or unset ALL_PROXY"
-            ) from None
-        except OSError as error:
-            raise UsageError(
-                "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be "
-                f"read ({error.strerror or type(error).__name__}); set it to a PEM "
-                "file, or unset it"
-            ) from None
-        except ValueError:
-            raise _invalid_proxy() from None
+        except (ImportError, OSError, ValueError) as error:
+            raise _unusable_environment(error) from None
 
     async def post(self, body: Mapping[str, Any]) -> Response | Exception:
         """The server's response to a JSON body, or why there is none.
@@ -321,12 +310,16 @@ def _check_proxies() -> None:
     for kind, url in getproxies().items():
         named = url if "://" in url else f"http://{url}"
         if kind in {"http", "https", "all"} and _split(named) is None:
-            raise _invalid_proxy()
+            raise _unusable_environment()
 
 
-def _invalid_proxy() -> UsageError:
-    names = [name for name in os.environ if name.upper().endswith("_PROXY")]
+def _unusable_environment(error: Exception | None = None) -> UsageError:
+    """The error where proxies or certificates of the environment make no connection."""
+    names = [n for n in sorted(os.environ) if n.upper().endswith("_PROXY")]
+    names += [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ]
+    reason = f" ({error.strerror})" if isinstance(error, OSError) else ""
     return UsageError(
-        f"no address of a proxy in {' or '.join(sorted(names)) or 'the settings'}; it "
-        "looks like http://127.0.0.1:3128, or is not set"
+        f"no connection can be made with {' and '.join(names) or 'these settings'}"
+        f"{reason}: a proxy looks like http://127.0.0.1:3128, a SOCKS proxy needs the "
+        "package socksio, and certificates are a PEM file"
     )
