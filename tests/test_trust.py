@@ -6,7 +6,7 @@ from karat.data.gold import Gold
 from karat.data.memory_runs import RankedRun
 from karat.errors import DataError
 from karat.judging.grading import GradedPool, is_binary, is_graded
-from karat.trust import changes, compare, scores
+from karat.trust import compare_grades, retest_changes, run_scores
 
 RUNS = {
     "good": RankedRun({"q1": ["a", "b"], "q2": ["a", "b"], "q3": ["a", "b"]}),
@@ -17,7 +17,7 @@ PEOPLE = {query: {"a": 3, "b": 0} for query in ("q1", "q2", "q3")}
 
 def test_grades_from_0_to_3_are_compared_as_they_are_and_relevant_from_2_on() -> None:
     judged = {query: {"a": 1, "b": 0} for query in PEOPLE}
-    found = compare(RUNS, judged, PEOPLE, metric="rr")
+    found = compare_grades(RUNS, judged, PEOPLE, metric="rr")
     assert found.scale is None
     assert found.figures.equal.value == 0.5
     rates = {rate.name: rate.rate for rate in found.rates}
@@ -40,7 +40,7 @@ def test_any_other_scale_is_compared_by_relevant_or_not(
 ) -> None:
     people = {query: {"a": top, "b": 0} for query in PEOPLE}
     judged = {"q1": {"a": 3, "b": 1}, "q2": {"a": 2, "b": 0}, "q3": {"a": 1, "b": 1}}
-    found = compare(RUNS, judged, people)
+    found = compare_grades(RUNS, judged, people)
     assert found.scale is not None
     assert sentence in found.scale
     assert found.figures.equal.value == pytest.approx(5 / 6)
@@ -58,8 +58,10 @@ def test_the_order_by_the_judge_has_the_labels_that_stay() -> None:
     # The judge was asked for holes only: a is known, and b is all that it graded.
     existing = {query: {"a": 3} for query in PEOPLE}
     judged = {query: {"b": 2} for query in PEOPLE}
-    alone = compare(RUNS, judged, PEOPLE, metric="ndcg@2").order
-    beside = compare(RUNS, judged, PEOPLE, existing=existing, metric="ndcg@2").order
+    alone = compare_grades(RUNS, judged, PEOPLE, metric="ndcg@2").order
+    beside = compare_grades(
+        RUNS, judged, PEOPLE, existing=existing, metric="ndcg@2"
+    ).order
     assert alone is not None
     assert beside is not None
     assert (alone.tau, beside.tau) == (-1, 1)
@@ -67,7 +69,7 @@ def test_the_order_by_the_judge_has_the_labels_that_stay() -> None:
 
 def test_a_grade_of_the_judge_counts_before_a_label_that_stays() -> None:
     judged = {query: {"a": 0, "b": 3} for query in PEOPLE}
-    order = compare(RUNS, judged, PEOPLE, existing=PEOPLE, metric="ndcg@2").order
+    order = compare_grades(RUNS, judged, PEOPLE, existing=PEOPLE, metric="ndcg@2").order
     assert order is not None
     assert order.tau == -1
 
@@ -76,7 +78,7 @@ def test_labels_that_stay_on_another_scale_are_compared_by_relevance_too() -> No
     people = {query: {**row, "c": 1} for query, row in PEOPLE.items()}
     existing = {query: {"d": 1, "e": 0} for query in PEOPLE}
     judged = {query: {"a": 2, "b": 1, "c": 0} for query in PEOPLE}
-    found = compare(RUNS, judged, people, existing=existing)
+    found = compare_grades(RUNS, judged, people, existing=existing)
     assert found.figures.equal.value == 1.0
     assert found.scale is not None
     assert "the labels that stay are not grades from 0 to 3" in found.scale
@@ -88,13 +90,13 @@ def test_grades_that_changed_are_counted_on_the_scale_of_people() -> None:
         Gold({"q1": {"a": 2, "b": 0}, "q2": {"a": 2}}), failures={("q2", "b"): "hm"}
     )
     for people in (None, PEOPLE):
-        told = changes(before, after, people)
+        told = retest_changes(before, after, people)
         assert (told.changed, told.n) == (3, 3)
-    beside = changes(before, after, {"q1": {"a": 1, "b": 0}})
+    beside = retest_changes(before, after, {"q1": {"a": 1, "b": 0}})
     assert (beside.changed, beside.n, beside.failed) == (1, 3, 1)
 
 
 def test_runs_are_put_in_order_by_one_metric() -> None:
-    assert [*scores(RUNS, PEOPLE, "rr")["bad"]] == [0.5, 0.5, 0.5]
+    assert [*run_scores(RUNS, PEOPLE, "rr")["bad"]] == [0.5, 0.5, 0.5]
     with pytest.raises(DataError, match="by one metric"):
-        scores(RUNS, PEOPLE, "rr, ap")
+        run_scores(RUNS, PEOPLE, "rr, ap")

@@ -44,7 +44,7 @@ _HOMES = {
     "UsageError",
     "karat.judging": "ChatClient Claims DryRun FunctionClient JudgeSession Prices "
     "grade_pool",
-    "karat.judging.prompts": "TEXTS_ARE_DATA=DATA ANSWER_IN_JSON=JSON fenced "
+    "karat.judging.prompts": "TEXTS_ARE_DATA ANSWER_IN_JSON fenced "
     "object_schema repair",
     "karat.judging.replies": "NOT_FILLED_IN is_blank read_object",
     "karat.llm": "JOURNAL Client Settings run_sync",

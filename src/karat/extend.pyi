@@ -48,8 +48,8 @@ from karat.judging import FunctionClient as FunctionClient
 from karat.judging import JudgeSession as JudgeSession
 from karat.judging import Prices as Prices
 from karat.judging import grade_pool as grade_pool
-from karat.judging.prompts import DATA as TEXTS_ARE_DATA
-from karat.judging.prompts import JSON as ANSWER_IN_JSON
+from karat.judging.prompts import TEXTS_ARE_DATA as TEXTS_ARE_DATA
+from karat.judging.prompts import ANSWER_IN_JSON as ANSWER_IN_JSON
 from karat.judging.prompts import fenced as fenced
 from karat.judging.prompts import object_schema as object_schema
 from karat.judging.prompts import repair as repair

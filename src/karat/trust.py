@@ -13,11 +13,11 @@ from karat.evaluation import evaluate
 from karat.judging.agreement import (
     Agreement,
     ClaimLabels,
-    Flips,
+    GradeChanges,
     Order,
     agreement,
     claim_agreement,
-    flips,
+    grade_changes,
     middle,
     order_agreement,
 )
@@ -31,7 +31,7 @@ from karat.judging.grading import (
     is_graded,
     relevance,
 )
-from karat.judging.prompts import GRADES
+from karat.judging.prompts import GRADE_MEANINGS
 from karat.results.evaluation import Evaluation
 
 REPORT_VERSION = 1
@@ -40,7 +40,7 @@ REPORT_VERSION = 1
 _BY_RELEVANCE = "compared is whether a document is relevant"
 
 
-def compare(
+def compare_grades(
     runs: Mapping[str, Any],
     judged: Labels,
     people: Labels | Sequence[Labels],
@@ -66,7 +66,7 @@ def compare(
     Example:
         >>> people = {"q1": {"a": 1, "b": 0}, "q2": {"a": 0, "b": 1}}
         >>> judged = {"q1": {"a": 3, "b": 1}, "q2": {"a": 0, "b": 1}}
-        >>> compare({}, judged, people).figures.equal.value
+        >>> compare_grades({}, judged, people).figures.equal.value
         0.75
     """
     raters = [people] if isinstance(people, Mapping) else [*people]
@@ -87,17 +87,17 @@ def compare(
     )
 
 
-def changes(
+def retest_changes(
     before: GradedPool,
     after: GradedPool,
     people: Labels | None = None,
     existing: Labels | None = None,
-) -> Flips:
+) -> GradeChanges:
     """How many grades changed when asked again, on the scale they are compared on."""
     one, other = before.gold.documents, after.gold.documents
     if people is not None and not _all_graded(people, existing or {}):
         one, other = relevance(one, RELEVANT), relevance(other, RELEVANT)
-    return flips(one, other, failed=len(after.failures))
+    return grade_changes(one, other, failed=len(after.failures))
 
 
 def compare_claims(
@@ -118,7 +118,7 @@ def compare_claims(
 def check_people(
     people: Labels, pooled: Pool, runs: Mapping[str, Any], metric: str = "ndcg@10"
 ) -> None:
-    """Refuse labels or a metric that `compare` cannot use, before a judge is paid."""
+    """Refuse labels or a metric that cannot be compared, before a judge is paid."""
     if not any(
         name in people.get(query, {}) for query in pooled for name in pooled[query]
     ):
@@ -128,10 +128,10 @@ def check_people(
         )
     if len(runs) > 1:
         name, run = next(iter(runs.items()))
-        scores({name: run}, people, metric)
+        run_scores({name: run}, people, metric)
 
 
-def scores(
+def run_scores(
     runs: Mapping[str, Any],
     labels: Labels,
     metric: str,
@@ -163,8 +163,8 @@ def _order(
     one = {query: people[query] for query in both}
     other = {query: {**existing.get(query, {}), **judged[query]} for query in both}
     order = order_agreement(
-        scores(runs, one, metric, threshold),
-        scores(runs, other, metric, threshold),
+        run_scores(runs, one, metric, threshold),
+        run_scores(runs, other, metric, threshold),
         metric,
     )
     labelled = sum(map(bool, people.values()))
@@ -216,7 +216,7 @@ class JudgeReport:
 
     graded: GradedPool
     agreement: Agreement | None = None
-    flips: Flips | None = None
+    flips: GradeChanges | None = None
     labelled: int = 0
     existing: Labels | None = None
     written: Gold | None = None
@@ -236,7 +236,9 @@ class JudgeReport:
             grade for row in self.graded.grades.values() for grade in row.values()
         ]
         given = [grade.grade for grade in grades]
-        cells = [[str(g), str(given.count(g)), text] for g, text in GRADES.items()]
+        cells = [
+            [str(g), str(given.count(g)), text] for g, text in GRADE_MEANINGS.items()
+        ]
         title = f"{counted(len(grades), 'document')} graded by {self.graded.gold.name}"
         notes = [*self._label_notes(), *self._vote_notes(grades)]
         return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))

@@ -15,11 +15,11 @@ from karat.errors import DataError
 from karat.judging.agreement import (
     agreement,
     claim_agreement,
-    flips,
+    grade_changes,
     order_agreement,
 )
 from karat.stats.agreement import Weights, krippendorff_alpha
-from karat.trust import compare
+from karat.trust import compare_grades
 from tests.stats.kappas import cohen_kappa
 
 graded = st.lists(
@@ -83,7 +83,7 @@ def test_several_people_have_an_alpha_of_their_own() -> None:
     first = {"q": {"a": 3, "b": 0, "c": 1, "d": 2}, "r": {"x": 0}}
     second = {"q": {"a": 3, "b": 1, "c": 1}, "r": {"x": 0}}
     judge = {"q": {"a": 2, "b": 0, "c": 1, "d": 2}, "r": {"x": 0}}
-    found = compare({}, judge, [first, second])
+    found = compare_grades({}, judge, [first, second])
     names = ["a", "b", "c"]
     table = [[*(by["q"][n] for n in names), 0.0] for by in (first, second, judge)]
     alone, together = found.raters
@@ -96,7 +96,7 @@ def test_several_people_have_an_alpha_of_their_own() -> None:
     # The judge is compared with the label in the middle, the lower of two.
     assert found.n == 5
     assert found.figures.equal.value == 4 / 5
-    assert compare({}, judge, first).raters == ()
+    assert compare_grades({}, judge, first).raters == ()
 
 
 def test_several_people_decide_on_claims_by_most_and_have_an_alpha() -> None:
@@ -382,7 +382,7 @@ def test_the_table_shows_every_figure() -> None:
     scores = {"one": np.array([0.1]), "two": np.array([0.2])}
     order = order_agreement(scores, scores, "rr")
     found = agreement(people, people, order=order, scale="all as they are")
-    text = found.table(flips(people, people, failed=2)).as_text()
+    text = found.table(grade_changes(people, people, failed=2)).as_text()
     for word in ("kappa", "quadratic", "alpha", "tau", "asked again", "people say 3"):
         assert word in text
     assert "asked again: 2 documents without a grade" in text

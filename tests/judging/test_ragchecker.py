@@ -9,7 +9,7 @@ import pytest
 import karat
 from karat.data.judgements import Prompt
 from karat.judging import Claims
-from karat.judging.contexts import BUDGET
+from karat.judging.contexts import CONTEXT_TOKENS
 from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 
@@ -54,7 +54,7 @@ def replay(saved: dict[str, Any]) -> Model:
 
 
 @pytest.mark.shared_data
-@pytest.mark.parametrize("budget", [BUDGET, 60])
+@pytest.mark.parametrize("budget", [CONTEXT_TOKENS, 60])
 def test_recall_of_claims_and_precision_are_the_published_ones(
     shared_data: Path, budget: int
 ) -> None:
@@ -80,4 +80,4 @@ def test_recall_of_claims_and_precision_are_the_published_ones(
         round(100 * means["precision(of=retrieved)[claims]"], 1)
         == published["context_precision"]
     )
-    assert len(model.asked) == (3 if budget == BUDGET else 14)
+    assert len(model.asked) == (3 if budget == CONTEXT_TOKENS else 14)

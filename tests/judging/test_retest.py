@@ -9,7 +9,7 @@ import pytest
 from karat.data.judgements import Prompt
 from karat.errors import UsageError
 from karat.judging import JudgeSession
-from karat.judging.agreement import flips
+from karat.judging.agreement import grade_changes
 from karat.judging.grading import grade_pool, retest
 from karat.llm import Settings
 from tests.judging.models import Model
@@ -21,7 +21,7 @@ QUESTIONS = {query: f"What is {query}?" for query in POOL}
 def test_flips_count_changed_grades() -> None:
     before = {"q": {"a": 1, "b": 2, "c": 0}}
     after = {"q": {"a": 1, "b": 3, "c": 0}}
-    changed = flips(before, after, failed=4)
+    changed = grade_changes(before, after, failed=4)
     assert (changed.changed, changed.n) == (1, 3)
     assert changed.rate == pytest.approx(1 / 3)
     # One query says nothing of others.
@@ -32,8 +32,8 @@ def test_flips_count_changed_grades() -> None:
         "failed": 4,
     }
     assert "asked again: 4 documents without a grade" in changed.table().as_text()
-    assert math.isnan(flips({}, {}).rate)
-    assert flips({}, {}).table().notes == []
+    assert math.isnan(grade_changes({}, {}).rate)
+    assert grade_changes({}, {}).table().notes == []
 
 
 def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:

@@ -59,10 +59,10 @@ from karat.reports.page import as_html
 from karat.trust import (
     REPORT_VERSION,
     JudgeReport,
-    changes,
     check_people,
-    compare,
     compare_claims,
+    compare_grades,
+    retest_changes,
 )
 
 _DEPTH = 10
@@ -240,11 +240,11 @@ def _grade(
     if isinstance(session, DryRun):
         return []
     if people:
-        agreement = compare(runs, judged, people, existing=labels, metric=metric)
+        agreement = compare_grades(runs, judged, people, existing=labels, metric=metric)
     report = JudgeReport(
         graded,
         agreement,
-        None if again is None else changes(graded, again, together, labels),
+        None if again is None else retest_changes(graded, again, together, labels),
         labelled=sum(n in labels.get(q, {}) for q in pooled for n in pooled[q]),
         existing=labels,
         written=whole if targets else None,

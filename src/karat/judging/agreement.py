@@ -179,7 +179,7 @@ def _ranking(means: Mapping[str, float]) -> str:
 
 
 @dataclass(frozen=True)
-class Flips:
+class GradeChanges:
     """How many grades changed when the same was asked again.
 
     Attributes:
@@ -244,7 +244,7 @@ class Agreement:
     failed: int = 0
     of: str = "document"
 
-    def table(self, flips: Flips | None = None) -> Table:
+    def table(self, flips: GradeChanges | None = None) -> Table:
         """Every figure with its interval, and what changed when asked again."""
         shown = _OF_CLAIMS if self.of == "claim" else _FIGURES
         named = ((name, getattr(self.figures, key)) for key, name in shown.items())
@@ -372,11 +372,11 @@ def claim_agreement(
     return agreement(together, labels, raters=raters, failed=failed, of="claim")
 
 
-def flips(before: Labels, after: Labels, *, failed: int = 0) -> Flips:
+def grade_changes(before: Labels, after: Labels, *, failed: int = 0) -> GradeChanges:
     """Compare two passes of one judge over the same documents."""
     one, other, query = _paired(before, after)
     changed = _rate_of("", one != other, query)
-    return Flips(int((one != other).sum()), changed.n, changed.interval, failed)
+    return GradeChanges(int((one != other).sum()), changed.n, changed.interval, failed)
 
 
 def middle(raters: Sequence[Labels]) -> Labels:

@@ -18,7 +18,7 @@ from karat.data.spelling import Spelling
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UsageError
 from karat.judging.calibration import calibration_of
-from karat.judging.contexts import BUDGET, Context, contexts_of, require_texts
+from karat.judging.contexts import CONTEXT_TOKENS, Context, contexts_of, require_texts
 from karat.judging.prompts import Prompts
 from karat.judging.session import JudgeSession, as_client
 from karat.judging.splitting import split_references
@@ -65,7 +65,7 @@ class Claims(Matcher):
     client: Any
     settings: Settings | None = None
     votes: int = 1
-    budget: int = BUDGET
+    budget: int = CONTEXT_TOKENS
     texts: bool = True
     questions: Mapping[str, str] = field(default_factory=dict)
     prompts: Any = None

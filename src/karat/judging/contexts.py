@@ -14,7 +14,7 @@ from karat.reading.meaning.corpus import looks_like_id
 Context: TypeAlias = tuple[int, str]
 """A document under judgement: its rank and its text."""
 
-BUDGET = 6000
+CONTEXT_TOKENS = 6000
 """How many tokens of contexts one question may hold by default."""
 
 _OVERLAP = 0.1

@@ -11,10 +11,10 @@ from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
 from karat.errors import DataError
 from karat.judging import prompts
-from karat.judging.contexts import BUDGET, pieces, require_texts
+from karat.judging.contexts import CONTEXT_TOKENS, pieces, require_texts
 from karat.judging.replies import (
     NOT_FILLED_IN,
-    ask,
+    ask_twice,
     is_blank,
     read_numbers,
     read_object,
@@ -30,7 +30,7 @@ RELEVANT = 2
 Metrics count any positive grade, unless `--threshold 2` says the same to them.
 """
 
-LAST = max(prompts.GRADES)
+LAST = max(prompts.GRADE_MEANINGS)
 """The best grade."""
 
 _GRADING = (Stage("grading", "document"), Stage("taking", "vote"))
@@ -143,7 +143,7 @@ def grade(
     question: str,
     text: str,
     *,
-    budget: int = BUDGET,
+    budget: int = CONTEXT_TOKENS,
     assessor: int = 1,
     wording: prompts.Prompts | None = None,
 ) -> Conversation[Grade]:
@@ -151,8 +151,8 @@ def grade(
     wording = wording or prompts.Prompts()
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
-        prompt = prompts.grade(question, piece, assessor, wording)
-        graded = yield from ask(prompt, partial(_read, passage=piece))
+        prompt = prompts.grade_prompt(question, piece, assessor, wording)
+        graded = yield from ask_twice(prompt, partial(_read, passage=piece))
         best = graded if best is None or graded.grade > best.grade else best
     return best or Grade(0, "the document holds no words")
 
@@ -162,8 +162,8 @@ def _read(text: str, passage: str) -> Grade | str:
     if isinstance(reply, str):
         return reply
     numbers = read_numbers(reply.get("grade"))
-    if not numbers or len(numbers) != 1 or numbers[0] not in prompts.GRADES:
-        return f"its grade is none of {[*prompts.GRADES]}"
+    if not numbers or len(numbers) != 1 or numbers[0] not in prompts.GRADE_MEANINGS:
+        return f"its grade is none of {[*prompts.GRADE_MEANINGS]}"
     reason = read_reason(reply.get("reason"))
     return NOT_FILLED_IN if is_blank(reason) else Grade(numbers[0], reason)
 
@@ -174,7 +174,7 @@ def grade_pool(
     judge: Any,
     *,
     votes: int = 1,
-    budget: int = BUDGET,
+    budget: int = CONTEXT_TOKENS,
     first: int = 1,
 ) -> GradedPool:
     """Grade every document of a pool.

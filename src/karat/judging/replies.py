@@ -64,7 +64,7 @@ _FLAGS: dict[object, bool] = {
 }
 
 
-def ask(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
+def ask_twice(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
     """Put a question, and once more if the reply cannot be used.
 
     Raises:
@@ -279,7 +279,7 @@ def read_flag(value: object) -> bool | None:
 
 def is_blank(text: str) -> bool:
     """Whether a model repeats what it was shown instead of filling in the form."""
-    return text.strip() in prompts.SHOWN
+    return text.strip() in prompts.EXAMPLE_REASONS
 
 
 def read_reason(value: object) -> str:

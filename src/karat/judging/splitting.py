@@ -9,7 +9,7 @@ from karat.data.gold import IMPORTANCE, Gold, Item
 from karat.data.judgements import Conversation, Failure, Usage
 from karat.data.tables import counted
 from karat.judging import prompts
-from karat.judging.replies import NOT_FILLED_IN, ask, is_blank, read_object
+from karat.judging.replies import NOT_FILLED_IN, ask_twice, is_blank, read_object
 from karat.judging.session import JudgeSession
 from karat.llm import Stage
 
@@ -74,8 +74,8 @@ def split(
 
     An answer that states nothing has none.
     """
-    prompt = prompts.split(question, reference, wording or prompts.Prompts())
-    return (yield from ask(prompt, _read_claims))
+    prompt = prompts.split_prompt(question, reference, wording or prompts.Prompts())
+    return (yield from ask_twice(prompt, _read_claims))
 
 
 def split_references(

@@ -18,7 +18,7 @@ from karat.data.judgements import (
 )
 from karat.errors import InvalidReply
 from karat.judging import prompts
-from karat.judging.contexts import BUDGET, Context, excerpts, pack
+from karat.judging.contexts import CONTEXT_TOKENS, Context, excerpts, pack
 from karat.judging.prompts import Prompts
 from karat.judging.replies import (
     cut_problem,
@@ -82,7 +82,7 @@ def support(
     claims: Sequence[Item],
     contexts: Sequence[Context],
     *,
-    budget: int = BUDGET,
+    budget: int = CONTEXT_TOKENS,
     assessor: int = 1,
     question: str | None = None,
     prompts: Prompts | None = None,
@@ -134,7 +134,7 @@ def _ask(
         rest = {n: text for n, text in claims.items() if n not in findings} or claims
         numbers = {index % _CLAIMS + 1: index for index in rest}
         numbered = [(number, rest[index]) for number, index in numbers.items()]
-        prompt = prompts.support(numbered, contexts, assessor, question, wording)
+        prompt = prompts.support_prompt(numbered, contexts, assessor, question, wording)
         sent.append(prompts.repair(prompt, problem) if problem else prompt)
         reply = yield sent[-1]
         wrong = cut_problem(reply, last=last)
