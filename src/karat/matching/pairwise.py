@@ -14,7 +14,7 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Located, Run
 from karat.matching.matcher import Matcher
-from karat.matching.texts import Ranking, Rankings, Wanted, wanted_items
+from karat.matching.texts import TextRankings, Wanted, wanted_items
 from karat.matching.to_hits import lay_out
 
 # Pairs compared at once: enough to keep all cores busy, few enough to stay in cache.
@@ -59,21 +59,21 @@ class TextMatcher(Matcher):
         count = np.fromiter(map(len, items), np.int64, len(items))
         grade = np.array([item.grade for row in items for item in row], np.float64)
         judged = judged or policies.judged_only or not (grade <= 0).any()
-        places = {query: place for place, query in enumerate(queries)}
         first_item = (count.cumsum() - count).tolist()
-        retrieved = np.full(len(queries), -1)
-        rankings = Rankings(self.name, gold, policies)
+        rankings = TextRankings(self.name, gold, policies)
         pairs = _Pairs(self)
-        extra = 0
-        for query, documents in run.rankings(policies):
-            place = places.get(query)
-            if place is None:
-                extra += 1
+        for place, query, documents, ranks in rankings.read(run, queries):
+            if not items[place]:
                 continue
-            ranking = rankings.take(
-                query, documents, self.read_document if items[place] else None
-            )
-            retrieved[place] = ranking.retrieved
+            texts = []
+            for document, rank in zip(documents, ranks, strict=True):
+                if document.text is None:
+                    without = rankings.without_text.get(query, 0)
+                    rankings.without_text[query] = without + 1
+                    continue
+                text = self.read_document(document.text)
+                if text and not text.isspace():
+                    texts.append((text, rank))
             forms = [
                 (number, form)
                 for number, item in enumerate(items[place], first_item[place])
@@ -82,16 +82,16 @@ class TextMatcher(Matcher):
                 for form in self.read_gold(text)
                 if form and not form.isspace()
             ]
-            if forms and ranking.texts:
-                pairs.add(place, forms, ranking)
+            if forms and texts:
+                pairs.add(place, forms, texts)
         query_of, rank, item_of = pairs.finish()
         rankings.refuse_without_text(run, found=len(rank) > 0)
         located = Located(
             query=query_of,
             rank=rank,
             grade=grade[item_of],
-            retrieved=retrieved,
-            extra=extra,
+            retrieved=rankings.retrieved,
+            extra=rankings.extra,
             item=item_of,
             notices=rankings.notices(),
         )
@@ -121,19 +121,21 @@ class _Pairs:
         self._found: set[tuple[int, int, int]] = set()
 
     def add(
-        self, query: int, forms: Sequence[tuple[int, str]], ranking: Ranking
+        self,
+        query: int,
+        forms: Sequence[tuple[int, str]],
+        ranked: Sequence[tuple[str, int]],
     ) -> None:
         """The gold texts of a query, with their items, beside those of a ranking."""
-        texts, ranks = ranking.texts, ranking.ranks
+        texts = [text for text, _ in ranked]
         possible = self._matcher.possible([form for _, form in forms], texts)
+        own = ranked
         for number, (item, form) in enumerate(forms):
             if possible is not None:
-                own = possible[number].nonzero()[0].tolist()
-                texts = [ranking.texts[place] for place in own]
-                ranks = [ranking.ranks[place] for place in own]
-            self._golds += [form] * len(texts)
-            self._documents += texts
-            self._rows += [(query, rank, item) for rank in ranks]
+                own = [ranked[n] for n in possible[number].nonzero()[0].tolist()]
+            self._golds += [form] * len(own)
+            self._documents += [text for text, _ in own]
+            self._rows += [(query, rank, item) for _, rank in own]
             if len(self._golds) >= _BLOCK:
                 self._settle()
 

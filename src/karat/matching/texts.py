@@ -1,9 +1,12 @@
 """What text matchers read: the gold items that count, and the texts of a ranking."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
+
+import numpy as np
 
 from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
@@ -41,31 +44,23 @@ def wanted_items(items: Iterable[Item], *, alternatives: bool = False) -> list[W
     grouped = alternatives or any(item.group for item in items)
     if not grouped and len({item.text for item in items}) == len(items):
         return [Wanted(item.id, item.grade, (item.text,)) for item in items]
-    found: dict[tuple[str, str], list[Item]] = {}
+    distinct: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         group = item.group or ("answers" if alternatives else None)
         key = ("text", item.text) if group is None else ("group", group)
-        found.setdefault(key, []).append(item)
+        distinct.setdefault(key, []).append(item)
     return [
         Wanted(
             key if kind == "group" else same[0].id,
             max(item.grade for item in same),
             tuple(dict.fromkeys(item.text for item in same)),
         )
-        for (kind, key), same in found.items()
+        for (kind, key), same in distinct.items()
     ]
 
 
-class Ranking(NamedTuple):
-    """The texts of one query that can earn something, with their ranks."""
-
-    texts: list[str]
-    ranks: list[int]
-    retrieved: int
-
-
 @dataclass
-class Rankings:
+class TextRankings:
     """Reads rankings, and keeps in mind what was odd about them.
 
     Attributes:
@@ -76,6 +71,9 @@ class Rankings:
         retold: query -> documents with the id of another and a text of their own.
         some: the first strings that were taken for texts.
         bare: whether ids were taken for texts.
+        unplaced: query -> documents without a place, where spans have no text.
+        extra: how many queries nobody asked for.
+        retrieved: how many documents each query has; -1 where it is missing.
     """
 
     matcher: str
@@ -85,58 +83,39 @@ class Rankings:
     retold: dict[str, int] = field(default_factory=dict)
     some: list[str] = field(default_factory=list)
     bare: bool = False
+    unplaced: dict[str, int] = field(default_factory=dict)
+    extra: int = 0
 
     def __post_init__(self) -> None:
+        self.retrieved = np.zeros(0, np.int64)
         # Strings given as a run are ids where the gold lists ids, else they are texts.
         self._ids_are_texts = not any(self.gold.documents.values())
 
-    def take(
-        self,
-        query: str,
-        documents: list[Document],
-        read: Callable[[str], str] | None,
-    ) -> Ranking:
-        """The ranking of one query under the policy on duplicates.
+    def read(
+        self, run: Run, queries: Sequence[str]
+    ) -> Iterator[tuple[int, str, list[Document], list[int]]]:
+        """The documents that can earn something, with their ranks, query by query.
 
-        Args:
-            query: names the query.
-            documents: what was retrieved, in rank order.
-            read: the form in which a text is compared; None when no text is needed.
+        With the place of the query. Where ids are texts, they are given as texts.
         """
-        kept, retrieved = self.keep(query, documents)
-        ranking = Ranking([], [], retrieved)
-        if read is None:
-            return ranking
-        for rank, document in kept:
-            text = document.text
-            if text is None:
-                self.without_text[query] = self.without_text.get(query, 0) + 1
+        self.retrieved = np.full(len(queries), -1)
+        places = {query: place for place, query in enumerate(queries)}
+        for query, documents in run.rankings(self.policies):
+            place = places.get(query)
+            if place is None:
+                self.extra += 1
                 continue
-            text = read(text)
-            if text and not text.isspace():
-                ranking.texts.append(text)
-                ranking.ranks.append(rank)
-        return ranking
-
-    def keep(
-        self, query: str, documents: list[Document]
-    ) -> tuple[list[tuple[int, Document]], int]:
-        """The documents that can earn something, with their ranks.
-
-        And the number retrieved. Where ids are texts, they are given as texts.
-        """
-        kept, retrieved = self._distinct(query, documents)
-        if self._ids_are_texts and all(
-            d.text is None and d.start is None for _, d in kept
-        ):
-            self.bare |= bool(kept)
-            kept = [(rank, Document(text=document.id)) for rank, document in kept]
-        if len(self.some) < _ENOUGH:
-            self.some += [d.text for _, d in kept if d.text and d.start is None]
-        depth = self.policies.depth
-        if depth is not None:
-            kept = [pair for pair in kept if pair[0] <= depth]
-        return kept, retrieved
+            ranked, self.retrieved[place] = self._distinct(query, documents)
+            if self._ids_are_texts and all(
+                d.text is None and d.start is None for _, d in ranked
+            ):
+                self.bare |= bool(ranked)
+                ranked = [(rank, Document(text=d.id)) for rank, d in ranked]
+            if len(self.some) < _ENOUGH:
+                self.some += [d.text for _, d in ranked if d.text and d.start is None]
+            depth = self.policies.depth or math.inf
+            ranked = [pair for pair in ranked if pair[0] <= depth]
+            yield place, query, [d for _, d in ranked], [rank for rank, _ in ranked]
 
     def _distinct(
         self, query: str, documents: list[Document]
@@ -151,13 +130,13 @@ class Rankings:
         if distinct or self.policies.duplicates == "keep":
             return ranked, last
         first: dict[object, Document] = {}
-        kept = []
+        once = []
         removed = 0
         for rank, document in ranked:
             key = _identity(document)
             if key not in first:
                 first[key] = document
-                kept.append((rank - removed, document))
+                once.append((rank - removed, document))
                 continue
             removed += self.policies.duplicates == "collapse"
             if self.policies.duplicates == "error":
@@ -168,7 +147,7 @@ class Rankings:
                 )
             if document.text != first[key].text:
                 self.retold[query] = self.retold.get(query, 0) + 1
-        return kept, last - removed
+        return once, last - removed
 
     def refuse_without_text(self, run: Run, *, found: bool) -> None:
         """Texts cannot be compared where there are none; silent zeros would mislead.
@@ -179,6 +158,16 @@ class Rankings:
         """
         if self.policies.force:
             return
+        if self.unplaced:
+            queries = ", ".join(note_examples(self.unplaced))
+            raise DataError(
+                "the gold spans have no text, and the retrieved documents of "
+                f"{counted(len(self.unplaced), 'query')} do not say where in their "
+                f"source they lie: {queries}",
+                path=run.name,
+                hint="give each retrieved document doc, start and end, or each span "
+                "its text",
+            )
         forced = "force=True (--force) counts those without one as not matching"
         if self.without_text:
             queries = ", ".join(note_examples(self.without_text))

@@ -37,30 +37,21 @@ _STRAIGHT: Final = (
     | {"\uff0b": "+", "\uff1c": "<", "\uff1d": "=", "\uff1e": ">"}
 )
 _CROOKED: Final = re.compile(f"[{''.join(_STRAIGHT)}]")
-_COMPARISON = "===?|[<>=!]=|<>|=<|[<>\u2260\u2264\u2265\u2266\u2267]"
-_ONE_FORM: Final = (
-    {"\u2260": "!=", "<>": "!=", "=<": "<="}
-    | dict.fromkeys("\u2264\u2266", "<=")
-    | dict.fromkeys("\u2265\u2267", ">=")
+_COMPARISONS: Final = (
+    {sign: sign for sign in ("<", ">", "=", "==", "<=", ">=", "!=")}
+    | {"===": "==", "\u2260": "!=", "<>": "!=", "=<": "<=", "\u2264": "<="}
+    | {"\u2266": "<=", "\u2265": ">=", "\u2267": ">="}
 )
-_BEFORE: Final = re.compile(rf"({_COMPARISON}) *$")
-_LONGEST_SIGN = 12
-# A comparison after a word, but none before a number, which it belongs to; `++` or `#`
-# at the end of a word; a number in brackets. Each begins with one plain character and
-# looks back from there: that is faster.
+# A comparison, but no arrow; `++` or `#` at the end of a word; a number in brackets.
+# Each begins with one plain character and looks back from there: that is faster.
 _SIGNS: Final = re.compile(
     "[<>=!\u2260\u2264\u2265\u2266\u2267]"
-    r"(?:(?<=[^\s<>=!-].)|(?<=[^\s-] .))[<>=]{0,2}(?![<>=-]|\s*-?\d)"
+    r"(?<![-<>=!].)[<>=]{0,2}(?![<>=]|-\D)"
     r"|[+#](?<=[^\W\d_].)[+#]*(?!\w)|\[\^?\d{1,3}\]"
 )
 _SIGN_CHARACTERS = "<>=!+#[&\u2260\u2264\u2265\u2266\u2267\uff0b\uff1c\uff1d\uff1e"
-_COMPARISONS: Final = re.compile(f"=|{_COMPARISON}")
-_LAST_WORD: Final = re.compile(r"\w+$")
 # A sign belongs to a number when no word or number ends just before it.
-_NUMBERS: Final = re.compile(
-    rf"(?:({_COMPARISON}) *)?"
-    r"((?:(?<![\w.,)])-)?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?)"
-)
+_NUMBERS: Final = re.compile(r"(?:(?<![\w.,)])-)?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?")
 _GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?:\D|$))")
 _KEPT: Final = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in "%$")
 _DROPPED: Final = bytes(c for c in range(128) if c not in _KEPT)
@@ -136,26 +127,21 @@ class Source:
     def signs(self) -> dict[tuple[int, str], str]:
         """Signs that are no letters, by the letter that follows them, and their kind.
 
-        They are comparisons, numbers in brackets, and words that end with a sign. What
-        stands before a number belongs to the number.
+        They are comparisons, what words such as `C++` end with, numbers in brackets.
 
         Example:
             >>> Source("a \u2264 b[7] in C++").signs
-            {(1, '<'): '<=', (2, '['): '[7]', (5, '+'): 'C++'}
+            {(1, '<'): '<=', (2, '['): '[7]', (5, '+'): '++'}
         """
-        signs: dict[tuple[int, str], str] = {}
         if not any(map(self.original.__contains__, _SIGN_CHARACTERS)):
-            return signs
-        text = self.text
-        for sign in _SIGNS.finditer(text):
-            kind, name = sign[0][0], _ONE_FORM.get(sign[0], sign[0])
-            if kind in "+#":
-                kind, low = "+", max(0, sign.start() - _LONGEST_SIGN)
-                name = _LAST_WORD.findall(text, low, sign.start())[0] + name
-            elif kind != "[":
-                kind = "<" if _COMPARISONS.fullmatch(name) else ""
-            if kind:
-                signs[bisect_left(self.places, sign.end()), kind] = name
+            return {}
+        signs = {}
+        for match in _SIGNS.finditer(self.text):
+            sign = match[0]
+            kind = "+" if sign[0] in "+#" else "[" if sign[0] == "[" else "<"
+            if kind != "<" or sign in _COMPARISONS:
+                place = bisect_left(self.places, match.end())
+                signs[place, kind] = _COMPARISONS.get(sign, sign)
         return signs
 
     def stretch(self, start: int, end: int) -> tuple[int, int]:
@@ -170,11 +156,6 @@ class Source:
         ):
             high += 1
         return low, high
-
-    def comparison_before(self, place: int) -> str:
-        """The comparison that stands before a character, if any."""
-        sign = _BEFORE.search(self.text, max(0, place - _LONGEST_SIGN), place)
-        return _ONE_FORM.get(sign[1], sign[1]) if sign else ""
 
 
 def _straighten(text: str) -> str:
@@ -194,14 +175,11 @@ def numbers_of(text: str) -> list[str]:
     """The numbers of a text in one form, with their signs.
 
     Example:
-        >>> numbers_of("from \u22125 to 1,500.0 (p < 0.05)")
-        ['-5', '1500.0', '<0.05']
+        >>> numbers_of("from \u22125 to 1,500.0")
+        ['-5', '1500.0']
     """
     plain = unicodedata.normalize("NFKC", _straighten(text))
-    return [
-        _ONE_FORM.get(sign, sign) + _GROUPED.sub("", number).replace(",", ".")
-        for sign, number in _NUMBERS.findall(plain)
-    ]
+    return [_GROUPED.sub("", n).replace(",", ".") for n in _NUMBERS.findall(plain)]
 
 
 def _trace(text: str) -> tuple[str, Ints]:

@@ -66,14 +66,13 @@ class Difference(NamedTuple):
 
 
 def find_differences(gold: Source, document: Source, part: Part) -> list[Difference]:
-    """The aligned numbers, signs, negations and names that differ.
-
-    Args:
-        gold: the passage.
-        document: a document.
-        part: what the document covers of the passage.
-    """
-    rows = [one for run in part.runs for one in _in_run(gold, document, run)]
+    """The numbers, signs, negations and names that differ in what is covered."""
+    rows = [
+        one
+        for run in part.runs
+        for compare in (_numbers, _signs)
+        for one in compare(gold, document, run)
+    ]
     for gap in part.gaps:
         ours, theirs, first = _words(gold, document, gap)
         if _contradicts(ours, theirs, first=first):
@@ -83,17 +82,6 @@ def find_differences(gold: Source, document: Source, part: Part) -> list[Differe
     return [*{str(difference): difference for difference in rows}.values()]
 
 
-def _in_run(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
-    """What differs between the same letters: a sign, or a decimal point."""
-    yield from _numbers(gold, document, run)
-    yield from _signs(gold, document, run)
-
-
-def _around(source: Source, start: int, end: int) -> str:
-    low, high = source.places[start], source.places[end - 1]
-    return source.text[max(0, low - 5) : high + 6]
-
-
 def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
     """Numbers that have the same digits, but not the same sign or decimal point."""
     shift = run.place - run.start
@@ -101,49 +89,32 @@ def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
         start, end = digits.span()
         if _around(gold, start, end) == _around(document, start + shift, end + shift):
             continue
-        ours, theirs = (
-            _Number.at(gold, start, end),
-            _Number.at(document, start + shift, end + shift),
-        )
-        mine, other = ours.text, theirs.text
-        if ours.is_quoted or theirs.is_quoted:
-            mine, other = mine.lstrip(">"), other.lstrip(">")
-        if mine != other and not (theirs.is_cut and other in ours.before + mine):
-            mine, other = (" ".join(numbers_of(text)) for text in (mine, other))
+        ours, before, _ = _number_at(gold, start, end)
+        theirs, _, is_cut = _number_at(document, start + shift, end + shift)
+        if ours != theirs and not (is_cut and theirs in before + ours):
+            mine, other = numbers_of(ours), numbers_of(theirs)
             if mine != other:
-                yield Difference(start, end, mine, other)
+                yield Difference(start, end, " ".join(mine), " ".join(other))
 
 
-class _Number(NamedTuple):
-    """The number that some digits belong to, with its signs.
+def _around(source: Source, start: int, end: int) -> str:
+    low, high = source.places[start], source.places[end - 1]
+    return source.text[max(0, low - 4) : high + 5]
 
-    Attributes:
-        text: the number.
-        before: the character before it.
-        is_cut: whether the text begins or ends with it, or nearly so.
-        is_quoted: whether `>` before it leads a line, and so may be Markdown.
+
+def _number_at(source: Source, start: int, end: int) -> tuple[str, str, bool]:
+    """The number that some digits belong to, and the character before it.
+
+    And whether it may have been cut, because the text begins or ends with it.
     """
-
-    text: str
-    before: str
-    is_cut: bool
-    is_quoted: bool
-
-    @classmethod
-    def at(cls, source: Source, start: int, end: int) -> "_Number":
-        text, places = source.text, source.places
-        low, high = places[start], places[end - 1] + 1
-        while splits_number(text, low):
-            low -= 1
-        while splits_number(text, high):
-            high += 1
-        line = text[text.rfind("\n", 0, low) + 1 : low].strip(" \t")
-        return cls(
-            source.comparison_before(low) + text[low:high],
-            text[max(0, low - 1) : low],
-            is_cut=low <= places[0] + 2 or high >= places[-1] - 1,
-            is_quoted=line != "" == line.strip("> "),
-        )
+    text, places = source.text, source.places
+    low, high = places[start], places[end - 1] + 1
+    while splits_number(text, low):
+        low -= 1
+    while splits_number(text, high):
+        high += 1
+    is_cut = low <= places[0] + 2 or high >= places[-1] - 1
+    return text[low:high], text[max(0, low - 1) : low], is_cut
 
 
 def _signs(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
@@ -160,7 +131,10 @@ def _signs(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
         is_told = (mine and other) or kind == "+"
         is_whole = place < last or kind == "["
         if is_told and is_whole and mine != other and run.start < place <= run.end:
-            words = mine or other.rstrip("+#"), other or mine.rstrip("+#")
+            first = gold.letters[place - 1] if kind == "+" else ""
+            rest = gold.text[gold.places[place] :][:20] if kind == "<" else ""
+            number = "".join(numbers_of(rest)[:1]) if rest[:1].isdigit() else ""
+            words = (first + sign + number for sign in (mine, other))
             yield Difference(place - 1, place, *words)
 
 
@@ -228,12 +202,9 @@ def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
 def _replaced(ours: str, theirs: str) -> tuple[str, str] | None:
     """The unit, or the characters of a name, that another stands for, and that one."""
     for chars in (_UNITS, _HAN):
-        mine, other = "".join(chars.findall(ours)), "".join(chars.findall(theirs))
-        same = int(scorer("prefix")(mine, other))
-        mine, other = mine[same:], other[same:]
-        same = int(scorer("prefix")(mine[::-1], other[::-1]))
-        mine, other = mine[: len(mine) - same], other[: len(other) - same]
-        if mine and other and {*mine}.isdisjoint(other):
+        mine = "".join(char for char in chars.findall(ours) if char not in theirs)
+        other = "".join(char for char in chars.findall(theirs) if char not in ours)
+        if mine and other:
             return mine, other
     return None
 

@@ -168,19 +168,17 @@ def cover_brief(gold: Source, documents: Sequence[Source]) -> Iterator[Part]:
 def _is_apart(gold: Source, document: Source, place: int) -> bool:
     """Whether a copy of a brief passage splits no word, and has its signs."""
     size, text = len(gold.letters), document.text
-    low, high = document.stretch(place, place + size)
     start, end = gold.stretch(0, size)
-    comparison = gold.comparison_before(start)
-    (ours, theirs), (suffix, other) = (
-        (gold.signs.get((size, kind)), document.signs.get((place + size, kind)))
-        for kind in "[+"
-    )
+    low, high = document.stretch(place, place + size)
+    signs = [
+        (gold.signs.get((at, kind), ""), document.signs.get((place + at, kind), ""))
+        for at, kind in ((0, "<"), (size, "["), (size, "+"))
+    ]
     return (
         not (splits_word(text, low) or splits_word(text, high))
         and numbers_of(gold.text[start:end]) == numbers_of(text[low:high])
-        and comparison in {"", document.comparison_before(low)}
-        and ours in {None, theirs}
-        and (suffix or "").casefold() == (other or "").casefold()
+        and all(ours in {"", theirs} for ours, theirs in signs)
+        and signs[-1][0] == signs[-1][1]
     )
 
 

@@ -14,8 +14,7 @@ from karat.data.hits import GoldGrades
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Document, Located, Notice, Run, note_examples
-from karat.data.tables import counted
-from karat.errors import DataError, ParameterError, UsageError
+from karat.errors import ParameterError, UsageError
 from karat.matching.coverage.measure import (
     Measured,
     Passage,
@@ -26,7 +25,7 @@ from karat.matching.coverage.measure import (
     read_targets,
 )
 from karat.matching.matcher import Matcher
-from karat.matching.texts import Rankings
+from karat.matching.texts import TextRankings
 from karat.matching.to_hits import lay_out
 
 _SLACK = 1e-9
@@ -86,9 +85,9 @@ class Span(Matcher):
         targets = [read_targets(gold, query) for query in queries]
         count = np.fromiter(map(len, targets), np.int64, len(targets))
         grade = np.array([t.grade for row in targets for t in row], np.float64)
-        rankings = Rankings(self.name, gold, policies)
-        reader = _Reader(queries, targets, rankings)
-        coverage = _gather(reader.read(run), (count.cumsum() - count).tolist())
+        rankings = TextRankings(self.name, gold, policies)
+        first = (count.cumsum() - count).tolist()
+        coverage = _gather(_read(run, queries, targets, rankings), first)
         enough = coverage.share >= self.tau - _SLACK
         changed = np.setdiff1d(
             coverage.item[enough & ~coverage.sound],
@@ -100,7 +99,6 @@ class Span(Matcher):
             kept = {name: getattr(coverage, name)[coverage.sound] for name in rows}
             coverage = replace(coverage, **kept)
         item, rank, worth = self._rows(coverage, grade)
-        reader.refuse_unplaced(run)
         rankings.refuse_without_text(run, found=len(item) > 0)
         owner = np.repeat(np.arange(len(queries)), count)
         notices = rankings.notices()
@@ -115,8 +113,8 @@ class Span(Matcher):
             query=query_of[order],
             rank=rank[order],
             grade=worth[order],
-            retrieved=reader.retrieved,
-            extra=reader.extra,
+            retrieved=rankings.retrieved,
+            extra=rankings.extra,
             item=item[order],
             distinct=self.gain == "share",
             notices=notices,
@@ -132,11 +130,11 @@ class Span(Matcher):
         self, run: Run, gold: Gold, query: str, policies: Policies | None = None
     ) -> list[Evidence]:
         """Which characters of which documents speak for the gold items of a query."""
-        rankings = Rankings(self.name, gold, policies or Policies())
-        reader = _Reader([query], [read_targets(gold, query)], rankings)
+        rankings = TextRankings(self.name, gold, policies or Policies())
+        targets = [read_targets(gold, query)]
         return [
             self._evidence(texts, measured, *rise)
-            for _, texts in reader.read(run)
+            for _, texts in _read(run, [query], targets, rankings)
             for measured in [measure(texts)]
             for rise in measured.rises
         ]
@@ -268,53 +266,21 @@ def _text_ranges(passages: Sequence[Passage], number: int) -> Ranges:
     return tuple(gold), tuple(text)
 
 
-class _Reader:
-    """Reads the run query by query, with the gold items of each."""
-
-    def __init__(
-        self, queries: list[str], targets: list[list[Target]], rankings: Rankings
-    ) -> None:
-        self.retrieved: Ints = np.full(len(queries), -1)
-        self.extra = 0
-        self.unplaced: dict[str, int] = {}
-        self._queries, self._targets, self._rankings = queries, targets, rankings
-
-    def read(self, run: Run) -> Iterator[tuple[int, QueryTexts]]:
-        """Each query once, with its place; those not in the run come last, empty."""
-        places = {query: place for place, query in enumerate(self._queries)}
-        for query, documents in run.rankings(self._rankings.policies):
-            place = places.get(query)
-            if place is None:
-                self.extra += 1
-                continue
-            kept, self.retrieved[place] = self._rankings.keep(query, documents)
-            ranks, found = (
-                [rank for rank, _ in kept],
-                [document for _, document in kept],
-            )
-            texts = QueryTexts(self._targets[place], ranks, found)
-            if texts.targets and found and not texts.by_offsets:
-                self._note_unreadable(query, texts)
-            yield place, texts
-        for place in np.flatnonzero(self.retrieved < 0).tolist():
-            yield place, QueryTexts(self._targets[place], [], [])
-
-    def _note_unreadable(self, query: str, texts: QueryTexts) -> None:
-        without = sum(document.text is None for document in texts.documents)
-        if any(None in target.texts for target in texts.targets):
-            self.unplaced[query] = len(texts.documents)
-        elif without:
-            self._rankings.without_text[query] = without
-
-    def refuse_unplaced(self, run: Run) -> None:
-        """Where nothing can be compared, zeros would mislead."""
-        if self.unplaced and not self._rankings.policies.force:
-            queries = ", ".join(note_examples(self.unplaced))
-            raise DataError(
-                "the gold spans have no text, and the retrieved documents of "
-                f"{counted(len(self.unplaced), 'query')} do not say where in their "
-                f"source they lie: {queries}",
-                path=run.name,
-                hint="give each retrieved document doc, start and end, or each span "
-                "its text",
-            )
+def _read(
+    run: Run,
+    queries: Sequence[str],
+    targets: Sequence[list[Target]],
+    rankings: TextRankings,
+) -> Iterator[tuple[int, QueryTexts]]:
+    """Each query once, with its place; those not in the run come last, empty."""
+    for place, query, documents, ranks in rankings.read(run, queries):
+        texts = QueryTexts(targets[place], ranks, documents)
+        if texts.targets and documents and not texts.by_offsets:
+            without = sum(document.text is None for document in documents)
+            if any(None in target.texts for target in texts.targets):
+                rankings.unplaced[query] = len(documents)
+            elif without:
+                rankings.without_text[query] = without
+        yield place, texts
+    for place in np.flatnonzero(rankings.retrieved < 0).tolist():
+        yield place, QueryTexts(targets[place], [], [])
