@@ -124,6 +124,19 @@ def test_a_passage_inside_a_chunk_is_found(
     assert found(text[start:end], "nothing", chunk) == [2]
 
 
+@laws
+@given(text=texts, start=st.integers(0, 3000), size=st.integers(1, 40))
+def test_a_short_passage_is_found_at_the_edges_of_a_chunk(
+    text: str, start: int, size: int
+) -> None:
+    start %= len(text) - size
+    gold, other = text[start : start + size], "quite another text"
+    if gold[0].isalnum():
+        for chunk in (f"{other}, {gold}", f"{gold}, {other}", f"{other}, {gold}."):
+            assert share(gold, chunk) == 1
+            assert measure([gold], [chunk]).sound.all()
+
+
 @st.composite
 def rankings(draw: st.DrawFn) -> tuple[str, list[str]]:
     """A passage, and chunks of its text in any order."""

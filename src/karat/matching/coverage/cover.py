@@ -230,7 +230,7 @@ def _counted(gold: Gold, document: str, runs: Iterable[Run], begin: int) -> list
         if moved:
             chains[-1].append(moved)
         else:
-            chains.append([_at_edge(gold.letters, document, run, begin)])
+            chains.append([run])
     counted: list[Run] = []
     waiting: list[Run] = []
     for chain in chains:
@@ -276,21 +276,6 @@ def _beside(gold: Gold, document: str, run: Run, other: Run) -> Run | None:
         high = min(there + _SHIFT + len(part), max(there + len(part), other.place))
         place = document.rfind(part, max(0, there - reach), max(0, high))
     return run._replace(place=place) if place >= 0 else None
-
-
-def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:
-    """The copy of a run where the document begins or ends, if there is one."""
-    part = gold[run.start : run.end]
-    edge = len(part) + _SLACK
-    places = [
-        document.find(part, 0, edge),
-        document.find(part, max(0, len(document) - edge)),
-    ]
-    if begin:
-        low, high = begin - HEADER_SLACK, begin + HEADER_SLACK + len(part)
-        places.append(document.find(part, max(0, low), high))
-    place = max(places)
-    return run._replace(place=place) if place >= 0 else run
 
 
 def _gaps(gold: str, document: str, runs: list[Run], begin: int) -> list[Gap]:
@@ -343,7 +328,8 @@ def _is_similar(ours: str, theirs: str) -> bool:
 
 def _pieces(gold: Gold, document: str, begin: int) -> list[Run]:
     """Short pieces at the edges of a document: the passage's first or last letters."""
-    text, most = gold.letters, min(LEAST - 1, len(document))
+    text = gold.letters
+    most = min(LEAST - 1, len(text), len(document))
     heads, tails = (range(most, len(edge) - 1, -1) for edge in (gold.head, gold.tail))
     first = next((n for n in heads if document.endswith(text[:n])), 0)
     last = next((n for n in tails if document.startswith(text[-n:], begin)), 0)
