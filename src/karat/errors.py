@@ -171,6 +171,10 @@ class MismatchError(DataError):
     """A run and gold that do not belong together: no common query or document."""
 
 
+class NoCommonIdError(MismatchError):
+    """A run that has no document of the gold, by the ids of both."""
+
+
 class MissingExtraError(KaratError, ImportError):
     """An optional part of karat that is not installed, and the command that adds it."""
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import karat
 from karat.cli import karat as command
 from karat.errors import MismatchError
+from karat.leaderboards import evaluation_of
 
 SAMPLES = [
     {"id": "q1", "query": "rye?", "retrieved": ["x", "y", "d1"], "relevant": ["d1"]},
@@ -113,3 +114,19 @@ def test_gold_without_anything_relevant_is_said_to_be(folder: Path) -> None:
     shown = run("diagnose", "a.run", "--gold", "zero.qrels")
     assert "no gold item is relevant, so that none can be missed" in shown
     assert "curves" not in shown
+
+
+def test_a_page_is_made_of_what_was_scored_for_the_diagnosis(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def counted(*given: object) -> karat.Evaluation:
+        calls.append(given)
+        return evaluation_of(*given)
+
+    monkeypatch.setattr("karat.diagnosis.diagnose.evaluation_of", counted)
+    run("diagnose", "samples.jsonl", "-k", "2", "-o", "d.html", "-o", "d.json")
+    assert len(calls) == 1
+    assert "Why gold was missed" in (folder / "d.html").read_text()
+    assert karat.Diagnosis.load(folder / "d.json").evaluation is None

@@ -1,6 +1,6 @@
 """`karat diagnose`: why gold was missed, and what would find it."""
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,7 +16,6 @@ from karat.cli.options import (
     scoring_of,
 )
 from karat.cli.outputs import (
-    KEPT,
     PAGE,
     deliver,
     outputs_of,
@@ -24,7 +23,6 @@ from karat.cli.outputs import (
 )
 from karat.data.queries import DEFAULT_K
 from karat.diagnosis.diagnose import diagnose
-from karat.leaderboards import evaluation_of
 from karat.results.leaderboard import Leaderboard
 
 
@@ -58,20 +56,15 @@ def command(**options: Any) -> None:
     (path,) = existing([options["run"]])
     inputs = [path, *(options[n] for n in ("gold", "corpus", "candidates", "queries"))]
     outputs = outputs_of(options["output"], inputs, ("html", "json", "md", "txt"))
-    gold, k, candidates = options["gold"], options["k"], options["candidates"]
-    scoring = scoring_of(options)
-    found = diagnose(path, gold=gold, candidates=candidates, **scoring)
+    gold, candidates = options["gold"], options["candidates"]
+    result = diagnose(path, gold=gold, candidates=candidates, **scoring_of(options))
     if options["no_text"]:
-        found = found.without_texts()
+        result = result.without_texts()
+    if (one := result.evaluation) is not None:
+        signed = with_command(Leaderboard({one.run: one}))[one.run]
+        result = replace(result, evaluation=signed)
 
     def text(form: str) -> str:
-        if f".{form}" != PAGE:
-            return found.write(form)
-        # What the run scores, with the documents that a page shows.
-        metrics = [f"recall@{k}", f"ndcg@{k}", "rr"]
-        how = {**scoring, "k": None, "keep": max(k, KEPT), "metrics": metrics}
-        one = evaluation_of(Path(path).name, path, gold, how)
-        signed = with_command(Leaderboard({one.run: one}))[one.run]
-        return found.to_html(signed.without_texts() if options["no_text"] else signed)
+        return result.to_html() if f".{form}" == PAGE else result.write(form)
 
-    deliver(text, found.tables(), options, outputs)
+    deliver(text, result.tables(), options, outputs)

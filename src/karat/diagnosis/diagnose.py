@@ -17,7 +17,7 @@ from karat.diagnosis.evidence import Evidence, MissedItem, check_corpus, gold_of
 from karat.diagnosis.headroom import gains_of, headroom, ideal
 from karat.diagnosis.run_findings import RunView, detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
-from karat.errors import MismatchError, ParameterError, UsageError
+from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
 from karat.reading.readers import read_corpus
@@ -72,14 +72,13 @@ def diagnose(
     check_options("diagnose", options, refused=("judged",))
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
-    scoring = {"metrics": [f"recall@{k}"], "keep": _DEPTH, **options, "corpus": corpus}
+    metrics = [f"recall@{k}", f"ndcg@{k}", "rr"]
+    scoring = {"metrics": metrics, "keep": _DEPTH, **options, "corpus": corpus}
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
     try:
         result = evaluation_of(name, run, gold, scoring)
-    except MismatchError as error:
-        if "no gold id" not in error.problem:
-            raise
+    except NoCommonIdError as error:
         # Ids of another form are a cause, and not a reason to stop.
         result = evaluation_of(name, run, gold, {**scoring, "force": True})
         notes.append(error.problem)
@@ -177,6 +176,7 @@ class _Case:
             notes=tuple(notes),
             texts={query: text for query, text in questions.items() if text},
             provenance={"karat": __version__, "run": result.run, "gold": result.gold},
+            evaluation=result,
         )
 
     def _missed(self) -> list[MissedItem]:

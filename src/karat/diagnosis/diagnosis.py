@@ -17,6 +17,8 @@ from karat.writing import write_file
 
 _SHOWN = 10
 _LONG = 60
+# So many documents of each query are on a page.
+_ON_PAGE = 20
 
 
 class Cause(NamedTuple):
@@ -245,6 +247,7 @@ class Diagnosis(PlainResult):
         notes: what a reader should know besides.
         texts: query -> what it asks, where known, of queries with misses.
         provenance: versions and inputs.
+        evaluation: what the run scored, for a page with every query; it is not saved.
     """
 
     saved_as: ClassVar[str] = "diagnosis"
@@ -272,6 +275,7 @@ class Diagnosis(PlainResult):
     notes: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    evaluation: Evaluation | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def totals(self) -> dict[str, int]:
@@ -285,8 +289,13 @@ class Diagnosis(PlainResult):
         for miss in self.misses:
             related = (replace(one, text=None, differs=()) for one in miss.related)
             misses.append(replace(miss, text=None, related=tuple(related)))
-        unread = tuple(replace(one, text=None) for one in self.label_next)
-        return replace(self, misses=tuple(misses), label_next=unread, texts={})
+        return replace(
+            self,
+            misses=tuple(misses),
+            label_next=tuple(replace(one, text=None) for one in self.label_next),
+            texts={},
+            evaluation=self.evaluation and self.evaluation.without_texts(),
+        )
 
     def summary(self) -> Table:
         """A row per cause: how many misses, and the recall that a fix could win."""
@@ -433,12 +442,14 @@ class Diagnosis(PlainResult):
         return [table for table in far if table is not None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, in plain values."""
-        return {**super().to_dict(), "totals": self.totals}
+        """Everything but the evaluation, in plain values."""
+        plain = super(Diagnosis, replace(self, evaluation=None)).to_dict()
+        del plain["evaluation"]
+        return {**plain, "totals": self.totals}
 
-    def to_html(self, evaluation: Evaluation | None = None) -> str:
-        """A page that a browser shows; with the evaluation also every query."""
-        if evaluation is None:
+    def to_html(self) -> str:
+        """A page that a browser shows; of a loaded diagnosis without every query."""
+        if self.evaluation is None:
             return str(SHOWN["tables"](f"Why {self.run} misses gold", self.tables()))
         notes: dict[str, dict[str, list[str]]] = {}
         causes: dict[str, dict[str, None]] = {}
@@ -451,7 +462,10 @@ class Diagnosis(PlainResult):
             "Why gold was missed": self._why_tables(),
             "How far it could go": self._how_far_tables(),
         }
-        return str(SHOWN["page"](evaluation, notes=notes, slices=slices, more=more))
+        most = max(self.k, _ON_PAGE)
+        rows = self.evaluation.kept.items()
+        short = replace(self.evaluation, kept={q: row[:most] for q, row in rows})
+        return str(SHOWN["page"](short, notes=notes, slices=slices, more=more))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""

@@ -12,7 +12,7 @@ from karat.data.hits import GoldGrades, Hits, Subtopics
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Located, Notice, Run
-from karat.errors import MismatchError
+from karat.errors import MismatchError, NoCommonIdError
 from karat.matching.id_forms import other_forms
 from karat.matching.near_misses import (
     near_miss_hint,
@@ -283,7 +283,7 @@ def _refuse_no_common_id(run: Run, labels: ColumnLabels, hint: str) -> None:
     if hint == STRANGE_IDS:
         near = near_miss_hint(run, labels)
         hint = near or _texts_hint(sample, [*wanted]) or hint
-    raise MismatchError(
+    raise NoCommonIdError(
         "no gold id occurs anywhere in the run: "
         f"the run has {examples(sample)}, the gold {examples(wanted)}",
         path=run.name,
