@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -121,7 +122,7 @@ def test_a_page_is_made_of_what_was_scored_for_the_diagnosis(
 ) -> None:
     calls = []
 
-    def counted(*given: object) -> karat.Evaluation:
+    def counted(*given: Any) -> karat.Evaluation:
         calls.append(given)
         return evaluation_of(*given)
 

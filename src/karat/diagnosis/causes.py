@@ -317,9 +317,9 @@ class Examiner:
         )
 
     def _embedding(self, one: MissedItem) -> Miss | None:
-        rank, _ = self._lexical_rank(one)
-        if rank is None or not self._is_found_by_words(one):
+        if not self._is_found_by_words(one):
             return None
+        rank, _ = self._lexical_rank(one)
         reason = f"search by words (BM25) has it at rank {rank}"
         return self._miss(one, "embedding miss", reason, facts={"bm25_rank": rank})
 
@@ -392,8 +392,12 @@ class Examiner:
         return self._ranks[one.key]
 
     def _is_found_by_words(self, one: MissedItem) -> bool:
+        words, question = self.evidence.words, self.evidence.question(one.query)
         rank, _ = self._lexical_rank(one)
-        return rank is not None and rank <= max(self.k, _GOOD_RANK)
+        if words is None or question is None or rank is None:
+            return False
+        near = rank <= max(self.k, _GOOD_RANK)
+        return near and words.finds(question, self._homes(one), self.k)
 
     def _rank_by_found(self, one: MissedItem) -> int | None:
         """Where the words of what was found for the query lead to the item."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from rapidfuzz.fuzz import ratio
 
-from karat.data.arrays import Floats, Ints
+from karat.data.arrays import Ints
 from karat.matching.contains import UNSPACED
 from karat.matching.coverage.alphabet import (
     Source,
@@ -152,56 +152,44 @@ class LexicalRanks:
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""
-        return self._rank(_words(query), documents)
+        return self._find(_words(query), documents)[0]
+
+    def finds(self, query: str, documents: Sequence[str], k: int = 0) -> bool:
+        """Whether search by words has any of the documents near the top."""
+        rank, share = self._find(_words(query), documents)
+        return rank is not None and rank <= max(k, _GOOD_RANK) and share >= _HARDLY
 
     def rank_beyond(
         self, query: str, others: Sequence[str], documents: Sequence[str]
     ) -> int | None:
-        """The same by the rare words of other texts that the query does not have.
-
-        Args:
-            query: what is asked.
-            others: texts that may name what the query does not.
-            documents: of which the best one is looked for.
-        """
+        """The rank by the rare words of other texts that the query does not have."""
         words = {word for text in others for word in _words(text)}
         most = max(_RARE_WORD[0], _RARE_WORD[1] * len(self))
         rare = {word for word in words if 0 < self._count[word] <= most}
-        return self._rank(sorted(rare.difference(_words(query))), documents)
+        return self._find(sorted(rare.difference(_words(query))), documents)[0]
 
     def leads(
         self, query: str, others: Sequence[str], documents: Sequence[str]
     ) -> bool:
         """Whether words of a query, or rare ones of other texts, lead to documents."""
-        most = max(_GOOD_RANK, _LED * len(self))
         hop = self.rank_beyond(query, others, documents) if others else None
-        if hop is not None and hop <= most:
+        if hop is not None and hop <= max(_GOOD_RANK, _LED_ON * len(self)):
             return True
-        rank = self.rank(query, documents)
-        return (
-            rank is not None
-            and rank <= most
-            and self.share(query, documents) >= _HARDLY
-        )
+        return self.finds(query, documents, int(_LED * len(self)))
 
-    def share(self, query: str, documents: Sequence[str]) -> float:
-        """The score of the best of the documents, as a share of the highest score."""
-        scores, best = self._scores(_words(query), documents)
-        return best / float(scores.max()) if best > 0 else 0.0
-
-    def _rank(self, words: Sequence[str], documents: Sequence[str]) -> int | None:
-        scores, best = self._scores(words, documents)
-        return int((scores > best).sum()) + 1 if best > 0 else None
-
-    def _scores(
+    def _find(
         self, words: Sequence[str], documents: Sequence[str]
-    ) -> tuple[Floats, float]:
+    ) -> tuple[int | None, float]:
+        """The rank of the best document, and its share of the highest score."""
         own = [self._places[name] for name in documents if name in self._places]
         words = [word for word in words if word in self._count]
         if not own or not words:
-            return np.zeros(1), 0.0
+            return None, 0.0
         scores = self._index.get_scores(words)
-        return scores, float(scores[own].max())
+        best = scores[own].max()
+        if best <= 0:
+            return None, 0.0
+        return int((scores > best).sum()) + 1, float(best / scores.max())
 
 
 @lru_cache(maxsize=1 << 10)

@@ -145,13 +145,14 @@ def _mixed_up(view: RunView) -> Detection | None:
         if not one.hits and view.evidence.depth[one.query] > 0:
             empty.setdefault(one.query, []).append(one)
     queries = sum(map(bool, view.evidence.items.values()))
-    if len(empty) < max(_MANY, _QUARTER * queries):
+    least = max(_MANY, _QUARTER * queries)
+    if len(empty) < least:
         return None
     high = max(1, view.k // 3)
     best = [min(places)[0] for places in view.owners.values()]
-    usual = mean([rank <= high for rank in best]) if best else 1.0
-    count, top, chances = 0, 0, []
-    explains = {}
+    size = max(len(view.evidence.corpus or ()), len(view.often))
+    chance = {view.k: len(best) / size, high: mean([rank <= high for rank in best])}
+    ranks, explains = {}, {}
     for query, items in empty.items():
         places = []
         for one in items:
@@ -162,11 +163,18 @@ def _mixed_up(view: RunView) -> Detection | None:
                 places.append(rank)
                 reason = f"not retrieved here, and at rank {rank} for {other!r:.60}"
                 explains[one.key] = Explanation(reason, (Related(keys[0], None),))
-        count += bool(places)
-        top += bool(places) and min(places) <= high
-        chances.append(1 - (1 - usual) ** len(items))
-    if top < _HALF * len(empty) or not _is_no_chance(top, chances):
+        ranks[query] = min(places, default=view.k + 1)
+
+    def beyond(most: int, some: Sequence[str]) -> bool:
+        there = sum(ranks[query] <= most for query in some)
+        luck = [1 - (1 - chance[most]) ** len(empty[query]) for query in some]
+        return there >= max(least / 2, _HALF * len(some)) and _is_no_chance(there, luck)
+
+    # Poor search has its gold further down; search for something else has it nowhere.
+    nowhere = [q for q, items in empty.items() if not any(one.rank for one in items)]
+    if not beyond(high, [*empty]) and not beyond(view.k, nowhere):
         return None
+    count = sum(rank <= view.k for rank in ranks.values())
     sentence = (
         f"{len(empty)} of {counted(queries, 'query')} have no gold in the top "
         f"{view.k}, and the gold of {count} of them is in that of other queries"

@@ -13,7 +13,7 @@ from karat.matching.normaliser import fold, is_wide
 # So many texts show what all of them are like.
 _SAMPLE = 500
 # Words in so many texts are common, and texts of so many words have some of them.
-_COMMON, _RATHER_COMMON, _LEAST_WORDS, _MANY_WORDS = 0.25, 0.125, 12, 40
+_COMMON, _RATHER_COMMON, _LEAST_WORDS, _MANY_WORDS = 0.25, 0.125, 20, 40
 # A text is unlike the others if its share of common words is so much smaller.
 _UNLIKE, _USUAL_SHARE, _SPREAD = 0.2, 0.12, 0.3
 _WHOLE, _SHORT, _FEW = 0.9, 0.25, 0.1
