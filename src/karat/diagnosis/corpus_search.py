@@ -38,7 +38,7 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 # Words in so many texts, or in such a share of them, are rare.
 _RARE_WORD = 3, 0.01
 # Words lead to what they rank so high, with such a share of the highest score.
-_GOOD_RANK, _LED, _LED_ON, _HARDLY = 10, 0.03, 0.02, 0.25
+_GOOD_RANK, _LED, _HARDLY = 10, 0.03, 0.25
 _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 
@@ -173,7 +173,7 @@ class LexicalRanks:
     ) -> bool:
         """Whether words of a query, or rare ones of other texts, lead to documents."""
         hop = self.rank_beyond(query, others, documents) if others else None
-        if hop is not None and hop <= max(_GOOD_RANK, _LED_ON * len(self)):
+        if hop is not None and hop <= max(_GOOD_RANK, _LED * len(self)):
             return True
         return self.finds(query, documents, int(_LED * len(self)))
 
