@@ -344,12 +344,11 @@ def _repeats(ranking: Sequence[str]) -> bool:
 
 def _repeating(rankings: Sequence[Sequence[str]], labels: ColumnLabels) -> list[str]:
     """The queries that repeat documents among their first which are not relevant."""
-    tops = [ranking[:TOP] for ranking in rankings]
-    # Mostly there is none, which is seen without a step per query in Python.
-    distinct = sum(map(len, map(frozenset, tops)))
-    if distinct == sum(map(len, tops)):
+    # Mostly there is none.
+    if all(len({*(top := ranking[:TOP])}) == len(top) for ranking in rankings):
         return []
-    pairs = zip(labels, map(Counter, tops), strict=True)
+    tops = (Counter(ranking[:TOP]) for ranking in rankings)
+    pairs = zip(labels, tops, strict=True)
     return [
         query
         for query, often in pairs

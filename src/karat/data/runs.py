@@ -382,7 +382,7 @@ def run_notices(
 
 
 _SHARED = "score with another document; ordered by {rule}"
-TOP = 10
+TOP = 5
 """How many documents are looked at for repeated ones."""
 
 _AGAIN = f"among their first {TOP}; duplicates='collapse' lets the others move up"
