@@ -49,6 +49,17 @@ def plain(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
+def subclass_of(base: Any) -> Callable[[Any], Any]:
+    """Takes classes that derive from another, and refuses what else there is."""
+
+    def check(thing: Any) -> Any:
+        if isinstance(thing, type) and issubclass(thing, base):
+            return thing
+        raise TypeError(f"must be a class derived from {base.__name__}, got {thing!r}")
+
+    return check
+
+
 class Catalogue(Mapping[str, T], Generic[T]):
     """Named things of one kind, shipped with karat or added by installed plug-ins.
 
@@ -59,7 +70,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
     Attributes:
         kind: the word used in error messages, as in "unknown metric".
         group: the entry-point group plug-ins use, or None when the kind is closed.
-        make: turns what an entry point names into a thing, as a class into its object.
+        make: turns what an entry point names into a thing, or refuses it.
 
     Example:
         >>> formulas = Catalogue[object]("formula", {"root": "math:sqrt"})
@@ -80,7 +91,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
         self._broken: set[str] = set()
         self._things = {plain(name): thing for name, thing in shipped.items()}
         self._written = {plain(name): name for name in shipped}
-        self._plugins: dict[str, EntryPoint] | None = None
+        self._plugins: dict[str, dict[str, EntryPoint]] | None = None
 
     @property
     def shipped(self) -> tuple[str, ...]:
@@ -91,20 +102,23 @@ class Catalogue(Mapping[str, T], Generic[T]):
         key = plain(name)
         thing = self._things.get(key)
         if thing is None:
-            plugins = self._found_plugins()
+            plugins = self._installed()
             if key not in plugins:
                 names = [self._written.get(key, key) for key in self]
                 raise UnknownNameError(self.kind, name, names)
-            thing = self._things[key] = self._load(plugins[key])
+            thing = self._things[key] = self._load(name, plugins[key])
         elif isinstance(thing, str):
             module, _, attribute = thing.partition(":")
             thing = getattr(import_module(module), attribute)
             self._things[key] = cast("T", thing)
         return cast("T", thing)
 
-    def _load(self, point: "EntryPoint") -> T:
-        what = f"the {self.kind} {point.name!r} of a plug-in"
-        PLUGINS[point.module] = what
+    def _load(self, name: str, points: "Mapping[str, EntryPoint]") -> T:
+        what = f"the {self.kind} {name!r} of a plug-in"
+        if len(points) > 1:
+            raise UsageError(f"{what} is there more than once: {', '.join(points)}")
+        (point,) = points.values()
+        PLUGINS[point.value.partition(":")[0].strip()] = what
         make = self.make or (lambda thing: thing)
         return call_plugin(
             lambda: make(point.load()), f"{what} cannot be loaded from {point.value}"
@@ -123,16 +137,16 @@ class Catalogue(Mapping[str, T], Generic[T]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        return plain(name) in self._things or plain(name) in self._found_plugins()
+        return plain(name) in self._things or plain(name) in self._installed()
 
     def __iter__(self) -> Iterator[str]:
         yield from self._things
-        yield from (name for name in self._found_plugins() if name not in self._things)
+        yield from (name for name in self._installed() if name not in self._things)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _found_plugins(self) -> "dict[str, EntryPoint]":
+    def _installed(self) -> "dict[str, dict[str, EntryPoint]]":
         # Listing installed packages reads the disk: only when a shipped name misses.
         if self.group is None:
             return {}
@@ -140,6 +154,8 @@ class Catalogue(Mapping[str, T], Generic[T]):
             # Importing this takes longer than most commands need for their work.
             from importlib.metadata import entry_points  # noqa: PLC0415
 
-            points = entry_points(group=self.group)
-            self._plugins = {plain(point.name): point for point in points}
+            self._plugins = {}
+            for point in entry_points(group=self.group):
+                named = self._plugins.setdefault(plain(point.name), {})
+                named[point.value] = point
         return self._plugins

@@ -35,15 +35,20 @@ def write_file(
         >>> path.read_text()
         'rye'
     """
+    if not isinstance(content, str | bytes):
+        must_be = f"cannot be written: it must be a text, got {type(content).__name__}"
+        raise FormatError(must_be, path=path)
     data = content if isinstance(content, bytes) else encode_text(content)
     target = Path(path)
     try:
-        before = target.stat() if target.exists() else None
+        before = None
+        with suppress(FileNotFoundError):
+            before = target.stat()
         if before is not None and not stat.S_ISREG(before.st_mode):
             target.write_bytes(data)
             return
         try:
-            _write_beside(target.resolve(), data, before, mode)
+            _write_beside(Path(os.path.realpath(target)), data, before, mode)
         except PermissionError:
             target.write_bytes(data)
     except OSError as error:

@@ -60,6 +60,50 @@ class NoObject(Lines):
     def __init__(self):
         raise KeyError("no")
 
+@dataclass(frozen=True)
+class Short(Ones):
+    name = "short"
+    def score(self, hits):
+        return np.ones(1)
+
+@dataclass(frozen=True)
+class Listed(Ones):
+    name = "listed"
+    def score(self, hits):
+        return [1.0] * hits.size
+
+@dataclass(frozen=True)
+class Words(Ones):
+    name = "words"
+    def score(self, hits):
+        return ["good"] * hits.size
+
+def plain(hits):
+    return 1.0
+
+class Nothing(Lines):
+    name = "nothing"
+    extensions = (".nothing",)
+    def records(self, source):
+        return None
+
+class Midway(Lines):
+    name = "midway"
+    extensions = (".midway",)
+    def records(self, source):
+        yield {"id": "q01", "retrieved": ["account-01"]}
+        raise SystemExit(0)
+
+def none(board, tables):
+    return None
+
+def numbers(board, tables):
+    return 5
+
+def loud(board, tables):
+    print("LOUD")
+    return "quiet"
+
 def shout(board, tables):
     return "LOUD"
 
@@ -199,3 +243,103 @@ def test_a_matcher_that_cannot_be_loaded_is_named(
     assert done.code == 2
     assert "the matcher 'broken' of a plug-in cannot be loaded" in done.err
     assert karat(*SCORE).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [
+        ("Short", 2, "the metric 'short'"),
+        ("Listed", 0, "listed"),
+        ("Words", 2, "the metric 'words'"),
+        ("plain", 2, "the metric 'plain'"),
+    ],
+)
+def test_a_metric_that_returns_something_else_is_named(
+    name: str,
+    code: int,
+    says: str,
+    installed: dict[str, dict[str, str]],
+    karat: Karat,
+) -> None:
+    installed["karat.metrics"] = {name.lower(): f"good_plugin:{name}"}
+    done = karat(*SCORE, "-m", f"recall@5,{name.lower()}")
+    assert done.code == code, done.err
+    assert says in done.out + done.err
+    assert "bug in karat" not in done.err
+
+
+@pytest.mark.parametrize("ending", ["nothing", "midway"])
+def test_a_format_that_returns_something_else_is_named(
+    ending: str,
+    installed: dict[str, dict[str, str]],
+    karat: Karat,
+    folder: Path,
+) -> None:
+    installed["karat.formats"] = {ending: f"good_plugin:{ending.title()}"}
+    (folder / f"a.{ending}").write_text("LINES q01 account-01")
+    done = karat("evaluate", f"a.{ending}", "-g", "gold.qrels", "-m", "recall@5")
+    assert done.code == 2, done.out
+    assert ending in done.err
+    assert "bug in karat" not in done.err
+
+
+@pytest.mark.parametrize("name", ["none", "numbers"])
+def test_a_report_that_returns_no_text_is_named(
+    name: str,
+    installed: dict[str, dict[str, str]],
+    karat: Karat,
+    folder: Path,
+) -> None:
+    installed["karat.reports"] = {"odd": f"good_plugin:{name}"}
+    (folder / "a.odd").write_text("old")
+    done = karat(*SCORE, "-o", "a.odd")
+    assert done.code == 2
+    assert "a.odd" in done.err
+    assert "bug in karat" not in done.err
+    assert (folder / "a.odd").read_text() == "old"
+
+
+def test_a_report_may_print(
+    installed: dict[str, dict[str, str]], karat: Karat, folder: Path
+) -> None:
+    installed["karat.reports"] = {"loud": "good_plugin:loud"}
+    assert karat(*SCORE, "-o", "a.loud").code == 0
+    assert (folder / "a.loud").read_text() == "quiet"
+
+
+def test_two_plug_ins_of_one_name_are_both_named(
+    installed: dict[str, dict[str, str]],
+    karat: Karat,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = [
+        EntryPoint("mine", value, "karat.metrics")
+        for value in ("good_plugin:Ones", "good_plugin:Listed")
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: points)
+    del installed
+    assert karat(*SCORE).code == karat("metrics").code == 0
+    done = karat(*SCORE, "-m", "mine")
+    assert done.code == 2
+    assert "good_plugin:Ones" in done.err
+    assert "good_plugin:Listed" in done.err
+
+
+@pytest.mark.parametrize("value", ["good_plugin", "good_plugin:", "no way : at all"])
+def test_an_entry_point_that_names_nothing_is_named(
+    value: str, installed: dict[str, dict[str, str]], karat: Karat
+) -> None:
+    installed["karat.metrics"] = {"broken": value}
+    done = karat(*SCORE, "-m", "broken")
+    assert done.code == 2
+    assert "the metric 'broken' of a plug-in" in done.err
+    assert "bug in karat" not in done.err
+    assert karat("metrics").code == 0
+
+
+def test_a_plug_in_does_not_take_the_place_of_what_karat_ships(
+    installed: dict[str, dict[str, str]], karat: Karat
+) -> None:
+    before = karat(*SCORE, "-m", "recall@5").out
+    installed["karat.metrics"] = {"recall": "good_plugin:Ones"}
+    assert karat(*SCORE, "-m", "recall@5").out == before

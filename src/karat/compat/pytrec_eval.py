@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from karat import read_run
+from karat import read_gold, read_run
 from karat.compat.trec_eval import Options, trec_eval_values
 from karat.compat.trec_eval.measures import nicknames
 from karat.extend import FormatError, ParameterError, UnknownNameError
@@ -79,11 +79,8 @@ class RelevanceEvaluator:
         if relevance_level < 1:
             name, must_be = "relevance_level", "an integer >= 1"
             raise ParameterError(type(self).__name__, name, must_be, relevance_level)
-        self._qrels = {
-            query: {document: float(grade) for document, grade in row.items()}
-            for query, row in query_relevance.items()
-            if row
-        }
+        judged = {query: row for query, row in query_relevance.items() if row}
+        self._qrels = read_gold(judged).documents if judged else {}
         self._parameters = _by_measure(measures)
         self._options = Options(
             [f"{m}.{p}" if p else m for m, p in self._parameters.items()],

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from itertools import chain
 
-from karat.catalogue import Catalogue
+from karat.catalogue import Catalogue, subclass_of
 from karat.data.gold import Gold
 from karat.data.runs import Run
 from karat.data.spelling import Spelling, build, parse
@@ -21,7 +21,7 @@ SHIPPED: dict[str, str] = {
 }
 
 MATCHERS: Catalogue[type[Matcher]] = Catalogue(
-    "matcher", SHIPPED, group="karat.matchers"
+    "matcher", SHIPPED, "karat.matchers", subclass_of(Matcher)
 )
 
 AUTO = "auto"

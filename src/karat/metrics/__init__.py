@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karat.catalogue import Catalogue, plain
+from karat.catalogue import Catalogue, plain, subclass_of
 from karat.data.spelling import Cutoff, Spelling, Value, build, parse, write_value
 from karat.errors import UnknownNameError, UsageError
 from karat.metrics.aliases import MISSING, NAMES, canonical
@@ -99,7 +99,9 @@ SHIPPED: dict[str, str] = {
 }
 """Name and home of every metric; a family is imported when one of it is asked for."""
 
-METRICS: Catalogue[type[Metric]] = Catalogue("metric", SHIPPED, group="karat.metrics")
+METRICS: Catalogue[type[Metric]] = Catalogue(
+    "metric", SHIPPED, "karat.metrics", subclass_of(Metric)
+)
 
 # A comma between metrics, not one inside parentheses or brackets.
 _BETWEEN = re.compile(r",(?![^(\[]*[)\]])")

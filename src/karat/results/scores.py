@@ -14,7 +14,7 @@ from karat.data.intervals import Interval
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.tables import number
-from karat.errors import DataError, UnknownNameError
+from karat.errors import DataError, UnknownNameError, UsageError
 from karat.results.measures import Measure
 from karat.stats import mean_interval
 
@@ -145,7 +145,13 @@ def score_measures(
         hits = matches[measure.matcher].hits
         if own_k is not None and measure.own_k:
             hits = replace(hits, own_k=own_k)
-        scores[row] = measure.metric.score(hits)
+        column = np.asarray(measure.metric.score(hits))
+        if column.shape != (len(queries),) or column.dtype.kind not in "fiub":
+            raise UsageError(
+                f"the metric {measure.metric.name!r} must return a number for each of "
+                f"{len(queries)} queries, got {column!r:.60}"
+            )
+        scores[row] = column
     undefined = np.isnan(scores)
     for row, measure in enumerate(measures):
         if failures := matches[measure.matcher].failures:

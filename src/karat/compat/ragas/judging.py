@@ -338,7 +338,7 @@ def _read_verdict(
     for name in ("statement", "reason") if context is None else ("reason",):
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
-        if is_blank(entry[name]):
+        if is_blank(entry[name]) or (name == "statement" and not entry[name].strip()):
             return NOT_FILLED_IN
     statement = entry["statement"] if context is None else context
     return Verdict(statement, entry["reason"], value)
