@@ -126,7 +126,7 @@ TYPED: dict[str, Mistake] = {
     "an ending in capitals": Mistake(
         f"{SCORE} -o O.JSON", 0, "", holds=is_json("O.JSON")
     ),
-    "an empty name": Mistake(f"{SCORE} -o ''", 2, "empty"),
+    "an empty name": Mistake(f"{SCORE} -o ''", 2, "the extension chooses"),
     "the second cannot be written": Mistake(
         f"{SCORE} -o o.json -o no/o.html", 2, "no folder", holds=absent("o.json")
     ),

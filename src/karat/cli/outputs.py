@@ -64,7 +64,6 @@ def outputs_of(
     """
     paths = []
     for target in targets:
-        path = writable(target, inputs)
         in_junit = gates and _is_junit(target)
         if Path(target).suffix[1:].lower() not in formats and not in_junit:
             raise UsageError(
@@ -72,6 +71,7 @@ def outputs_of(
                 f"{', '.join('.' + name for name in formats)}"
                 f"{', or NAME.junit.xml' if gates else ''}"
             )
+        path = writable(target, inputs)
         paths += [] if in_junit else [path]
     return paths
 
