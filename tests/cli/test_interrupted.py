@@ -67,6 +67,7 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
         0,
         ["labelled.qrels"],
     ),
+    "pool": (["pool", "keyword.run", "dense.run"], 0, ["sheet.csv", "pool.qrels"]),
     "baseline": (["baseline", "set", "saved.json", "--commit"], 0, []),
     "init": (["init"], 0, []),
     "suite": (["suite", "-f", "suite.yaml"], 1, []),
@@ -77,7 +78,7 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
     "cache": (["cache"], 0, []),
 }
 ASKS_A_MODEL = {"judge"}
-SILENT = {"convert", "plot", "retrieve", "label"}
+SILENT = {"convert", "plot", "retrieve", "label", "pool"}
 ALSO = {
     "doctor": ["fix.qrels"],
     "convert": ["r.jsonl"],
