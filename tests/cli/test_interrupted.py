@@ -12,6 +12,7 @@ import pytest
 
 from karat.cli import COMMANDS
 from tests.cli.conftest import EXAMPLE
+from tests.llm.fault_server import FaultServer, completion
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,6 +22,7 @@ pytestmark = [
 OLD = "# what was there before\n"
 GATE = ("--fail-under", "ndcg@10=0.99")
 SEARCH = "def search(query, k):\n    return ['account-01', 'account-02']\n"
+GRADE = '{"grade": 2, "reason": "by script"}'
 SUITE = """\
 suites:
   main:
@@ -67,6 +69,14 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
         0,
         ["labelled.qrels"],
     ),
+    "judge": (
+        [
+            *("judge", "two.run", "--queries", "queries.jsonl"),
+            *("--corpus", "corpus.jsonl", "--model", "tiny", "-k", "1"),
+        ],
+        0,
+        ["graded.qrels", "judged.html"],
+    ),
     "pool": (["pool", "keyword.run", "dense.run"], 0, ["sheet.csv", "pool.qrels"]),
     "baseline": (["baseline", "set", "saved.json", "--commit"], 0, []),
     "init": (["init"], 0, []),
@@ -77,7 +87,6 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
     "metrics": (["metrics"], 0, []),
     "cache": (["cache"], 0, []),
 }
-ASKS_A_MODEL = {"judge"}
 SILENT = {"convert", "plot", "retrieve", "label", "pool"}
 ALSO = {
     "doctor": ["fix.qrels"],
@@ -88,7 +97,7 @@ ALSO = {
 
 
 def test_every_command_is_here() -> None:
-    assert {*WRITERS} | ASKS_A_MODEL == {*COMMANDS}
+    assert {*WRITERS} == {*COMMANDS}
 
 
 @pytest.fixture(params=WRITERS)
@@ -104,6 +113,7 @@ def written(
         "suite.yaml": SUITE,
         "labels.json": json.dumps(LABELS),
         "bad.run": "q1 Q0 d1 1 high tag\n",
+        "two.run": "q01 Q0 account-01 1 2 tag\nq02 Q0 account-02 1 1 tag\n",
     }.items():
         (folder / name).write_text(text)
     if request.param == "baseline":
@@ -113,17 +123,19 @@ def written(
         (folder / name).write_text(OLD)
     outputs = [word for name in targets for word in ("-o", name)]
     environment = {k: v for k, v in os.environ.items() if k[:5] != "KARAT"}
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.cli.interrupted"),
-            *(str(folder), str(tmp_path / "work"), *arguments, *outputs),
-        ],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENAI_API_KEY": "none"}
+    with FaultServer(answer=lambda _: (200, completion(GRADE))) as server:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "tests.cli.interrupted"),
+                *(str(folder), str(tmp_path / "work"), *arguments, *outputs),
+            ],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**environment, "OPENAI_BASE_URL": server.url},
+        )
     return request.param, files, dict(map(json.loads, done.stdout.splitlines()))
 
 
