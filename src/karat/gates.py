@@ -9,7 +9,7 @@ from karat.comparison.changes import tagged
 from karat.comparison.differences import measure, show_p
 from karat.comparison.pairing import Pairing, pair
 from karat.data.tables import counted, number
-from karat.errors import UsageError
+from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric
 from karat.results.evaluation import Evaluation
 from karat.stats.sign_flip import flipped
@@ -149,7 +149,14 @@ def check_gates(
                 checked[""] = _level(gate, evaluation)
             else:
                 old = _baseline(gate, baseline)
-                pairing = pair(old, evaluation, force=force, cluster=cluster)
+                try:
+                    pairing = pair(old, evaluation, force=force, cluster=cluster)
+                except MismatchError as error:
+                    result = GateResult(
+                        gate, evaluation.run, "inconclusive", str(error)
+                    )
+                    results.append(result)
+                    continue
                 slices = tagged(pairing.queries, evaluation, old) if by_tag else {}
                 if by_tag and not slices:
                     raise UsageError(

@@ -101,6 +101,21 @@ def test_a_baseline_is_pinned(karat: Karat) -> None:
     assert again.code == 0
 
 
+def test_a_baseline_of_other_queries_is_inconclusive(
+    karat: Karat, folder: Path
+) -> None:
+    (folder / "other.jsonl").write_text(
+        '{"id": "z", "retrieved": ["a"], "relevant": ["a"]}\n'
+    )
+    karat("evaluate", "other.jsonl", "-m", "rr", "-o", "main.json")
+    given = ("evaluate", "dense.run", "-g", "gold.qrels", "--baseline", "main.json")
+    done = karat(*given, "--max-drop", "rr=0.01")
+    assert done.code == 0
+    assert "karat: gate inconclusive: dense.run: " in done.err
+    assert "have no query in common" in done.err
+    assert karat(*given, "--max-drop", "rr=0.01", "--strict").code == 3
+
+
 def test_runs_of_one_system_are_replicates(karat: Karat, folder: Path) -> None:
     for seed in ("1", "2"):
         (folder / f"dense-{seed}.run").write_text((folder / "dense.run").read_text())

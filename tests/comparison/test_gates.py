@@ -188,6 +188,10 @@ def test_no_common_score_is_inconclusive() -> None:
     (result,) = check_gates([Gate("rr", 0.1, "drop")], [new], baseline=old)
     assert result.status == "inconclusive"
     assert result.sentence == "rr: no query in common has a score"
+    others = package.evaluate({"z": ["a"]}, gold={"z": ["a"]}, metrics=["rr"])
+    (result,) = check_gates([Gate("rr", 0.1, "drop")], [others], baseline=new)
+    assert result.status == "inconclusive"
+    assert "have no query in common" in result.sentence
 
 
 def test_what_a_judge_alone_would_fail_is_inconclusive() -> None:
