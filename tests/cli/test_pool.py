@@ -30,6 +30,7 @@ def test_a_pool_has_the_top_of_every_run_once() -> None:
         "q1": ["a", "e", "b"],
         "q2": ["x", "y", "z"],
     }
+    assert [*choose_pool(RUNS, k=4)["q1"]] == ["a", "e", "b", "c", "d"]
     assert [*choose_pool(RUNS, k=4, by="rrf")["q1"]] == ["b", "a", "c", "e", "d"]
 
 

@@ -147,6 +147,17 @@ def test_every_tag_is_held_to_the_drop() -> None:
     assert won.sentence.startswith("won: rr dropped by 0.5000 on 30 queries")
     assert "30 queries lost: q10 -0.5000" in won.sentence
     assert found(new, new) == dict.fromkeys(expected, "pass")
+    # Queries of a tag that lost are named, and no others.
+    none = package.evaluate(
+        {q: ["b", "a"] for q in tags}, gold=gold, metrics="rr", queries=queries
+    )
+    all_of = package.evaluate(gold, gold=gold, metrics="rr", queries=queries)
+    checked = check_gates([gate], [none], baseline=all_of, by_tag=True)
+    assert [result.sentence.partition("; ")[2][:15] for result in checked] == [
+        "40 queries lost",
+        "10 queries lost",
+        "30 queries lost",
+    ]
     # The baseline may know the tags, too.
     bare = package.evaluate(runs[1], gold=gold, metrics="rr")
     assert found(bare, old) == expected

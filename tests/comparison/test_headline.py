@@ -26,6 +26,13 @@ def test_a_headline_is_about_all_metrics_and_candidates() -> None:
     assert several.headline == (
         "better by 1, worse by 1 (recall of top), no query differs by 2: mixed"
     )
+    pairs = compare(
+        *(old, {"top": top, "same": old}),
+        gold=gold,
+        metrics=["rr", "recall"],
+        all_pairs=True,
+    )
+    assert pairs.headline == several.headline
     turned = compare(top, old, gold=gold, metrics=["rr", "recall"])
     assert turned.headline == "better by 1, worse by 1 (rr): mixed"
 

@@ -59,6 +59,15 @@ def test_marks_against_a_baseline_follow_verdict_and_direction() -> None:
     assert "| good | **1.0000 ↑** | **0.0000 ↑** |" in found.write("md")
 
 
+def test_the_first_metric_orders_runs_smaller_first_where_less_is_better() -> None:
+    found = karat.compare(POOR, GOOD, FAIR, gold=GOLD, metrics=["unjudged@2"])
+    assert [row[1] for row in paper_table(found).rows] == [
+        "0.0000 ↑",
+        "0.5000 ↑",
+        "1.0000",
+    ]
+
+
 def test_letters_name_the_runs_that_a_run_is_better_than() -> None:
     runs = {"poor": POOR, "good": GOOD, "same": FAIR}
     found = karat.compare(FAIR, runs, gold=GOLD, metrics=METRICS, all_pairs=True)
