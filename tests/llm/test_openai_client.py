@@ -253,6 +253,8 @@ def test_an_address_with_a_secret_is_refused_without_being_shown(url: str) -> No
             "https://generativelanguage.googleapis.com/v1beta/openai",
         ),
         ("https://api.mistral.ai", "https://api.mistral.ai/v1"),
+        ("https://api.openai.com", "https://api.openai.com/v1"),
+        ("https://openrouter.ai/v1", "https://openrouter.ai/api/v1"),
         ("https://api.cohere.com/v2", "https://api.cohere.com/compatibility/v1"),
         (
             "https://bedrock-runtime.us-west-2.amazonaws.com/model/m/converse",

@@ -18,11 +18,13 @@ ALLOWED = "KARAT_ALLOWED_ENDPOINTS"
 _HARMLESS_QUERY = {"api-version"}
 # Where hosts that also have an interface of their own take chat completions.
 _COMPATIBLE_PATHS = {
-    r"api\.anthropic\.com": "/v1",
+    r"api\.(anthropic|openai)\.com": "/v1",
     r"api\.cohere\.(com|ai)": "/compatibility/v1",
     r"api\.mistral\.ai": "/v1",
     r"bedrock-runtime\.[\w-]+\.amazonaws\.com": "/openai/v1",
+    r"api\.groq\.com": "/openai/v1",
     r"generativelanguage\.googleapis\.com": "/v1beta/openai",
+    r"openrouter\.ai": "/api/v1",
 }
 _OLLAMA = 11434
 _LM_STUDIO = {(1234, "localhost"), (1234, "127.0.0.1")}

@@ -217,8 +217,10 @@ def mean_ranges(result: "Evaluation") -> dict[str, tuple[float, float]]:
     """
     ranges: dict[str, tuple[float, float]] = {}
     for matcher, matches in result.matches.items():
+        if not matches.verdicts:
+            continue
         unjudged = _unjudged(matches)
-        if not unjudged.any() and not (matches.verdicts and matches.failures):
+        if not unjudged.any() and not matches.failures:
             continue
         variants = [
             replace(result, matches={**result.matches, matcher: variant})
