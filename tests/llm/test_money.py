@@ -119,10 +119,14 @@ def test_a_small_budget_is_used_up_nearly_whole(
 
 @pytest.mark.parametrize("short", [0, 1, 20, 300])
 @pytest.mark.parametrize("concurrency", [1, 8, 64])
+@pytest.mark.parametrize("reply_tokens", [None, 30])
 def test_a_limit_of_cost_is_passed_by_one_reply_at_most(
-    short: int, concurrency: int, how: Callable[..., Settings]
+    short: int,
+    concurrency: int,
+    reply_tokens: int | None,
+    how: Callable[..., Settings],
 ) -> None:
-    """However short the first replies are, and whatever is asked at once."""
+    """However short the first replies are, and however short they were expected."""
 
     class Growing(Sized):
         async def complete(self, prompt: Prompt) -> Reply:
@@ -134,7 +138,11 @@ def test_a_limit_of_cost_is_passed_by_one_reply_at_most(
     seen: list[Progress] = []
     prices, limit = Prices(0, 1), 0.5
     settings = how(
-        concurrency=concurrency, prices=prices, max_cost=limit, progress=seen.append
+        concurrency=concurrency,
+        prices=prices,
+        max_cost=limit,
+        reply_tokens=reply_tokens,
+        progress=seen.append,
     )
     with pytest.raises(IncompleteError, match=r"pass the limit of 0\.5"):
         run_jobs_sync(jobs(2000), Growing(0), settings)

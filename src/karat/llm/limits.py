@@ -206,11 +206,11 @@ class CallSizes:
     def of(self, prompt: Prompt) -> tuple[Usage, Usage]:
         """The most that a call may take, and what it usually takes."""
         expected = estimate_usage(prompt, self._reply_tokens)
-        sent, usual = expected.prompt_tokens, expected.completion_tokens
-        most: float = usual
-        if self._reply_tokens is None:
-            usual = self._longest.get(prompt.name, usual)
-            most = max(usual, REPLY_TOKENS) if isinf(self._limit) else self._limit
+        sent = expected.prompt_tokens
+        # What the user expects holds until replies are longer.
+        usual = self._longest.get(prompt.name, expected.completion_tokens)
+        usual = max(usual, self._reply_tokens or 0)
+        most = max(usual, REPLY_TOKENS) if isinf(self._limit) else self._limit
         weight = 1.0 if self._weight is None else max(1.0, self._weight)
         heaviest = _LETTER if self._weight is None else weight
         return Usage(int(sent * heaviest), int(most)), Usage(int(sent * weight), usual)
