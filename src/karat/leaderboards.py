@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.data.queries import Dataset
+from karat.data.runs import Run
 from karat.data.tables import DASH, Table, number
 from karat.errors import DataError, UsageError
 from karat.evaluation import check_options, evaluate
@@ -84,7 +85,8 @@ def leaderboard(
 
     Args:
         runs: the runs by name, each in any form that `evaluate` takes; pairs of name
-            and run, looked at one after the other; or, with `by`, one table.
+            and run, or runs and evaluations with names of their own, one after the
+            other; or, with `by`, one table.
         gold: what should have been retrieved; None when samples carry their own.
         by: the column that says which system a row of a table is from.
         mapping: our field or column name -> theirs.
@@ -205,6 +207,10 @@ def _named(
         for one in runs:
             if isinstance(one, str | Path):
                 yield Path(one).name, one
+            elif isinstance(one, Run):
+                yield one.name, one
+            elif isinstance(one, Evaluation):
+                yield one.run, one
             elif isinstance(one, tuple):
                 yield one
             else:

@@ -1,6 +1,6 @@
 """What a comparison comes down to, and how it calls runs and queries."""
 
-from karat import compare, evaluate, read_run, retrieve
+from karat import compare, evaluate, leaderboard, read_run, retrieve
 from karat.data.queries import Query
 from tests.comparison.test_compare import GOLD, NEW, OLD
 
@@ -46,6 +46,10 @@ def test_runs_keep_their_names_and_queries_their_texts() -> None:
     found = compare(old, new, gold=GOLD, metrics=["rr"])
     assert (found.baseline, found.candidates) == ("bm25", ("dense",))
     assert found.movers[0].text == texts[found.movers[0].query]
+    scored = evaluate(NEW, gold=GOLD, metrics=["rr"], name="scored")
+    assert [*leaderboard([old, new, scored], GOLD, metrics=["rr"])] == [
+        *("bm25", "dense", "scored"),
+    ]
     # A run that nobody named has its part as a name.
     plain = compare(read_run(OLD), new, gold=GOLD, metrics=["rr"])
     assert (plain.baseline, plain.candidates) == ("baseline", ("dense",))
