@@ -15,9 +15,7 @@ from karat.data.arrays import Ints
 from karat.matching.contains import UNSPACED
 from karat.matching.coverage.alphabet import (
     Source,
-    Texts,
-    hash_grams,
-    places_inside,
+    grams_of,
 )
 from karat.matching.normaliser import fold
 
@@ -58,11 +56,8 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
         [[1]]
     """
     letters = [Source(text).letters for text in wanted]
-    golds = Texts(letters)
-    owner, place = places_inside(golds, _LETTERS)
-    keys, number = np.unique(
-        hash_grams(golds.codes, _LETTERS)[place], return_inverse=True
-    )
+    owner, hashes = grams_of(letters, _LETTERS)
+    keys, number = np.unique(hashes, return_inverse=True)
     brief = {n: own for n, own in enumerate(letters) if 0 < len(own) < _LETTERS}
     found: list[list[int]] = [[] for _ in wanted]
     postings: list[Ints] = [np.zeros((2, 0), np.int64)]
@@ -110,9 +105,7 @@ def _rarest(grams: Ints, often: Ints) -> list[int]:
 
 def _postings(block: Sequence[str], keys: Any, start: int) -> Ints:
     """Which n-grams of those wanted stand in which text."""
-    texts = Texts(block)
-    text, place = places_inside(texts, _LETTERS)
-    hashes = hash_grams(texts.codes, _LETTERS)[place]
+    text, hashes = grams_of(block, _LETTERS)
     if not len(hashes) or not len(keys):
         return np.zeros((2, 0), np.int64)
     low = np.minimum(np.searchsorted(keys, hashes), len(keys) - 1)
@@ -263,9 +256,9 @@ def _bands(letters: Sequence[str]) -> npt.NDArray[np.uint64]:
     texts that stay empty borrow from the next one. Three bins make a key.
     """
     # Texts shorter than an n-gram are padded, so that they have one.
-    whole = Texts([text.ljust(_FEW_LETTERS, "\0") for text in letters])
-    text, place = places_inside(whole, _FEW_LETTERS)
-    hashes = hash_grams(whole.codes, _FEW_LETTERS)[place] * _MIX
+    whole = [text.ljust(_FEW_LETTERS, "\0") for text in letters]
+    text, hashes = grams_of(whole, _FEW_LETTERS)
+    hashes = hashes * _MIX
     hashes ^= hashes >> np.uint32(15)
     hashes *= np.uint32(0x85EBCA6B)
     least = np.full(len(letters) * _BINS, _EMPTY, np.uint32)

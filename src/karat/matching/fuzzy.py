@@ -233,13 +233,13 @@ def _possible(pairs: Iterable[_Pair], threshold: float) -> set[int]:
     """Rows whose common subsequences leave the threshold within reach."""
     share = threshold / (2 - threshold)
     sections = (s for pair in pairs for s in _sections(pair, share))
-    found: set[int] = set()
+    similar: set[int] = set()
     while block := list(islice(sections, _BLOCK)):
         rows, needles, hays = zip(*block, strict=True)
         common = compare("subsequence_length", needles, hays)
         least = np.fromiter(map(len, needles), np.float64) * share - _SLACK
-        found.update(np.array(rows)[common >= least].tolist())
-    return found
+        similar.update(np.array(rows)[common >= least].tolist())
+    return similar
 
 
 def _sections(pair: _Pair, share: float) -> Iterator[_Pair]:

@@ -85,7 +85,7 @@ class TextMatcher(Matcher):
             if forms and texts:
                 pairs.add(place, forms, texts)
         query_of, rank, item_of = pairs.finish()
-        rankings.refuse_without_text(run, found=len(rank) > 0)
+        rankings.refuse_without_text(run, any_match=len(rank) > 0)
         located = Located(
             query=query_of,
             rank=rank,

@@ -149,12 +149,12 @@ class TextRankings:
                 self.retold[query] = self.retold.get(query, 0) + 1
         return once, last - removed
 
-    def refuse_without_text(self, run: Run, *, found: bool) -> None:
+    def refuse_without_text(self, run: Run, *, any_match: bool) -> None:
         """Texts cannot be compared where there are none; silent zeros would mislead.
 
         Args:
             run: what was retrieved.
-            found: whether any text satisfied any gold item.
+            any_match: whether any text satisfied any gold item.
         """
         if self.policies.force:
             return
@@ -180,7 +180,7 @@ class TextRankings:
                 path=run.name,
                 hint=f"{CORPUS} the texts of documents by id; {forced}",
             )
-        if found or not self.some:
+        if any_match or not self.some:
             return
         kinds = (self.gold.passages, self.gold.answers)
         rows = [[i.text for row in kind.values() for i in row] for kind in kinds]

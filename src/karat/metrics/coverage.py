@@ -212,14 +212,14 @@ class RecallAtBudget(Metric):
     def score(self, hits: Hits) -> Floats:
         """Found within the budget over relevant."""
         credits = hits.credits()
-        found = credits.rank <= self._last(hits)[credits.query]
-        return count_by(credits.query[found], hits.size) / credits.whole
+        inside = credits.rank <= self._last(hits)[credits.query]
+        return count_by(credits.query[inside], hits.size) / credits.whole
 
     def workings(self, hits: Hits) -> str:
         """Found, and how far the budget went."""
         credits, last = hits.credits(), int(self._last(hits)[0])
-        found = int((credits.rank <= last).sum())
-        return f"{found} found down to rank {last} / {credits.relevant[0]} relevant"
+        count = int((credits.rank <= last).sum())
+        return f"{count} found down to rank {last} / {credits.relevant[0]} relevant"
 
     def _last(self, hits: Hits) -> Ints:
         """The last rank of each query that fits."""

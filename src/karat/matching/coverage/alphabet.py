@@ -53,8 +53,10 @@ _SIGN_CHARACTERS = "<>=!+#[&\u2260\u2264\u2265\u2266\u2267\uff0b\uff1c\uff1d\uff
 # A sign belongs to a number when no word or number ends just before it.
 _NUMBERS: Final = re.compile(r"(?:(?<![\w.,)])-)?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?")
 _GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?:\D|$))")
-_KEPT: Final = bytes(c for c in range(128) if chr(c).isalnum() or chr(c) in "%$")
-_DROPPED: Final = bytes(c for c in range(128) if c not in _KEPT)
+_PLAIN_LETTERS: Final = bytes(
+    c for c in range(128) if chr(c).isalnum() or chr(c) in "%$"
+)
+_NO_LETTERS: Final = bytes(c for c in range(128) if c not in _PLAIN_LETTERS)
 _LOWER: Final = bytes(c + 32 if 65 <= c <= 90 else c for c in range(256))  # noqa: PLR2004
 # Letters with a stroke or ligatures, which no decomposition takes apart.
 _PLAIN: Final = str.maketrans(
@@ -83,10 +85,6 @@ _TO_SLOT: Final = np.uint32(32 - _SLOT_BITS)
 
 class Source:
     """A text, its letters, and where each of them stands in it.
-
-    Attributes:
-        original: the text.
-        letters: its letters.
 
     Example:
         >>> source = Source("R&amp;D <b>5</b> \uff05")
@@ -167,7 +165,7 @@ def _straighten(text: str) -> str:
 def _letters(text: str) -> str:
     clean = _blank_markup(text)
     if clean.isascii():
-        return clean.encode().translate(_LOWER, _DROPPED).decode()
+        return clean.encode().translate(_LOWER, _NO_LETTERS).decode()
     return _trace(clean)[0]
 
 
@@ -242,10 +240,6 @@ def _letter(char: str) -> str:
     return char if kind[0] in "LN" or kind in {"So", "Sc"} or char in "%\u2030" else ""
 
 
-def _spaces(part: re.Match[str]) -> str:
-    return " " * len(part[0])
-
-
 def _blank_markup(text: str, *, footnotes: bool = True) -> str:
     """The text, as long as it was, with spaces where markup stood."""
     if "<" in text or "&" in text or "](" in text:
@@ -255,7 +249,9 @@ def _blank_markup(text: str, *, footnotes: bool = True) -> str:
                 parts += [text[at:low], char.ljust(high - low)]
                 at = high
         text = "".join(parts) + text[at:]
-    return _FOOTNOTES.sub(_spaces, text) if footnotes and "[" in text else text
+    if footnotes and "[" in text:
+        text = _FOOTNOTES.sub(lambda mark: " " * len(mark[0]), text)
+    return text
 
 
 def _markup(text: str) -> Iterator[tuple[int, int, str]]:
@@ -269,16 +265,7 @@ def _markup(text: str) -> Iterator[tuple[int, int, str]]:
             yield *entity.span(), char
 
 
-class Texts:
-    """The letters of texts, one after the other."""
-
-    def __init__(self, letters: Sequence[str]) -> None:
-        self.codes = codes_of("".join(letters))
-        self.size = np.fromiter(map(len, letters), np.int64, len(letters))
-        self.bounds = np.concatenate(([0], self.size.cumsum()))
-
-
-def hash_grams(codes: Codes, n: int) -> Codes:
+def _hash_grams(codes: Codes, n: int) -> Codes:
     """A hash of the n letters from each place on."""
     if len(codes) < n:
         return np.zeros(0, np.uint32)
@@ -297,12 +284,15 @@ def hash_grams(codes: Codes, n: int) -> Codes:
         width *= 2
 
 
-def places_inside(texts: Texts, n: int) -> tuple[Ints, Ints]:
-    """The n-grams that lie in one text: which text, and where they begin."""
-    count = np.maximum(texts.size - n + 1, 0)
+def grams_of(letters: Sequence[str], n: int) -> tuple[Ints, Codes]:
+    """The n-grams of texts: in which text each lies, and its hash."""
+    size = np.fromiter(map(len, letters), np.int64, len(letters))
+    count = np.maximum(size - n + 1, 0)
     text = np.repeat(np.arange(len(count)), count)
-    skipped = texts.bounds[:-1] - (np.cumsum(count) - count)
-    return text, np.arange(len(text)) + skipped[text]
+    skipped = (size - count).cumsum() - size + count
+    return text, _hash_grams(codes_of("".join(letters)), n)[
+        np.arange(len(text)) + skipped[text]
+    ]
 
 
 def seeds(
@@ -327,7 +317,7 @@ def seeds(
         np.cumsum([0, *(len(text) + 1 for text in texts)])
         for texts in (sought, documents)
     )
-    key, hashes = hash_grams(ours, n), hash_grams(theirs, n)
+    key, hashes = _hash_grams(ours, n), _hash_grams(theirs, n)
     taken = np.zeros(1 << _SLOT_BITS, np.bool_)
     taken[key >> _TO_SLOT] = True
     place = np.flatnonzero(taken.take(hashes >> _TO_SLOT))
@@ -353,10 +343,10 @@ def seeds(
     document = first_theirs.searchsorted(place, "right") - 1
     at, place = at - first_ours[text], place - first_theirs[document]
     columns = (column.tolist() for column in (text, document, at, at + size, place))
-    found: list[dict[int, list[tuple[int, int, int]]]] = [{} for _ in sought]
+    runs: list[dict[int, list[tuple[int, int, int]]]] = [{} for _ in sought]
     for number, other, *run in zip(*columns, strict=True):
-        found[number].setdefault(other, []).append(tuple(run))
-    return found
+        runs[number].setdefault(other, []).append(tuple(run))
+    return runs
 
 
 def _differs(values: Ints) -> Bools:

@@ -103,10 +103,7 @@ def _around(source: Source, start: int, end: int) -> str:
 
 
 def _number_at(source: Source, start: int, end: int) -> tuple[str, str, bool]:
-    """The number that some digits belong to, and the character before it.
-
-    And whether it may have been cut, because the text begins or ends with it.
-    """
+    """The number that digits belong to, what stands before it, and if it may be cut."""
     text, places = source.text, source.places
     low, high = places[start], places[end - 1] + 1
     while splits_number(text, low):
@@ -119,10 +116,7 @@ def _number_at(source: Source, start: int, end: int) -> tuple[str, str, bool]:
 
 def _signs(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
     """Signs between the same letters; most are told only where both sides have one."""
-    if not gold.signs and not document.signs:
-        return
-    shift = run.place - run.start
-    ours = gold.signs
+    shift, ours = run.place - run.start, gold.signs
     theirs = {(at - shift, kind): sign for (at, kind), sign in document.signs.items()}
     last = min(len(gold.letters), len(document.letters) - shift)
     for place, kind in sorted({*ours, *theirs}):
@@ -144,25 +138,22 @@ def _words(gold: Source, document: Source, gap: Gap) -> tuple[str, str, bool]:
     Nothing where a few letters inside of one word differ.
     """
     spans = []
-    ours, theirs = (gap.start, gap.end), (gap.place, gap.place_end)
-    for source, (start, end) in ((gold, ours), (document, theirs)):
+    for source, start, end in ((gold, *gap[:2]), (document, *gap[2:4])):
         low = source.places[start - 1] + 1 if start else 0
         high = source.places[end] if end < len(source.places) else len(source.text)
         spans.append((source.text, low, max(low, high)))
     opens = [splits_word(text, low) for text, low, _ in spans]
     closes = [splits_word(text, high) for text, _, high in spans]
-    plain = [text[low:high].isalpha() for text, low, high in spans]
-    if all(opens + closes + plain):
+    parts = [text[low:high] for text, low, high in spans]
+    if all(opens + closes + [part.isalpha() for part in parts]):
         return "", "", False
-    empty = any(not text[low:high].strip(" ,.;:-\n\t") for text, low, high in spans)
-    if empty or any(opens):
+    if any(opens) or not all(part.strip(" ,.;:-\n\t") for part in parts):
         spans = [(text, _word_start(text, low), high) for text, low, high in spans]
     if any(closes):
         spans = [(text, low, _word_end(text, high)) for text, low, high in spans]
-    (mine, low, high), (other, start, end) = spans
-    before = mine[:low].rstrip()
-    first = not before or before[-1] in '.!?:"\u201c'
-    return " ".join(mine[low:high].split()), " ".join(other[start:end].split()), first
+    ours, theirs = (" ".join(text[low:high].split()) for text, low, high in spans)
+    before = gold.text[: spans[0][1]].rstrip()
+    return ours, theirs, not before or before[-1] in '.!?:"\u201c'
 
 
 def _word_start(text: str, place: int) -> int:
@@ -183,15 +174,13 @@ def _contradicts(ours: str, theirs: str, *, first: bool) -> bool:
     """Whether a number, negation or name is on one side only."""
     if fold(ours) == fold(theirs):
         return False
-    if numbers_of(ours) != numbers_of(theirs):
-        return True
     words = [{*_WORD.findall(_plain(text))} for text in (ours, theirs)]
     if (
-        negates(ours) != negates(theirs)
+        numbers_of(ours) != numbers_of(theirs)
+        or negates(ours) != negates(theirs)
         or words[0] & _NUMBER_WORDS != words[1] & _NUMBER_WORDS
+        or _UNSPACED_NUMBERS.findall(ours) != _UNSPACED_NUMBERS.findall(theirs)
     ):
-        return True
-    if _UNSPACED_NUMBERS.findall(ours) != _UNSPACED_NUMBERS.findall(theirs):
         return True
     names = [_names(ours, first=first), _names(theirs, first=first)]
     return all(names) and not any(

@@ -48,18 +48,16 @@ _LONG_DOCUMENT = 50_000
 _FEW = 64
 
 
-class Gold:
+class GoldLetters:
     """The letters of a passage, and how much they weigh.
 
     A letter of an alphabet weighs 1, and so does a Korean syllable; a Chinese character
     weighs more, because fewer of them say as much. Runs are judged by their weight.
 
     Attributes:
-        letters: the letters.
         least: so many letters the shortest run has at least.
         long: the weight of a run that counts wherever it lies.
-        head: as many of the first letters as make a piece at an edge.
-        tail: as many of the last.
+        head: as many of the first letters as make a piece at an edge; tail of the last.
     """
 
     def __init__(self, letters: str) -> None:
@@ -93,10 +91,7 @@ class Run(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Letters between runs: of the passage from start to end, of a document the others.
-
-    They are covered when they are much alike.
-    """
+    """Letters between runs on both sides; covered when they are much alike."""
 
     start: int
     end: int
@@ -123,19 +118,12 @@ class Part(NamedTuple):
 
 
 def cover(
-    gold: Gold,
+    gold: GoldLetters,
     documents: Sequence[str],
     begins: Sequence[dict[int, int]],
     seeds: Mapping[int, Seeds],
 ) -> Iterator[Part]:
-    """What the documents of a query cover of a passage.
-
-    Args:
-        gold: the passage.
-        documents: the letters of each document.
-        begins: where each document begins, after a header, and since when.
-        seeds: by document, where runs may be.
-    """
+    """What documents cover of a passage, given where each begins and runs may be."""
     for number, document in enumerate(documents):
         shared = _runs(gold, document, seeds.get(number, ()))
         if not shared and 0 < len(document) < LEAST and document in gold.letters:
@@ -182,7 +170,7 @@ def _is_apart(gold: Source, document: Source, place: int) -> bool:
     )
 
 
-def _runs(gold: Gold, document: str, seeds: Seeds) -> list[Run]:
+def _runs(gold: GoldLetters, document: str, seeds: Seeds) -> list[Run]:
     """The longest runs of a document, in the order of the passage."""
     runs: list[Run] = []
     for start, end, place in seeds:
@@ -196,7 +184,7 @@ def _runs(gold: Gold, document: str, seeds: Seeds) -> list[Run]:
     return runs
 
 
-def _longest(gold: Gold, document: str, start: int, place: int) -> Run:
+def _longest(gold: GoldLetters, document: str, start: int, place: int) -> Run:
     """The longest run from a letter on, at the given place or at another."""
     letters = gold.letters
     end = start + _count_same(letters, start, document, place)
@@ -219,7 +207,9 @@ def _count_same(gold: str, at: int, document: str, place: int) -> int:
     return same
 
 
-def _counted(gold: Gold, document: str, runs: Iterable[Run], begin: int) -> list[Run]:
+def _counted(
+    gold: GoldLetters, document: str, runs: Iterable[Run], begin: int
+) -> list[Run]:
     """The runs that count: long, where the document was cut, or beside one that counts.
 
     Runs that follow each other in passage and document are looked at together.
@@ -246,7 +236,7 @@ def _counted(gold: Gold, document: str, runs: Iterable[Run], begin: int) -> list
     return counted
 
 
-def _counts(gold: Gold, document: str, chain: list[Run], begin: int) -> bool:
+def _counts(gold: GoldLetters, document: str, chain: list[Run], begin: int) -> bool:
     """Whether one run is long, or they go from where a document was cut to an end."""
     if any(gold.weigh(run.start, run.end) >= gold.long for run in chain):
         return True
@@ -258,7 +248,7 @@ def _counts(gold: Gold, document: str, chain: list[Run], begin: int) -> bool:
     return (opens and (closes or is_last)) or (closes and is_first)
 
 
-def _beside(gold: Gold, document: str, run: Run, other: Run) -> Run | None:
+def _beside(gold: GoldLetters, document: str, run: Run, other: Run) -> Run | None:
     """The copy of a run that lies about as far from another as in the passage.
 
     Or further, where the passage goes on: a header may stand between them.
@@ -326,7 +316,7 @@ def _is_similar(ours: str, theirs: str) -> bool:
     return scorer("levenshtein")(ours, theirs) >= _SIMILAR
 
 
-def _pieces(gold: Gold, document: str, begin: int) -> list[Run]:
+def _pieces(gold: GoldLetters, document: str, begin: int) -> list[Run]:
     """Short pieces at the edges of a document: the passage's first or last letters."""
     text = gold.letters
     most = min(LEAST - 1, len(text), len(document))
@@ -338,7 +328,7 @@ def _pieces(gold: Gold, document: str, begin: int) -> list[Run]:
 
 
 def first_covered(
-    gold: Gold,
+    gold: GoldLetters,
     documents: Sequence[str],
     begins: Sequence[dict[int, int]],
     parts: Iterable[Part],

@@ -19,6 +19,7 @@ from karat.matching.coverage.measure import (
     Measured,
     Passage,
     QueryTexts,
+    Rise,
     Target,
     measure,
     place_of,
@@ -96,10 +97,10 @@ class Span(Matcher):
         if self.strict:
             # An item is covered no further while something differs.
             rows = ("item", "item_rank", "share", "sound")
-            kept = {name: getattr(coverage, name)[coverage.sound] for name in rows}
-            coverage = replace(coverage, **kept)
+            sound = {name: getattr(coverage, name)[coverage.sound] for name in rows}
+            coverage = replace(coverage, **sound)
         item, rank, worth = self._rows(coverage, grade)
-        rankings.refuse_without_text(run, found=len(item) > 0)
+        rankings.refuse_without_text(run, any_match=len(item) > 0)
         owner = np.repeat(np.arange(len(queries)), count)
         notices = rankings.notices()
         if len(changed):
@@ -133,22 +134,15 @@ class Span(Matcher):
         rankings = TextRankings(self.name, gold, policies or Policies())
         targets = [read_targets(gold, query)]
         return [
-            self._evidence(texts, measured, *rise)
+            self._evidence(texts, measured, rise)
             for _, texts in _read(run, [query], targets, rankings)
             for measured in [measure(texts)]
             for rise in measured.rises
         ]
 
-    def _evidence(
-        self,
-        texts: QueryTexts,
-        measured: Measured,
-        item: int,
-        number: int,
-        share: float,
-        sound: bool,  # noqa: FBT001
-    ) -> Evidence:
+    def _evidence(self, texts: QueryTexts, measured: Measured, rise: Rise) -> Evidence:
         """What a document adds to a gold item."""
+        item, number, share, sound = rise
         target, document = texts.targets[item], texts.documents[number]
         first = sum(len(other.texts) for other in texts.targets[:item])
         own = measured.passages[first : first + len(target.texts)]
@@ -190,38 +184,25 @@ class Span(Matcher):
 
 
 def _gather(queries: Iterable[tuple[int, QueryTexts]], first: list[int]) -> Coverage:
-    """What all queries have covered.
-
-    Args:
-        queries: the queries, each with its index.
-        first: the index of the first gold item of each.
-    """
+    """What all queries have covered, given the index of the first gold item of each."""
     size = np.zeros(len(first))
     documents, rises = [np.zeros((6, 0))], [np.zeros((4, 0))]
     for query, texts in queries:
-        found = measure(texts)
-        size[query], ranks = found.size, texts.ranks
-        tokens = [*map(_tokens, texts.documents, found.length)]
+        own = measure(texts)
+        size[query], ranks = own.size, texts.ranks
+        costs = [*map(_tokens, texts.documents, own.length)]
         place = [query] * len(ranks)
-        documents.append(
-            np.array((place, ranks, found.gold, found.length, found.fresh, tokens))
-        )
-        rows = [(first[query] + i, ranks[n], *more) for i, n, *more in found.rises]
+        columns = place, ranks, own.gold, own.length, own.fresh, costs
+        documents.append(np.array(columns))
+        rows = [(first[query] + i, ranks[n], *more) for i, n, *more in own.rises]
         rises.append(np.array(rows, np.float64).reshape(-1, 4).T)
     tables = [np.concatenate(blocks, axis=1) for blocks in (documents, rises)]
     one, two = (table[:, np.lexsort((table[1], table[0]))] for table in tables)
+    (query_of, rank), (item, item_rank) = (t[:2].astype(np.int64) for t in (one, two))
+    gold, length, fresh, tokens = one[2:]
+    share, sound = two[2], two[3] > 0
     return Coverage(
-        size=size,
-        query=one[0].astype(np.int64),
-        rank=one[1].astype(np.int64),
-        gold=one[2],
-        length=one[3],
-        fresh=one[4],
-        tokens=one[5],
-        item=two[0].astype(np.int64),
-        item_rank=two[1].astype(np.int64),
-        share=two[2],
-        sound=two[3] > 0,
+        size, query_of, rank, gold, length, fresh, tokens, item, item_rank, share, sound
     )
 
 
@@ -238,15 +219,12 @@ def _tokens(document: Document, length: int) -> float:
 def _ranges(target: Target, document: Document) -> Ranges:
     """What a gold span and a document share, from where each begins."""
     ours, theirs = target.places[0], place_of(document)
-    if theirs is None or ours.source != theirs.source:
-        return (), ()
-    low, high = max(ours.start, theirs.start), min(ours.end, theirs.end)
-    if low >= high:
-        return (), ()
-    return (
-        ((low - ours.start, high - ours.start),),
-        ((low - theirs.start, high - theirs.start),),
-    )
+    if theirs and ours.source == theirs.source:
+        low, high = max(ours.start, theirs.start), min(ours.end, theirs.end)
+        if low < high:
+            shared = (((low - at, high - at),) for at in (ours.start, theirs.start))
+            return next(shared), next(shared)
+    return (), ()
 
 
 def _text_ranges(passages: Sequence[Passage], number: int) -> Ranges:

@@ -15,7 +15,7 @@ from karat.matching.coverage.alphabet import Source, seeds
 from karat.matching.coverage.contradictions import Difference, find_differences
 from karat.matching.coverage.cover import (
     LEAST,
-    Gold as GoldLetters,
+    GoldLetters,
     Part,
     cover,
     cover_brief,
@@ -93,9 +93,9 @@ class QueryTexts(NamedTuple):
         """Whether places decide, and not texts: where documents say where they are."""
         if not any(target.places for target in self.targets):
             return False
-        known = [place_of(document) is not None for document in self.documents]
-        if all(known) or not any(known):
-            return all(known)
+        placed = [place_of(document) is not None for document in self.documents]
+        if all(placed) or not any(placed):
+            return all(placed)
         # Some are known: texts are better, where all gold has one, and any document.
         lacking = any(None in target.texts for target in self.targets)
         return lacking or all(document.text is None for document in self.documents)
@@ -106,9 +106,6 @@ class Passage:
     """A gold text, and what the documents of its query cover of it.
 
     Attributes:
-        gold: the gold text.
-        documents: the documents.
-        parts: what each of them covers.
         since: from which document on each letter is covered.
     """
 
@@ -121,22 +118,26 @@ class Passage:
     def differences(self) -> list[tuple[int, int, Difference]]:
         """What differs: from which document on, and from which on no longer."""
         never, last = len(self.documents), len(self.gold.letters)
-        found = [
+        differences = [
             (part, find_differences(self.gold, self.documents[part.document], part))
             for part in self.parts
         ]
         rows = []
-        for part, own in found:
+        for part, own in differences:
             for one in own:
                 low, high = max(0, one.start - 1), min(last, one.end + 1)
                 until = (
                     other.document
-                    for other, others in found
+                    for other, others in differences
                     if any(run.start <= low and run.end >= high for run in other.runs)
                     and not any(o.start <= high and o.end >= low for o in others)
                 )
                 rows.append((part.document, min(until, default=never), one))
         return rows
+
+
+Rise = tuple[int, int, float, bool]
+"""An item, a document, the share covered from then on, and whether nothing differs."""
 
 
 class Measured(NamedTuple):
@@ -147,8 +148,7 @@ class Measured(NamedTuple):
         gold: characters of it that each document is the first to cover.
         length: characters of each document.
         fresh: characters of each document that none before it has.
-        rises: gold item, document, share of the item that is covered from then on, and
-            whether nothing differs in it.
+        rises: where gold items are covered further.
         passages: the gold texts, where texts were compared.
     """
 
@@ -156,7 +156,7 @@ class Measured(NamedTuple):
     gold: Floats
     length: list[int]
     fresh: list[int]
-    rises: list[tuple[int, int, float, bool]]
+    rises: list[Rise]
     passages: list[Passage]
 
 
@@ -220,18 +220,16 @@ def _rises(
 def _cut(
     gold: Sequence[Place], documents: Sequence[Place | None]
 ) -> tuple[Ints, Ints, list[slice]]:
-    """Sources cut where gold or a document begins or ends.
+    """Sources cut into pieces where gold or a document begins or ends.
 
-    Returns:
-        Which document has each piece first; the characters of each piece; and the
-        pieces of each gold stretch.
+    Which document has each first, its characters, and the pieces of each gold stretch.
     """
-    known = [place for place in (*gold, *documents) if place]
-    points = sorted({(place.source, at) for place in known for at in place[1:]})
+    places = [place for place in (*gold, *documents) if place]
+    points = sorted({(place.source, at) for place in places for at in place[1:]})
     number = {point: n for n, point in enumerate(points)}
     pieces = {
         place: slice(number[place.source, place.start], number[place.source, place.end])
-        for place in known
+        for place in places
     }
     # What lies between two sources belongs to none.
     weight = np.array([0, *(max(0, b[1] - a[1]) for a, b in pairwise(points))])[1:]
@@ -248,26 +246,24 @@ def compare(
 ) -> tuple[list[Passage], list[int]]:
     """Compare gold texts with documents, letter by letter.
 
-    Returns:
-        A passage for each gold text; and how many letters of each document no document
-        before it has.
+    A passage for each gold text, and how many letters of each document are new.
     """
     sources = Source.read(golds)
     sought = [GoldLetters(gold.letters) for gold in sources]
     least = min((gold.least for gold in sought), default=LEAST)
     letters = [document.letters for document in documents]
     heads = [text[:least] if len(text) >= least else "" for text in letters]
-    found = seeds([*(gold.letters for gold in sources), *heads], letters, least)
+    shared = seeds([*(gold.letters for gold in sources), *heads], letters, least)
     begins = _headers(letters)
     passages = []
-    for gold, passage, own in zip(sources, sought, found, strict=False):
+    for gold, passage, own in zip(sources, sought, shared, strict=False):
         if passage.weigh(0, len(gold.letters)) < LEAST:
             parts = [*cover_brief(gold, documents)]
         else:
             parts = [*cover(passage, letters, begins, own)]
         since = first_covered(passage, letters, begins, parts)
         passages.append(Passage(gold, documents, parts, since))
-    return passages, _count_fresh(letters, found[len(golds) :], least)
+    return passages, _count_fresh(letters, shared[len(golds) :], least)
 
 
 def _headers(documents: Sequence[str]) -> list[dict[int, int]]:
@@ -292,14 +288,11 @@ def _headers(documents: Sequence[str]) -> list[dict[int, int]]:
 def _count_fresh(
     documents: Sequence[str], heads: Sequence[Iterable[int]], least: int
 ) -> list[int]:
-    """The letters of each document that none before it has: they may overlap.
+    """How many letters of each document none before it has: they may overlap.
 
-    Args:
-        documents: the letters of each.
-        heads: for each, the documents that may have its first letters.
-        least: letters of the shortest overlap.
+    For each, some documents may have its first letters.
     """
-    known: dict[int, list[tuple[int, int]]] = {}
+    overlaps: dict[int, list[tuple[int, int]]] = {}
     for number, others in enumerate(heads):
         one = documents[number]
         for other in others:
@@ -308,9 +301,9 @@ def _count_fresh(
             if place >= 0:
                 start = place if other > number else 0
                 end = start + min(len(one), len(text) - place)
-                known.setdefault(max(number, other), []).append((start, end))
+                overlaps.setdefault(max(number, other), []).append((start, end))
     fresh = [*map(len, documents)]
-    for number, ranges in known.items():
+    for number, ranges in overlaps.items():
         left = np.ones(fresh[number], np.bool_)
         for start, end in ranges:
             left[start:end] = False
