@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import karat
+from karat.data.gold import Gold
 from karat.data.judgements import Prompt
-from karat.judging import Claims, JudgeSession, grade_pool
+from karat.judging import Claims, JudgeSession, grade_pool, split_references
 from karat.llm import Settings
 from karat.llm.openai_client import OpenAIClient
 from karat.results.evaluation import Evaluation
@@ -65,6 +66,11 @@ VERDICTS: dict[str, tuple[Any, str]] = {
     "of a number with a point": (says({"alone": [1.0]}), RIGHT),
     "of one number twice": (says({"alone": [1, 1]}), RIGHT),
     "of numbers with a comma": (says({"alone": "1,"}), RIGHT),
+    "of numbers in words": (says({"alone": "contexts 1 and 1"}), RIGHT),
+    "of numbers in a list of texts": (says({"alone": ["1, 2"]}), "of another form"),
+    "of numbers without commas": (says({"alone": "1 2"}), "of another form"),
+    "of numbers in Arabic": (says({"alone": "\u0661"}), "of another form"),
+    "complete in part": (says({"complete": "partially"}), "of another form"),
     "of none": (says(two={"alone": "none", "parts": None, "against": "N/A"}), RIGHT),
     "of an empty text": (says(two={"alone": ""}), RIGHT),
     "of false": (says(two={"alone": False}), RIGHT),
@@ -196,6 +202,35 @@ def test_grades_in_an_odd_form_are_right_or_told(name: str) -> None:
         assert re.search(outcome, graded.failures["q", "d"])
 
 
+TWO = ["Dough rises", "Salt comes last"]
+SPLITS: dict[str, tuple[Any, str]] = {
+    "texts alone": (TWO, RIGHT),
+    "in capitals": ([{"text": text, "importance": "Vital"} for text in TWO], RIGHT),
+    "of no importance": ([{"text": text, "importance": None} for text in TWO], RIGHT),
+    "one twice": ([TWO[0], *TWO], RIGHT),
+    "one empty": (["", *TWO], RIGHT),
+    "of spaces": ([f" {text}\n" for text in TWO], RIGHT),
+    "of another importance": ([{"text": "A", "importance": "high"}], "vital or okay"),
+    "of another name": ([{"claim": text} for text in TWO], "must have a text"),
+    "of numbers": ([1, 2], "must have a text"),
+    "a text": (" ".join(TWO), "no list of claims"),
+    "by number": ({"1": TWO[0], "2": TWO[1]}, "no list of claims"),
+    "null": (None, "no list of claims"),
+    "the form itself": ([{"text": "...", "importance": "vital"}], "repeats the form"),
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_claims_in_an_odd_form_are_right_or_told(name: str) -> None:
+    claims, outcome = SPLITS[name]
+    session = session_of(Model(lambda _: json.dumps({"claims": claims})))
+    split = split_references(Gold(references={"q": f"{TWO[0]}. {TWO[1]}."}), session)
+    if outcome == RIGHT:
+        assert [item.text for item in split.gold.claims["q"]] == TWO
+    else:
+        assert re.search(outcome, split.failures["q"])
+
+
 Answer = Callable[[dict[str, Any], int], tuple[Any, ...]]
 USAGE = {"prompt_tokens": 400, "completion_tokens": 60}
 
@@ -231,6 +266,11 @@ TOOL = {"function": {"name": "answer", "arguments": WHOLE}}
 SERVERS: dict[str, tuple[Answer, str]] = {
     "no reason to end": (always(chat(end=None)), RIGHT),
     "content in parts": (always(chat([{"type": "text", "text": WHOLE}])), RIGHT),
+    "a thought in a part of its own": (
+        always(chat([{"type": "reasoning", "text": DRAFT}, {"text": WHOLE}])),
+        RIGHT,
+    ),
+    "a mark of the byte order": (always(f"\ufeff{json.dumps(chat())}"), RIGHT),
     "an answer taken for a thought": (always(chat("", reasoning_content=WHOLE)), RIGHT),
     "no count of tokens": (always(chat(usage=None)), RIGHT),
     "an odd count of tokens": (always(chat(usage={"prompt_tokens": "many"})), RIGHT),
@@ -267,6 +307,15 @@ SERVERS: dict[str, tuple[Answer, str]] = {
     ),
     "cut off after the answer": (always(chat(end="length")), "cut off"),
     "cut off, by another name": (always(chat(end="MAX_TOKENS")), "cut off"),
+    "cut off, in a field of its own": (
+        always({"choices": [{**chat()["choices"][0], "stop_reason": "max_tokens"}]}),
+        "cut off",
+    ),
+    "a line for each piece": (
+        always(f"{json.dumps(chat())}\n{json.dumps(chat())}"),
+        "not complete JSON",
+    ),
+    "choices by name": (always({"choices": {"0": chat()}}), "holds no message"),
     "a thought without an answer": (
         always(chat("", reasoning_content=f"{DRAFT} Hm.")),
         "is empty",
@@ -328,4 +377,4 @@ def test_odd_servers_are_right_or_told(
 
 
 def test_there_are_a_hundred_of_them() -> None:
-    assert len(VERDICTS) + len(GRADES) + len(SERVERS) >= 100
+    assert len(VERDICTS) + len(GRADES) + len(SPLITS) + len(SERVERS) >= 100

@@ -31,6 +31,7 @@ from karat.llm.server_errors import (
 # Where servers put an answer if they take it for a thought: then it is all there is.
 _THOUGHTS = ("reasoning_content", "reasoning")
 _WHOLE_ANSWER = re.compile(r"\s*(?:```\w*\s*)?\{.*\}\s*(?:```\s*)?", re.DOTALL)
+_IS_THOUGHT = re.compile("think|thought|reason", re.IGNORECASE)
 # How servers say that a reply reached the longest length allowed.
 _CUT = {"length", "max_tokens", "max_length", "max_output_tokens", "model_length"}
 # More characters for each token than any model's tokenizer has on average.
@@ -257,7 +258,8 @@ def read_reply(
     """
     choice = _first(_field(completion, "choices"))
     message, end = _field(choice, "message"), _field(choice, "finish_reason")
-    cut = str(end).lower() in _CUT
+    ends = (end, _field(choice, "stop_reason"), _field(choice, "native_finish_reason"))
+    cut = any(str(reason).lower() in _CUT for reason in ends)
     tokens = _tokens(completion)
     sent, received = tokens or (0, 0)
     if message is None or end == "error":
@@ -384,7 +386,8 @@ def _first(choices: Any) -> object:
 
 
 def _text(content: object) -> str:
-    """The text of a message, which some servers send in parts."""
+    """The text of a message, which some servers send in parts; thoughts are none."""
     if isinstance(content, list):
-        return "".join(_text(_field(part, "text")) for part in content)
+        parts = [p for p in content if not _IS_THOUGHT.search(str(_field(p, "type")))]
+        return "".join(_text(_field(part, "text")) for part in parts)
     return content if isinstance(content, str) else ""
