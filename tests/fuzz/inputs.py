@@ -240,7 +240,7 @@ def _settings(chance: Random) -> Case:
     command = chance.choice(("evaluate", "evaluate", *SETTINGS))
     section = SETTINGS[command]
     names = chance.sample([*section], min(len(section), chance.randint(1, 3)))
-    settings = {command: {name: _copied(section[name]) for name in names}}
+    settings: Any = {command: {name: _copied(section[name]) for name in names}}
     if chance.random() < 0.8:
         settings[command][chance.choice(names)] = _copied(chance.choice(ODD))
     else:
@@ -265,7 +265,8 @@ def _settings(chance: Random) -> Case:
         arguments.append("other.json")
     if command == "evaluate":
         arguments += ["--gold", "gold.json"]
-    if isinstance(own := settings.get(command), dict):
+    own = settings.get(command) if isinstance(settings, dict) else None
+    if isinstance(own, dict):
         flags = ((str(name).replace("_", "-"), str(own[name])) for name in own)
         arguments += [f"--{name}={text}".replace("\0", "") for name, text in flags]
         files["karat.yaml"] = b"suites: {}"
