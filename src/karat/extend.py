@@ -62,7 +62,7 @@ _HOMES = {
     "karat.reading.decoding": "decode_text",
     "karat.reading.format": "Format",
     "karat.reading.streams": "Source open_binary",
-    "karat.reading.syntax.yaml_text": "decode_yaml",
+    "karat.reading.yaml_text": "decode_yaml",
     "karat.reports": "Report",
     "karat.results.scores": "MetricScores",
     "karat.writing": "write_file",

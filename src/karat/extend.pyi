@@ -79,7 +79,7 @@ from karat.reading.decoding import decode_text as decode_text
 from karat.reading.format import Format as Format
 from karat.reading.streams import Source as Source
 from karat.reading.streams import open_binary as open_binary
-from karat.reading.syntax.yaml_text import decode_yaml as decode_yaml
+from karat.reading.yaml_text import decode_yaml as decode_yaml
 from karat.reports import Report as Report
 from karat.results.scores import MetricScores as MetricScores
 from karat.writing import write_file as write_file

@@ -12,8 +12,8 @@ from karat.data.gold import Gold, labeller_notices
 from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.errors import DataError, FormatError, MismatchError
-from karat.reading.columnar.trec import TrecRun
 from karat.reading.readers import load
+from karat.reading.trec import TrecRun
 from karat.results.loading import from_dict
 
 RUN = {"q1": ["a", "b"], "q2": ["c"]}

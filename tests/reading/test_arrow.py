@@ -17,8 +17,8 @@ from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Duplicates, Policies, Ties
 from karat.data.runs import Labels, Located
 from karat.errors import DataError, FormatError
-from karat.reading.columnar import arrow_source as arrow_sources
-from karat.reading.columnar.arrow_source import (
+from karat.reading import arrow as arrow_sources
+from karat.reading.arrow import (
     ArrowSource,
     ParquetSource,
     RunColumns,

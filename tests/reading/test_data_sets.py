@@ -9,9 +9,9 @@ from pyarrow import parquet
 
 import karat
 from karat.errors import DataError, FormatError
-from karat.reading.columnar import arrow_source
-from karat.reading.columnar.trec import TrecRun
+from karat.reading import arrow as arrow_source
 from karat.reading.columns import run
+from karat.reading.trec import TrecRun
 from tests.scale.parts import GOLD, cut, rows, table, told, whole
 
 METRICS = ["ndcg@5", "rr"]

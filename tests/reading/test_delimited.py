@@ -15,9 +15,9 @@ from karat.data.memory_runs import DocumentRun, ScoredRun
 from karat.data.policies import CHOICES, Policies
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
-from karat.reading.columnar.trec import TrecRun
+from karat.reading.delimited import LONG_CELLS
 from karat.reading.readers import load, load_by
-from karat.reading.syntax.delimited import LONG_CELLS
+from karat.reading.trec import TrecRun
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

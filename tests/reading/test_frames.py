@@ -13,7 +13,7 @@ import pytest
 from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import FormatError, MissingExtraError, UnknownNameError
-from karat.reading.columnar.frames import load_frame
+from karat.reading.frames import load_frame
 from karat.reading.objects import is_frame
 
 COLUMNS: dict[str, list[Any]] = {

@@ -18,9 +18,9 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset, Query
 from karat.data.runs import Document, Run
 from karat.errors import FormatError, MissingExtraError
-from karat.reading.columnar import arrow_arrays
+from karat.reading import arrow as arrow_arrays
+from karat.reading.parquet import PARQUET
 from karat.reading.streams import Source
-from karat.reading.syntax.parquet import PARQUET
 
 RUN = pa.table(
     {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"], "score": [0.5, 0.9, 0.1]}
@@ -237,7 +237,7 @@ def test_without_pyarrow_the_extra_is_named(
 def test_scoring_a_file_does_not_wake_pandas(tmp_path: Path) -> None:
     file = written(RUN, tmp_path / "run.parquet")
     code = (
-        "import sys; from karat.reading.syntax.parquet import *;"
+        "import sys; from karat.reading.parquet import *;"
         "from karat.reading.format import Source;"
         "from karat.data.policies import Policies;"
         f"run = PARQUET.read(Source({str(file)!r}, 'run')).run;"

@@ -8,8 +8,8 @@ import pytrec_eval
 
 from karat.data.policies import Policies
 from karat.data.runs import Labels
-from karat.reading.columnar.trec import TrecRun, read_qrels
 from karat.reading.streams import open_binary
+from karat.reading.trec import TrecRun, read_qrels
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"
 SETS = sorted(path.stem for path in GOLDEN.glob("*.run"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.policies import Policies
-from karat.reading.columnar.trec import TrecRun
+from karat.reading.trec import TrecRun
 from tests.reading.trec_reference import lines, ranking, reference
 
 _LETTERS = st.characters(codec="utf-8", exclude_characters=" \t\n\v\f\r\0")

@@ -11,8 +11,8 @@ import pytest
 from karat.data.policies import Duplicates, Policies, Precision
 from karat.data.runs import Labels, Located
 from karat.errors import FormatError
-from karat.reading.columnar.trec import TrecRun
 from karat.reading.columns.ids import ByteColumn, Keys
+from karat.reading.trec import TrecRun
 
 ANY = Policies()
 BLOCKS = [1, 40, 1 << 20]

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.readers import load
-from karat.reading.syntax.yaml_text import decode_yaml
+from karat.reading.yaml_text import decode_yaml
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

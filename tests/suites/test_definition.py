@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from karat.errors import FormatError, UsageError
-from karat.reading.syntax.yaml_text import decode_yaml
+from karat.reading.yaml_text import decode_yaml
 from karat.suites.definition import SCHEMA, read_suite, read_suites
 
 ROOT = Path(__file__).parents[2]

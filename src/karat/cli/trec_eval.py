@@ -9,7 +9,7 @@ import click
 from karat.cli.command import COUNT, option
 from karat.compat.trec_eval import Options, trec_eval_pages
 from karat.errors import UsageError
-from karat.reading.columnar.trec import TrecRun, read_qrels
+from karat.reading.trec import TrecRun, read_qrels
 
 _PROFILES = {"trec_eval-9": "9", "trec_eval-10": "10"}
 _NATURAL = click.IntRange(min=0)

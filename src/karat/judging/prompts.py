@@ -19,7 +19,7 @@ from karat.data.judgements import Prompt, Schema
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_text
 from karat.reading.streams import open_binary
-from karat.reading.syntax.yaml_text import decode_yaml
+from karat.reading.yaml_text import decode_yaml
 
 VERSION = "3"
 

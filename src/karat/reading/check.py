@@ -9,11 +9,11 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Notice
 from karat.errors import DataError
-from karat.reading.columnar.trec_lines import QRELS, RUN, checked_lines
 from karat.reading.format import choose_format
 from karat.reading.problems import Notes
 from karat.reading.readers import load
 from karat.reading.streams import Role, open_binary
+from karat.reading.trec import QRELS, RUN, split_lines_slowly
 
 LIMIT = 20
 _HEAD = 1 << 16
@@ -99,7 +99,7 @@ def _lines_checked(
     if name in _LAYOUTS:
         try:
             with open_binary(path) as stream:
-                for _ in checked_lines(
+                for _ in split_lines_slowly(
                     stream, _LAYOUTS[name], path, tell=notes.problem
                 ):
                     pass

@@ -139,16 +139,16 @@ class Format(ABC):
 
 
 SHIPPED = {
-    "parquet": "karat.reading.syntax.parquet:PARQUET",
-    "traces": "karat.reading.syntax.traces:TRACES",
-    "jsonl": "karat.reading.syntax.json_text:JSON_LINES",
-    "json": "karat.reading.syntax.json_text:JSON",
-    "trec_run": "karat.reading.syntax.trec:RUNS",
-    "trec_qrels": "karat.reading.syntax.trec:QRELS",
-    "tsv": "karat.reading.syntax.delimited:TSV",
-    "csv": "karat.reading.syntax.delimited:CSV",
-    "yaml": "karat.reading.syntax.yaml_text:YAML",
-    "beir": "karat.reading.syntax.beir:BEIR",
+    "parquet": "karat.reading.parquet:PARQUET",
+    "traces": "karat.reading.traces:TRACES",
+    "jsonl": "karat.reading.json_text:JSON_LINES",
+    "json": "karat.reading.json_text:JSON",
+    "trec_run": "karat.reading.trec:TREC_RUN",
+    "trec_qrels": "karat.reading.trec:TREC_QRELS",
+    "tsv": "karat.reading.delimited:TSV",
+    "csv": "karat.reading.delimited:CSV",
+    "yaml": "karat.reading.yaml_text:YAML",
+    "beir": "karat.reading.beir:BEIR",
 }
 """The formats karat ships, in the order in which a file is held against them."""
 

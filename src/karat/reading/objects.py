@@ -34,9 +34,9 @@ from karat.reading.problems import Notes
 FRAMES: Catalogue[Callable[..., Any]] = Catalogue(
     "frame reader",
     {
-        "load": "karat.reading.columnar.frames:load_frame",
-        "split": "karat.reading.columnar.spark:split_distributed",
-        "records": "karat.reading.columnar.frames:table_records",
+        "load": "karat.reading.frames:load_frame",
+        "split": "karat.reading.frames:split_distributed",
+        "records": "karat.reading.frames:table_records",
     },
 )
 

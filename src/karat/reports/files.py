@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.data.tables import Table
-from karat.reading.syntax.delimited import write_rows
+from karat.reading.delimited import write_rows
 from karat.reports.details import lowest_queries
 from karat.reports.paper import paper_table
 from karat.results.evaluation import Evaluation

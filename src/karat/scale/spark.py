@@ -13,8 +13,8 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, MissingExtraError, UsageError
 from karat.evaluation import evaluate
 from karat.metrics import Metric, split_metrics
-from karat.reading.columnar.arrow_arrays import load_pyarrow
-from karat.reading.columnar.spark import is_distributed, quoted
+from karat.reading.arrow import load_pyarrow
+from karat.reading.frames import is_distributed, quoted
 from karat.reading.meaning.aliases import infer
 from karat.results.measures import Measure, read_measure
 from karat.scale.totals import MetricTotal, Totals, add_totals, total_of

@@ -16,7 +16,7 @@ from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.decoding import decode_text
 from karat.reading.meaning.order import ORDERS
 from karat.reading.problems import placed
-from karat.reading.syntax.yaml_text import decode_yaml, key_lines
+from karat.reading.yaml_text import decode_yaml, key_lines
 from karat.retrieving.retrieve import load_object
 
 FILE = "karat.yaml"

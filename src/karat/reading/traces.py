@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.format import Format
+from karat.reading.json_text import JSON
 from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import is_list
 from karat.reading.streams import Records, Source
-from karat.reading.syntax.json_text import JSON
 
 BY: Final = "retriever"
 """The field that tells the retrievers of one trace apart, for `--by`."""

@@ -1,1 +1,0 @@
-"""Runs, gold and samples in columns: Parquet, Arrow and DataFrames."""

@@ -1,1 +1,0 @@
-"""Bytes to records and back: a module for each syntax, whatever they mean."""
