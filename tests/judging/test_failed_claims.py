@@ -108,6 +108,24 @@ def test_means_have_a_range_where_claims_lack_verdicts() -> None:
     assert judged(Model(answer), samples[1:], metrics=metrics).ranges == {}
 
 
+def test_a_range_is_no_error_where_undefined_scores_are() -> None:
+    def answer(prompt: Prompt) -> str:
+        if prompt.name == "split":
+            return "I cannot say." if "lost" in prompt.user else '{"claims": ["One"]}'
+        return verdicts({n: {"alone": [1]} for n in claims_in(prompt)})
+
+    references = {"q1": "One.", "q2": "All is lost."}
+    samples = [
+        {"id": query, "query": "Q?", "contexts": ["One."], "reference": text}
+        for query, text in references.items()
+    ]
+    result = judged(
+        Model(answer), samples, metrics=["context_recall"], undefined="error"
+    )
+    assert result.ranges == {"context_recall": (0.5, 1.0)}
+    assert "0.5000 .. 1.0000" in str(result)
+
+
 @pytest.mark.parametrize("nothing", ["", "none", None, "n/a", "null", ["none"]])
 def test_a_claim_that_nothing_supports_counts_however_that_is_written(
     nothing: object,

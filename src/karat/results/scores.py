@@ -265,7 +265,7 @@ def _variants(matches: Matches, unjudged: Ints) -> Iterator[Matches]:
         _with_items(hits, unjudged, grade, depth, depth),
         _with_items(missed, unjudged, -grade, np.minimum(depth, 1), depth),
     ):
-        yield replace(matches, hits=variant, failures={})
+        yield replace(matches, hits=variant)
 
 
 def _with_items(hits: Hits, added: Ints, grade: float, first: Ints, last: Ints) -> Hits:
