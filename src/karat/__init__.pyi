@@ -9,7 +9,7 @@ from karat.data.runs import Run as Run
 from karat.diagnosis.diagnose import diagnose as diagnose
 from karat.diagnosis.diagnosis import Diagnosis as Diagnosis
 from karat.diagnosis.doctor import doctor as doctor
-from karat.diagnosis.gold_findings import GoldFindings as GoldFindings
+from karat.diagnosis.doctor import GoldFindings as GoldFindings
 from karat.errors import KaratError as KaratError
 from karat.evaluation import Evaluator as Evaluator
 from karat.evaluation import aevaluate as aevaluate

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import karat
-from karat.diagnosis.gold_findings import GoldFindings, fix_gold
+from karat.diagnosis.doctor import GoldFindings, fix_gold
 from karat.errors import FormatError
 from tests.diagnosis import disasters, planted
 from tests.diagnosis.planted import _copied, _edited

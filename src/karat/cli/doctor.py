@@ -10,8 +10,7 @@ from karat.cli.options import existing, mapping_option, write_dataset
 from karat.cli.outputs import deliver, outputs_of
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted
-from karat.diagnosis.doctor import doctor
-from karat.diagnosis.gold_findings import fix_gold
+from karat.diagnosis.doctor import doctor, fix_gold
 from karat.errors import UsageError
 from karat.reading.readers import take_gold
 

@@ -127,21 +127,14 @@ def bounds_of(
     An unjudged document below k can be one more to be found. Where there are too many
     sets of grades, the bounds of nDCG are wider than need be. Queries without relevant
     gold are left out.
-
-    Args:
-        labels: the judged documents.
-        rankings: what was retrieved, in rank order.
-        depth: how many documents were retrieved for each query.
-        k: the cutoff.
-        threshold: the smallest grade that counts as relevant.
     """
     queries = [
         _read(query, row, rankings.get(query, ()), depth.get(query, 0), k)
         for query, row in labels.items()
         if any(is_relevant(np.array([*row.values()], np.float64), threshold))
     ]
-    found = sorted({g for row in labels.values() for g in row.values() if g > 0})
-    grades = tuple(found) or (1.0,)
+    positive = sorted({g for row in labels.values() for g in row.values() if g > 0})
+    grades = tuple(positive) or (1.0,)
     judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
     metrics = {f"{name}@{k}": _metric(name, k, threshold) for name in _METRICS}
     plain = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
@@ -227,25 +220,20 @@ def _limit(
         scores = scores * relevant / (relevant + below)
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     reduced = np.maximum if best else np.minimum
-    found: Floats = reduced.reduceat(scores, starts) if len(owner) else np.zeros(0)
-    if lost := [n for n, way in enumerate(ways) if way is None]:
+    limits: Floats = reduced.reduceat(scores, starts) if len(owner) else np.zeros(0)
+    if open_ones := [n for n, way in enumerate(ways) if way is None]:
         # The most or least that can be had, by the least or most that there can be.
-        rest, own = [queries[n] for n in lost], [tried[n] for n in lost]
+        rest, own = [queries[n] for n in open_ones], [tried[n] for n in open_ones]
         other = [np.full_like(row, 0.0 if best else top) for row in own]
         ideal = metric.ideal(_hits(rest, other, missing)[0])
-        found[lost] = np.minimum(1.0, metric.dcg(_hits(rest, own)[0]) / ideal)
-    return found
+        limits[open_ones] = np.minimum(1.0, metric.dcg(_hits(rest, own)[0]) / ideal)
+    return limits
 
 
 def _hits(
     queries: Sequence[_Query], tried: Sequence[Floats], missing: float | None = None
 ) -> tuple[Hits, Ints]:
     """Hits in which every way to grade unjudged documents is a query of its own.
-
-    Args:
-        queries: the queries.
-        tried: the grades of each query's unjudged documents, a row for each way.
-        missing: what each unjudged document below k is worth, if they count.
 
     Returns:
         The hits, and the query of each way.
@@ -254,8 +242,8 @@ def _hits(
     for query, ways in zip(queries, tried, strict=True):
         own = np.array([*query.ranks, *(rank for rank, _ in query.unjudged)], np.int64)
         order = np.argsort(own, kind="stable")
-        known = np.tile(query.grades, (len(ways), 1))
-        grades.append(np.hstack((known, ways))[:, order])
+        judged = np.tile(query.grades, (len(ways), 1))
+        grades.append(np.hstack((judged, ways))[:, order])
         ranks.append(np.tile(own[order], (len(ways), 1)))
         # No ideal ranking looks further than all that is retrieved and judged.
         more = 0 if missing is None else min(query.below, query.top)

@@ -1,7 +1,7 @@
 """The cause of each miss, looked for in the order of `CAUSES`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from statistics import median
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from rapidfuzz.fuzz import partial_ratio, ratio
 
 from karat.data.tables import counted
 from karat.diagnosis.corpus_search import ALIKE, similarity
-from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, Miss, Related
+from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
 from karat.diagnosis.run_findings import Detection
 
@@ -45,30 +45,24 @@ class Examiner:
     k: int
     detections: Mapping[str, Detection]
     candidates: Mapping[str, Mapping[str, int | None]] | None = None
-    _ranks: dict[tuple[str, str], tuple[int | None, bool]] = field(
-        default_factory=dict, repr=False
-    )
 
     def not_examined(self) -> dict[str, str]:
         """The causes that need what is not given, and what they need."""
         evidence, by_words = self.evidence, self.evidence.words is not None
-        corpus = evidence.corpus is not None and not evidence.judged
-        examined = {
-            "not in the corpus": corpus,
-            "damaged text": corpus,
-            "dropped by the reranker": self.candidates is not None,
+        present = {
+            "--corpus": evidence.corpus is not None and not evidence.judged,
+            "--candidates": self.candidates is not None,
+            BY_WORDS: by_words,
+            TEXTS: evidence.has_texts,
         }
-        lexical = [n for n, cause in CAUSES.items() if cause.needs == BY_WORDS]
-        examined |= dict.fromkeys(lexical, by_words)
-        needs = {
-            name: cause.needs
-            for name, cause in CAUSES.items()
-            if cause.needs and not examined.get(name, evidence.has_texts)
-        }
+        install = {}
         if evidence.corpus is not None and evidence.has_questions and not by_words:
-            install = "search by words: pip install 'karat[bm25]'"
-            needs |= dict.fromkeys(lexical, install)
-        return needs
+            install[BY_WORDS] = "search by words: pip install 'karat[bm25]'"
+        return {
+            name: install.get(cause.needs, cause.needs)
+            for name, cause in CAUSES.items()
+            if not present.get(cause.needs, True)
+        }
 
     def examine(self, missed: Sequence[MissedItem]) -> list[Miss]:
         """Each miss with its cause."""
@@ -118,7 +112,7 @@ class Examiner:
             texts = [corpus[name] for name in one.ids if name in corpus]
             wrong = [habits.damage(text, question) for text in texts]
             if not any(wrong) and not one.rank and not self._is_found_by_words(one):
-                wrong = [habits.doubt(text, question) for text in texts]
+                wrong = [habits.doubt(text) for text in texts]
             reason = wrong[0] if wrong and all(wrong) else None
         elif one.homes and not one.homes.whole:
             homes = one.homes
@@ -307,11 +301,11 @@ class Examiner:
             return None
         related = tuple(homes.related(n, rank=None) for n in homes.ranked()[:1])
         closest_one = "".join(f"; the closest is {near.id!r}" for near in related)
-        lost = "lost in parsing: " if union >= _HALF else ""
+        how = "lost in parsing: " if union >= _HALF else ""
         return self._miss(
             one,
             "not in the corpus",
-            f"{lost}the corpus has {union:.0%} of it{closest_one}",
+            f"{how}the corpus has {union:.0%} of it{closest_one}",
             related=related,
             facts={"coverage": union},
         )
@@ -382,27 +376,22 @@ class Examiner:
 
     def _lexical_rank(self, one: MissedItem) -> tuple[int | None, bool]:
         """Where search by words finds the item, and whether that could be tried."""
-        if one.key not in self._ranks:
-            words, homes = self.evidence.words, self._homes(one)
-            question = self.evidence.question(one.query)
-            tried = bool(words is not None and question and homes)
-            tried = tried and self.evidence.depth[one.query] > 0
-            rank = words.rank(question, homes) if tried else None  # type: ignore[union-attr,arg-type]
-            self._ranks[one.key] = rank, tried
-        return self._ranks[one.key]
+        words, homes = self.evidence.words, self._homes(one)
+        question = self.evidence.question(one.query)
+        if words is None or not question or not homes:
+            return None, False
+        return words.rank(question, homes), self.evidence.depth[one.query] > 0
 
     def _is_found_by_words(self, one: MissedItem) -> bool:
         words, question = self.evidence.words, self.evidence.question(one.query)
-        rank, _ = self._lexical_rank(one)
-        if words is None or question is None or rank is None:
+        if words is None or not question or self.evidence.depth[one.query] <= 0:
             return False
-        near = rank <= max(self.k, _GOOD_RANK)
-        return near and words.finds(question, self._homes(one), self.k)
+        return words.finds(question, self._homes(one), self.k)
 
     def _rank_by_found(self, one: MissedItem) -> int | None:
         """Where the words of what was found for the query lead to the item."""
         words, question = self.evidence.words, self.evidence.question(one.query)
-        texts = [d.text or "" for d in self.evidence.found(one.query, self.k)]
+        texts = [d.text or "" for d in self.evidence.hits(one.query, self.k)]
         if words is None or question is None or not any(texts):
             return None
         return words.rank_beyond(question, texts, self._homes(one))

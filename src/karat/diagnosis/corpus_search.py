@@ -47,10 +47,6 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
     Compared are the n-grams of a wanted text that are rarest among the texts, so that
     what all of them repeat costs nothing.
 
-    Args:
-        wanted: what to look for.
-        texts: where to look.
-
     Example:
         >>> closest(["Rye is a grain."], ["Oats.", "They say that rye is a grain!"])
         [[1]]
@@ -59,7 +55,7 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
     owner, hashes = grams_of(letters, _LETTERS)
     keys, number = np.unique(hashes, return_inverse=True)
     brief = {n: own for n, own in enumerate(letters) if 0 < len(own) < _LETTERS}
-    found: list[list[int]] = [[] for _ in wanted]
+    places: list[list[int]] = [[] for _ in wanted]
     postings: list[Ints] = [np.zeros((2, 0), np.int64)]
     start = 0
     while start < len(texts):
@@ -70,7 +66,7 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
             size += len(block[-1])
         postings.append(_postings(block, keys, start))
         for n, short in brief.items():
-            found[n] += [start + at for at, one in enumerate(block) if short in one]
+            places[n] += [start + at for at, one in enumerate(block) if short in one]
         start += len(block)
     key, text = np.concatenate(postings, axis=1)
     order = np.argsort(key, kind="stable")
@@ -86,8 +82,8 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
         ]
         if rows:
             place, count = np.unique(np.concatenate(rows), return_counts=True)
-            found[n] = place[np.argsort(-count, kind="stable")].tolist()
-    return [own[:_MOST] for own in found]
+            places[n] = place[np.argsort(-count, kind="stable")].tolist()
+    return [own[:_MOST] for own in places]
 
 
 def _rarest(grams: Ints, often: Ints) -> list[int]:
@@ -114,12 +110,7 @@ def _postings(block: Sequence[str], keys: Any, start: int) -> Ints:
 
 
 class LexicalRanks:
-    """At which rank search by words (BM25) finds documents of a corpus.
-
-    Args:
-        corpus: texts by id.
-        bm25s: the library that searches.
-    """
+    """At which rank search by words (BM25) finds documents of a corpus."""
 
     def __init__(self, corpus: Mapping[str, str], bm25s: Any) -> None:
         self._places = {name: place for place, name in enumerate(corpus)}
@@ -128,6 +119,8 @@ class LexicalRanks:
         self._count = Counter(word for row in words for word in {*row})
         if self._count:
             self._index.index(words, show_progress=False)
+        # The last words that were searched: those of a question are, several times.
+        self._last: tuple[list[str], Any] = ([], None)
 
     @classmethod
     def of(cls, corpus: Mapping[str, str] | None) -> "LexicalRanks | None":
@@ -178,7 +171,9 @@ class LexicalRanks:
         words = [word for word in words if word in self._count]
         if not own or not words:
             return None, 0.0
-        scores = self._index.get_scores(words)
+        if words != self._last[0]:
+            self._last = words, self._index.get_scores(words)
+        scores = self._last[1]
         best = scores[own].max()
         if best <= 0:
             return None, 0.0

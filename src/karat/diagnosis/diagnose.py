@@ -203,8 +203,8 @@ class _Case:
         """The same of gold documents, each of which was found or not."""
         if not self.ids:
             return ()
-        found = self._within(self.k).astype(np.float64)
-        return find_slices(found, map(self.evidence.features.of, self.gains.name))
+        recalls = self._within(self.k).astype(np.float64)
+        return find_slices(recalls, map(self.evidence.features.of, self.gains.name))
 
     def _todos(self, misses: Sequence[Miss], disasters: set[str]) -> list[ToDo]:
         """What to do about each cause: disasters first, then what wins most."""
@@ -256,16 +256,18 @@ class _Case:
         """The mean parts of a perfect nDCG at k, which add up to 1."""
         parts = headroom(self.gains, self.k)._asdict()
         if self.evidence.corpus is not None:
-            lost = {(m.query, m.item) for m in misses if m.cause == "not in the corpus"}
+            absent = {
+                (m.query, m.item) for m in misses if m.cause == "not in the corpus"
+            }
             query = (self.result.queries[place] for place in self.gains.query.tolist())
             pairs = zip(query, self.gains.name, strict=True)
-            there = np.array([pair not in lost for pair in pairs], np.bool_)
+            there = np.array([pair not in absent for pair in pairs], np.bool_)
             parts["corpus"] = 1.0 - ideal(self.gains, there, self.k)
             parts["candidates"] = parts["candidates"] - parts["corpus"]
-        known = ~np.isnan(parts["score"])
-        if not known.any():
+        defined = ~np.isnan(parts["score"])
+        if not defined.any():
             return {}
-        return {name: float(part[known].mean()) for name, part in parts.items()}
+        return {name: float(part[defined].mean()) for name, part in parts.items()}
 
     def _coverage(self) -> Iterator[tuple[int, float]]:
         """The share of gold text that fits in growing numbers of tokens."""
@@ -305,10 +307,10 @@ class _Case:
     def _count(self, rows: Bools) -> Ints:
         return count_by(self.gains.query[rows], self.gains.size)
 
-    def _recall(self, found: Ints) -> float | None:
-        return _mean(ratio(found, self.whole))
+    def _recall(self, hits: Ints) -> float | None:
+        return _mean(ratio(hits, self.whole))
 
 
 def _mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else None

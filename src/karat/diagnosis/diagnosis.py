@@ -38,9 +38,9 @@ class Cause(NamedTuple):
     disaster: bool = False
 
 
-_TEXTS = "texts: --corpus, or documents with texts"
+TEXTS = "texts: --corpus, or documents with texts"
 BY_WORDS = "--corpus and the texts of queries"
-"""What search by words takes."""
+"""What some causes need: what documents say, and search by words."""
 
 CAUSES: dict[str, Cause] = {
     "ranking reversed": Cause(
@@ -59,15 +59,15 @@ CAUSES: dict[str, Cause] = {
         disaster=True,
     ),
     "unlabelled twin retrieved": Cause(
-        "labels", "Label the documents that say the same as a gold item", _TEXTS
+        "labels", "Label the documents that say the same as a gold item", TEXTS
     ),
     "contradicting copy retrieved": Cause(
-        "ingestion", "Remove outdated copies, or filter by version and date", _TEXTS
+        "ingestion", "Remove outdated copies, or filter by version and date", TEXTS
     ),
     "split over chunks": Cause(
         "chunking",
         "Use larger or overlapping chunks, or join neighbours when retrieving",
-        _TEXTS,
+        TEXTS,
     ),
     "displaced by a hub": Cause(
         "ingestion",
@@ -75,7 +75,7 @@ CAUSES: dict[str, Cause] = {
         disaster=True,
     ),
     "displaced by near-duplicates": Cause(
-        "higher k", "Remove near-duplicates before cutting at k", _TEXTS
+        "higher k", "Remove near-duplicates before cutting at k", TEXTS
     ),
     "dropped by the reranker": Cause(
         "higher k",
@@ -87,7 +87,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "below k": Cause("higher k", "Retrieve more documents, or rerank those retrieved"),
     "near miss in text": Cause(
-        "labels", "Compare gold with the text retrieved, and correct either", _TEXTS
+        "labels", "Compare gold with the text retrieved, and correct either", TEXTS
     ),
     "not in the corpus": Cause(
         "ingestion", "Ingest what is missing, and check the parser", "--corpus"
@@ -308,11 +308,11 @@ class Diagnosis(PlainResult):
             ]
             for cause, count in self.totals.items()
         ]
-        found = self.relevant - len(self.misses)
+        hits = self.relevant - len(self.misses)
         against = "" if self.run == self.gold else f" against {self.gold}"
         title = (
             f"{self.run}{against}: recall@{self.k} {number(self.recall)}, "
-            f"{found} of {counted(self.relevant, 'gold item')} found for "
+            f"{hits} of {counted(self.relevant, 'gold item')} found for "
             f"{counted(self.queries, 'query')}, matched by {self.matcher}"
         )
         columns = ["cause", "misses", "queries", "share", "recall", "advice"]

@@ -1,18 +1,19 @@
-"""Whether gold is good: labels that cannot be found, contradict each other, or lack."""
+"""Whether gold is good: what is wrong with its labels, and gold without that."""
 
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
-from karat.data.gold import Gold
+from karat.data.gold import Gold, Item
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K
 from karat.data.runs import Document, Run
-from karat.data.tables import counted
+from karat.data.tables import Table, counted
 from karat.diagnosis.corpus_search import LexicalRanks, group_alike
+from karat.diagnosis.diagnosis import unexamined_notes
 from karat.diagnosis.evidence import (
     ENOUGH,
     check_corpus,
@@ -20,7 +21,6 @@ from karat.diagnosis.evidence import (
     corpus_shares,
     item_texts,
 )
-from karat.diagnosis.gold_findings import KINDS, TWO_RUNS, Finding, GoldFindings
 from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.id_forms import other_forms
@@ -28,7 +28,9 @@ from karat.reading.meaning.mapping import mapping_of
 from karat.reading.problems import Notes
 from karat.reading.queries import read_queries
 from karat.reading.readers import load, read_corpus, take_gold, take_run
+from karat.results.plain_values import PlainResult
 
+_SHOWN = 20
 _ALIKE = "near-duplicate items"
 _MOST_PROBLEMS = 1000
 # So many documents on top of search by words answer by words; of a text with fewer
@@ -36,6 +38,96 @@ _MOST_PROBLEMS = 1000
 _ANSWERS, _FEW_WORDS = 3, 6
 # A document that a run has so high, or so near to other gold, is no accident.
 _DEPTH, _SHARE, _NEAR = 20, 0.02, 3
+
+
+TWO_RUNS = "two runs, or one with a corpus and texts of queries"
+KINDS = {
+    "unreadable": "",
+    "empty text": "",
+    "dangling id": "--corpus",
+    "other id form": "--corpus",
+    "not covered": "--corpus",
+    "near-duplicate items": "",
+    "unlabelled duplicate": "--corpus",
+    "conflicting grades": "",
+    "conflicting queries": "texts of queries",
+    "duplicate query": "texts of queries",
+    "unwinnable": "",
+    "no relevant gold": "",
+    "suspicious label": TWO_RUNS,
+}
+"""What can be found, and what must be given to find it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong with the gold of a query.
+
+    Attributes:
+        kind: one of `KINDS`.
+        query: id of the query.
+        item: name of the gold item; empty when it is about all of them.
+        sentence: what is wrong.
+        other: what it is at odds with, such as the id that is right.
+        fix: what `fix_gold` does: `remove`, `rename`, `alternatives`, or nothing.
+    """
+
+    kind: str
+    query: str
+    item: str
+    sentence: str
+    other: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class GoldFindings(PlainResult):
+    """What is wrong with gold: a plain value that saves and loads.
+
+    Attributes:
+        gold: name of the gold.
+        queries: how many queries it has.
+        items: how many gold items.
+        findings: what was found, by kind.
+        not_examined: kind -> what must be given to look for it.
+    """
+
+    saved_as: ClassVar[str] = "findings"
+
+    gold: str
+    queries: int
+    items: int
+    findings: tuple[Finding, ...] = ()
+    not_examined: Mapping[str, str] = field(default_factory=dict)
+
+    def summary(self) -> Table:
+        """A row per kind: how often, in how many queries, and an example."""
+        rows = []
+        for kind in KINDS:
+            own = [finding for finding in self.findings if finding.kind == kind]
+            if own:
+                queries = str(len({finding.query for finding in own}))
+                fixed = str(sum(bool(finding.fix) for finding in own))
+                rows.append([kind, str(len(own)), queries, fixed, own[0].sentence])
+        title = (
+            f"{self.gold}: {counted(self.queries, 'query')}, "
+            f"{counted(self.items, 'gold item')}, "
+            f"{counted(len(self.findings), 'finding')}"
+        )
+        notes = [] if self.findings else ["nothing was found to be wrong"]
+        notes += unexamined_notes(self.not_examined)
+        columns = ["finding", "n", "queries", "fixable", "for example"]
+        return Table(columns, rows, title=title, notes=notes, texts=(0, 4))
+
+    def finding_table(self, most: int = _SHOWN) -> Table:
+        """The findings one by one, the first ones."""
+        rows = [[one.query, one.kind, one.sentence] for one in self.findings[:most]]
+        title = f"findings: {len(rows)} of {len(self.findings)}"
+        return Table(["query", "finding", "what"], rows, title=title, texts=range(3))
+
+    def tables(self) -> list[Table]:
+        """All that a person is shown."""
+        return [self.summary(), *([self.finding_table()] if self.findings else [])]
 
 
 def doctor(
@@ -66,33 +158,35 @@ def doctor(
         raise UsageError("doctor: runs must be a list of runs, as in runs=[run]")
     notes = Notes(keep=_MOST_PROBLEMS)
     if isinstance(gold, str | os.PathLike):
-        told = mapping_of("gold", mapping or {})
-        data = load(gold, role="gold", mapping=told, notes=notes)
+        columns = mapping_of("gold", mapping or {})
+        data = load(gold, role="gold", mapping=columns, notes=notes)
     else:
         data = take_gold(gold, mapping or {})
     own = data.gold or Gold()
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
     facts = {**data.queries, **(read_queries(queries) if queries is not None else {})}
-    known = ((query, facts.get(query)) for query in own.queries)
-    asked = {q: fact.text for q, fact in known if fact and fact.text is not None}
+    every_fact = ((query, facts.get(query)) for query in own.queries)
+    questions = {
+        q: fact.text for q, fact in every_fact if fact and fact.text is not None
+    }
     loaded = [take_run(run, mapping=mapping or {}).run for run in runs]
     ranked = [run for run in loaded if run is not None]
     names = {name for row in own.documents.values() for name in row}
     if corpus and not any(run.holds_any({*corpus}) for run in ranked):
         check_corpus(names, corpus)
-    check = _Check(own, corpus, asked, ranked, k)
-    given = {"--corpus": corpus is not None, "texts of queries": bool(asked)}
-    both = corpus is not None and bool(asked)
-    given[TWO_RUNS] = len(ranked) > 1 or (both and bool(ranked))
+    check = _Check(own, corpus, questions, ranked, k)
+    inputs = {"--corpus": corpus is not None, "texts of queries": bool(questions)}
+    both = corpus is not None and bool(questions)
+    inputs[TWO_RUNS] = len(ranked) > 1 or (both and bool(ranked))
     every = (*map(_unread, notes.problems), *check.all())
-    found = sorted(dict.fromkeys(every), key=lambda one: [*KINDS].index(one.kind))
+    findings = sorted(dict.fromkeys(every), key=lambda one: [*KINDS].index(one.kind))
     return GoldFindings(
         gold=own.name,
         queries=len(own.queries),
         items=sum(len(check.items(query)) for query in own.queries),
-        findings=tuple(found),
-        not_examined={n: w for n, w in KINDS.items() if w and not given.get(w, True)},
+        findings=tuple(findings),
+        not_examined={n: w for n, w in KINDS.items() if w and not inputs.get(w, True)},
     )
 
 
@@ -111,7 +205,7 @@ class _Check:
 
     gold: Gold
     corpus: Mapping[str, str] | None
-    asked: Mapping[str, str]
+    questions: Mapping[str, str]
     runs: Sequence[Run]
     k: int
 
@@ -140,7 +234,7 @@ class _Check:
             yield from self._suspicious()
 
     def _empty(self, query: str) -> Iterator[Finding]:
-        if query in self.asked and not self.asked[query].strip():
+        if query in self.questions and not self.questions[query].strip():
             yield Finding("empty text", query, "", "the query asks nothing")
         for kind in ("passages", "answers", "claims"):
             for item in getattr(self.gold, kind).get(query, ()):
@@ -148,17 +242,17 @@ class _Check:
                     text = f"{item.id!r:.60} has no text"
                     yield Finding("empty text", query, item.id, text, fix="remove")
         for name, grade in self.gold.documents.get(query, {}).items():
-            known = (self.corpus or {}).get(name)
-            if grade > 0 and known is not None and not Source(known).letters:
+            content = (self.corpus or {}).get(name)
+            if grade > 0 and content is not None and not Source(content).letters:
                 text = f"{name!r:.60} has no text in the corpus"
                 yield Finding("empty text", query, name, text)
 
     def _counts(self, query: str) -> Iterator[Finding]:
-        told = self.gold.groups.get(query, {})
+        groups = self.gold.groups.get(query, {})
         row = self.gold.documents.get(query, {})
-        relevant = {told.get(name, name) for name, grade in row.items() if grade > 0}
-        known = any(self.texts[query].values()) or query in self.gold.references
-        if not relevant and not known:
+        relevant = {groups.get(name, name) for name, grade in row.items() if grade > 0}
+        has_texts = any(self.texts[query].values()) or query in self.gold.references
+        if not relevant and not has_texts:
             yield Finding("no relevant gold", query, "", "nothing is relevant")
         elif len(relevant) > self.k:
             many = counted(len(relevant), "relevant document")
@@ -167,10 +261,10 @@ class _Check:
 
     def _ids(self, corpus: Mapping[str, str]) -> Iterator[Finding]:
         rows = self.gold.documents.items()
-        lost = [(query, n) for query, row in rows for n in row if n not in corpus]
-        names = {name for _, name in lost}
+        dangling = [(query, n) for query, row in rows for n in row if n not in corpus]
+        names = {name for _, name in dangling}
         forms = {form.wanted: form for form in other_forms(names, corpus)}
-        for query, name in lost:
+        for query, name in dangling:
             if name not in forms:
                 text = f"{name!r:.60} is not in the corpus"
                 yield Finding("dangling id", query, name, text)
@@ -187,8 +281,8 @@ class _Check:
             if any(Source(text).letters for text in texts)
             and name not in {item.id for item in self.gold.claims.get(query, ())}
         ]
-        found = corpus_shares([texts for *_, texts in pairs], corpus)
-        for (query, name, texts), shares in zip(pairs, found, strict=True):
+        every_share = corpus_shares([texts for *_, texts in pairs], corpus)
+        for (query, name, texts), shares in zip(pairs, every_share, strict=True):
             share = 0.0 if shares is None else shares.union()
             if share < ENOUGH:
                 text = f"the corpus has {share:.0%} of {texts[0]!r:.60}"
@@ -212,7 +306,7 @@ class _Check:
     def _alike_documents(self, query: str) -> Iterator[Finding]:
         """Documents that say the same as a relevant one, and are not labelled so."""
         labels = self.gold.documents.get(query, {})
-        told = self.gold.groups.get(query, {})
+        groups = self.gold.groups.get(query, {})
         for name, grade in labels.items():
             for other in self._twins.get(name, ()) if grade > 0 else ():
                 texts = self.corpus or {}
@@ -220,7 +314,7 @@ class _Check:
                     continue
                 what = f"{other!r:.60} says the same as {name!r:.60}"
                 label, first = labels.get(other), name < other
-                same = told.get(name, name) == told.get(other, other)
+                same = groups.get(name, name) == groups.get(other, other)
                 kind, fix = "", ""
                 if label is None:
                     kind, fix = "unlabelled duplicate", "alternatives"
@@ -253,7 +347,7 @@ class _Check:
     def _queries(self) -> Iterator[Finding]:
         first: dict[str, str] = {}
         for query in self.gold.queries:
-            letters = Source(self.asked.get(query, "")).letters
+            letters = Source(self.questions.get(query, "")).letters
             other = first.setdefault(letters, query) if letters else query
             if other == query:
                 continue
@@ -266,14 +360,14 @@ class _Check:
     def _suspicious(self) -> Iterator[Finding]:
         """Labels that nothing speaks for, while something speaks for others."""
         rankings = [dict(run.rankings(Policies())) for run in self.runs]
-        words = LexicalRanks.of(self.corpus if self.asked else None)
+        words = LexicalRanks.of(self.corpus if self.questions else None)
         for query, labels in self.gold.documents.items():
             rows = [[d.id for d in row.get(query, ())] for row in rankings]
             relevant = [name for name, grade in labels.items() if grade > 0]
             missed = not any({*row[: self.k]} & {*relevant} for row in rows)
             if missed and relevant and len(rows) > 1:
                 yield from self._outvoted(query, relevant, rows, words)
-            elif words is not None and self.asked.get(query):
+            elif words is not None and self.questions.get(query):
                 yield from self._unsupported(query, relevant, rows, words)
 
     def _outvoted(
@@ -289,9 +383,12 @@ class _Check:
         name, count = tops.most_common(1)[0] if tops else (None, 0)
         if name is None or count < max(2, (len(rows) + 1) // 2):
             return
-        if words is not None and self.asked.get(query):
-            asked = self.asked[query]
-            ours, theirs = words.rank(asked, relevant), words.rank(asked, [name])
+        if words is not None and self.questions.get(query):
+            questions = self.questions[query]
+            ours, theirs = (
+                words.rank(questions, relevant),
+                words.rank(questions, [name]),
+            )
             if theirs is None or (ours is not None and ours <= theirs):
                 return
         text = (
@@ -308,7 +405,7 @@ class _Check:
         words: LexicalRanks,
     ) -> Iterator[Finding]:
         """Labels that no run retrieves and to which no words lead, beside an answer."""
-        corpus, question = self.corpus or {}, self.asked[query]
+        corpus, question = self.corpus or {}, self.questions[query]
         depth = max(self.k, _DEPTH, int(_SHARE * len(corpus)))
         retrieved = {name for row in rows for name in row[:depth]}
         here = [name for name in relevant if name in corpus]
@@ -338,3 +435,42 @@ def _differ(one: str, other: str) -> bool:
         return False
     (shares,) = compare_with([(one, [Document(text=other)])])
     return bool(shares.differs(0))
+
+
+def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
+    """The gold with what can safely be corrected; the rest is as it was.
+
+    Empty and repeated texts go, ids get the form that the corpus has, and documents
+    that say the same become alternatives, of which any one will do.
+    """
+    documents = {query: dict(row) for query, row in gold.documents.items()}
+    groups = {query: dict(row) for query, row in gold.groups.items()}
+    removed = {(f.query, f.item) for f in findings if f.fix == "remove"}
+    for one in findings:
+        row = documents.get(one.query, {})
+        if one.fix == "rename" and one.item in row:
+            documents[one.query] = {
+                one.other if name == one.item else name: grade
+                for name, grade in row.items()
+                if name == one.item or name != one.other
+            }
+        elif one.fix == "alternatives" and one.item in row:
+            row.setdefault(one.other, row[one.item])
+            row_groups = groups.setdefault(one.query, {})
+            group = row_groups.get(one.item) or row_groups.get(one.other) or one.item
+            row_groups[one.item] = row_groups[one.other] = group
+
+    def without_removed(kind: str) -> dict[str, tuple[Item, ...]]:
+        return {
+            query: tuple(item for item in items if (query, item.id) not in removed)
+            for query, items in getattr(gold, kind).items()
+        }
+
+    return replace(
+        gold,
+        documents=documents,
+        groups=groups,
+        passages=without_removed("passages"),
+        answers=without_removed("answers"),
+        claims=without_removed("claims"),
+    )

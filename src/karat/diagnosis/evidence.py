@@ -63,16 +63,11 @@ class Shares(NamedTuple):
 
     def differs(self, number: int) -> tuple[str, ...]:
         """Numbers, signs, negations and names that a document has otherwise."""
-        found = self.passage.differences
-        return tuple(str(what) for first, _, what in found if first == number)
+        every = self.passage.differences
+        return tuple(str(what) for first, _, what in every if first == number)
 
     def is_fragment(self, number: int, header: int = HEADER_SLACK) -> bool:
-        """Whether a document has all of a stretch, and was cut where that ends.
-
-        Args:
-            number: of the document.
-            header: so many letters may stand before its text.
-        """
+        """Whether a document has all of a stretch, and was cut where that ends."""
         size = len(self.passage.documents[number].letters)
         whole = len(self.passage.gold.letters)
         for part in self.passage.parts:
@@ -124,16 +119,16 @@ def compare_with(
 
     Example:
         >>> texts = [Document(text="Rye is a gr"), Document(text="ain of the north.")]
-        >>> (found,) = compare_with([("Rye is a grain of the north.", texts)])
-        >>> round(found.share(0), 2), found.union([0, 1]), found.is_fragment(0)
+        >>> (shares,) = compare_with([("Rye is a grain of the north.", texts)])
+        >>> round(shares.share(0), 2), shares.union([0, 1]), shares.is_fragment(0)
         (0.38, 1.0, True)
     """
-    found = []
+    every = []
     for gold, documents in pairs:
         sources = Source.read([document.text or "" for document in documents])
         (passage,), _ = compare([gold], sources)
-        found.append(Shares(gold, documents, _masks(passage), passage))
-    return found
+        every.append(Shares(gold, documents, _masks(passage), passage))
+    return every
 
 
 def _masks(passage: Passage) -> dict[int, Bools]:
@@ -192,14 +187,7 @@ class MissedItem(NamedTuple):
 
 
 class Evidence:
-    """What there is to go by: rankings, gold and corpus, as far as they are given.
-
-    Args:
-        result: the evaluation, with the documents that it kept.
-        matcher: the matcher whose misses are examined.
-        corpus: texts of all documents by id, if given.
-        items: query -> its relevant items, and their first ranks; 0: not retrieved.
-    """
+    """What there is to go by: rankings, gold and corpus, as far as they are given."""
 
     def __init__(
         self,
@@ -240,11 +228,11 @@ class Evidence:
             ranked = _best_shares(texts, rows)
             if self.corpus is not None and not self.ids:
                 pairs = zip(missed, texts, strict=True)
-                lost = [() if one.rank else own for one, own in pairs]
-                homes = corpus_shares(lost, self.corpus)
+                missing = [() if one.rank else own for one, own in pairs]
+                homes = corpus_shares(missing, self.corpus)
                 odd = {n: t for n, t in self.corpus.items() if has_look_alikes(t)}
                 plain = {name: without_look_alikes(text) for name, text in odd.items()}
-                disguised = corpus_shares(lost, plain) if plain else disguised
+                disguised = corpus_shares(missing, plain) if plain else disguised
         every = zip(missed, forms, ranked, homes, disguised, texts, strict=True)
         return [
             one._replace(
@@ -262,7 +250,7 @@ class Evidence:
         fact = self.facts.get(query)
         return fact.text if fact else None
 
-    def found(self, query: str, k: int) -> list[Document]:
+    def hits(self, query: str, k: int) -> list[Document]:
         """The documents in the top k that have relevant items."""
         ranks = self.items.get(query, {}).values()
         ranking = self.rankings.get(query, [])
@@ -304,8 +292,8 @@ class Evidence:
         if not self.ids:
             return item_texts(self.gold, one.query, self.corpus).get(one.name, ())
         corpus = self.corpus or {}
-        known = (corpus.get(name) or self._seen.get(name) for name in one.ids)
-        return tuple(text for text in known if text)
+        texts = (corpus.get(name) or self._seen.get(name) for name in one.ids)
+        return tuple(text for text in texts if text)
 
     def other_texts(self, one: MissedItem) -> list[str]:
         """What the other relevant items of its query say, as far as known."""
@@ -326,8 +314,8 @@ class Evidence:
         for one in missed:
             if not one.rank:
                 wanted.setdefault(one.query, set()).update(one.ids)
-        lost = {n for names in wanted.values() for n in names if n not in corpus}
-        everywhere = {form.wanted: form for form in other_forms(lost, corpus)}
+        missing = {n for names in wanted.values() for n in names if n not in corpus}
+        everywhere = {form.wanted: form for form in other_forms(missing, corpus)}
         forms: dict[tuple[str, str], OtherForm] = {}
         for query, names in wanted.items():
             forms |= {(query, n): everywhere[n] for n in names if n in everywhere}
@@ -376,25 +364,19 @@ def gold_of(result: Evaluation) -> Gold:
 def item_texts(
     gold: Gold, query: str, corpus: Mapping[str, str] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """The gold texts of a query by the name of their item, any of which will do.
-
-    Args:
-        gold: what should have been retrieved.
-        query: id of the query.
-        corpus: sources of spans that have offsets and no text.
-    """
-    found: dict[str, tuple[str, ...]] = {}
+    """The gold texts of a query by the name of their item, any of which will do."""
+    by_name: dict[str, tuple[str, ...]] = {}
     for target in read_targets(gold, query):
         texts = [*target.texts]
         for number, place in enumerate(target.places):
             if texts[number] is None:
                 source = (corpus or {}).get(place.source, "")
                 texts[number] = source[place.start : place.end]
-        found[target.name] = tuple(text for text in texts if text)
+        by_name[target.name] = tuple(text for text in texts if text)
     for items, one in ((gold.answers, True), (gold.claims, False)):
         for item in wanted_items(items.get(query, ()), alternatives=one):
-            found.setdefault(item.name, item.texts)
-    return found
+            by_name.setdefault(item.name, item.texts)
+    return by_name
 
 
 def _best_shares(
@@ -422,8 +404,8 @@ def corpus_shares(
     }
     # A text that nothing in the corpus resembles is compared with nothing.
     nothing = [Document(text="")]
-    found = [
+    nearest = [
         max((near[text] for text in own), key=len, default=[]) or nothing
         for own in texts
     ]
-    return _best_shares(texts, found)
+    return _best_shares(texts, nearest)

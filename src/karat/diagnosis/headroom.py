@@ -70,9 +70,9 @@ def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> 
 
 def headroom(gains: Gains, k: int) -> Headroom:
     """What each query's ranking lacks to a perfect nDCG at k, by its causes."""
-    found, top = gains.rank > 0, (gains.rank > 0) & (gains.rank <= k)
+    retrieved, top = gains.rank > 0, (gains.rank > 0) & (gains.rank <= k)
     score = ndcg_at(gains, gains.rank, k)
-    reachable, within = ideal(gains, found, k), ideal(gains, top, k)
+    reachable, within = ideal(gains, retrieved, k), ideal(gains, top, k)
     return Headroom(score, within - score, reachable - within, 1.0 - reachable)
 
 

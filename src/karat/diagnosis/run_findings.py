@@ -24,7 +24,6 @@ _BETTER = 1.5
 # Of a query with more gold than this, most may well be retrieved by nobody.
 _FEW_ITEMS = 5
 _LOOKED_UP = 300
-_NEVER = 1e-4
 
 
 class Explanation(NamedTuple):
@@ -81,10 +80,10 @@ class RunView:
     @cached_property
     def documents(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """Missed item -> the keys of the documents that have it, where known."""
-        known = {one.key: one.documents for one in self.missed}
+        keys = {one.key: one.documents for one in self.missed}
         evidence = self.evidence
         if evidence.ids or evidence.corpus is not None or not evidence.has_texts:
-            return known
+            return keys
         # Without a corpus, what other queries retrieved is one.
         rows = (islice(row, self.k) for row in evidence.rankings.values())
         texts = {_key(d): d.text or "" for row in rows for d in row}
@@ -92,8 +91,8 @@ class RunView:
         near = corpus_shares([one.texts for one in some], texts)
         for one, shares in zip(some, near, strict=True):
             whole = shares.whole if shares else ()
-            known[one.key] = tuple(shares.documents[n].id or "" for n in whole)  # type: ignore[union-attr]
-        return known
+            keys[one.key] = tuple(shares.documents[n].id or "" for n in whole)  # type: ignore[union-attr]
+        return keys
 
 
 def _key(document: Document) -> str:
@@ -108,24 +107,21 @@ def _is_no_chance(count: int, chances: Sequence[float]) -> bool:
 
 def _reversed(view: RunView) -> Detection | None:
     """Relevant items stand at the end of rankings, and not at their beginning."""
-    depth, firsts, lasts = view.evidence.depth, [], []
-    for query, items in view.evidence.items.items():
-        ranks = [rank for rank in items.values() if rank]
-        if ranks:
-            firsts.append(min(ranks))
-            lasts.append(depth[query] + 1 - max(ranks))
-    pairs = [(one, other) for one, other in zip(firsts, lasts, strict=True)]
+    rows = view.evidence.items.items()
+    # Ranks with gaps may be higher than the number of documents.
+    depth = {q: max([view.evidence.depth[q], *r.values()]) for q, r in rows}
+    ranks = {q: [rank for rank in row.values() if rank] for q, row in rows}
+    pairs = [(min(r), depth[q] + 1 - max(r)) for q, r in ranks.items() if r]
     worse = sum(first > last for first, last in pairs)
     uneven = sum(first != last for first, last in pairs)
-    now, then = (
-        sum(1 / r for r in ranks) / max(1, len(ranks)) for ranks in (firsts, lasts)
-    )
+    now, then = (sum(1 / pair[end] for pair in pairs) for end in (0, 1))
     if not _is_no_chance(worse, [_HALF] * uneven) or then < _BETTER * now:
         return None
     sentence = (
         f"for {worse} of {counted(len(pairs), 'query')} the first relevant document is "
         f"nearer to the end of the ranking than to its beginning: mean reciprocal rank "
-        f"{number(now)} from the top, {number(then)} from the end"
+        f"{number(now / len(pairs))} from the top, {number(then / len(pairs))} from "
+        "the end"
     )
     places = ((one, depth[one.query] + 1 - one.rank) for one in view.missed if one.rank)
     explains = {
@@ -192,7 +188,7 @@ def _hubs(view: RunView) -> Detection | None:
     useful = Counter(
         _key(document)
         for query in view.tops
-        for document in view.evidence.found(query, view.k)
+        for document in view.evidence.hits(query, view.k)
     )
     hubs = {n: own for n, own in often.items() if useful[n] <= _FIFTH * len(own)}
     if not hubs:
@@ -243,20 +239,18 @@ def _too_few(view: RunView) -> Detection | None:
 
 def _never_retrieved(view: RunView) -> Detection | None:
     """Gold items that were not retrieved are retrieved by no other query either."""
-    evidence = view.evidence
-    corpus = evidence.corpus
-    lost = [
-        (one, keys)
+    evidence, corpus = view.evidence, view.evidence.corpus
+    absent = [
+        one
         for one in view.missed
         if not one.rank
+        and one.relevant <= _FEW_ITEMS
         and (keys := view.documents[one.key])
         and (corpus is None or any(key in corpus for key in keys))
     ]
-    never = [(o, keys) for o, keys in lost if not any(view.often[key] for key in keys)]
-    dead = _dead_slices(view, never)
-    few = [one for one, _ in lost if one.relevant <= _FEW_ITEMS]
-    absent = {one.key for one, _ in never}
-    count = sum(one.key in absent for one in few)
+    never = [
+        o for o in absent if not any(view.often[key] for key in view.documents[o.key])
+    ]
     again = [
         view.often[_key(ranking[rank - 1])] > 1
         for query, items in evidence.items.items()
@@ -264,50 +258,20 @@ def _never_retrieved(view: RunView) -> Detection | None:
         for rank in items.values()
         if 0 < rank <= len(ranking)
     ]
+    # How often a document that its query retrieves is retrieved by no other.
     alone = 1 - mean(again) if again else 1.0
-    gone = count >= max(_SOME, (_QUARTER + alone) * len(few)) and _is_no_chance(
-        count, [alone] * len(few)
-    )
-    if not gone and not dead:
+    if len(never) < max(_SOME, (_QUARTER + alone) * len(absent)):
         return None
-    kinds = (
-        f"; no document of these was ever retrieved: {', '.join(dead)}" if dead else ""
-    )
+    if not _is_no_chance(len(never), [alone] * len(absent)):
+        return None
     sentence = (
-        f"{len(never)} of {counted(len(lost), 'gold item')} that were not retrieved "
-        f"are retrieved by no query at all{kinds}"
+        f"{len(never)} of {counted(len(absent), 'gold item')} that were not retrieved "
+        f"are retrieved by no query at all; by chance it would be {alone:.0%}"
     )
-    explains = {
-        one.key: Explanation("no query retrieves it, at any rank")
-        for one, keys in never
-        if gone
-        or any(not dead.isdisjoint(view.evidence.features.of(key)) for key in keys)
-    }
-    queries = len({query for query, _ in explains})
+    why = Explanation("no query retrieves it, at any rank")
+    explains = {one.key: why for one in never}
+    queries = len({one.query for one in never})
     return _detection("retrieved by no query", sentence, queries, explains)
-
-
-def _dead_slices(
-    view: RunView, never: Sequence[tuple[MissedItem, tuple[str, ...]]]
-) -> set[str]:
-    """The features of documents of which none was retrieved, though gold has them."""
-    counts = Counter(
-        name for _, keys in never for name in {*view.evidence.features.of(keys[0])}
-    )
-    names = {name for name, count in counts.items() if count >= _SOME}
-    if not names:
-        return set()
-    items = sum(map(len, view.evidence.items.values()))
-    share = sum(
-        rank > 0 for own in view.evidence.items.values() for rank in own.values()
-    )
-    chance = 1 - share / max(1, items - max(counts.values()))
-    names = {n for n in names if max(chance, 0.0) ** counts[n] < _NEVER}
-    for key in view.often:
-        if not names:
-            break
-        names.difference_update(view.evidence.features.of(key))
-    return names
 
 
 def _ties(view: RunView) -> Detection | None:

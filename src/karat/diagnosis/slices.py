@@ -62,10 +62,6 @@ class Slice:
 def query_features(query: Query | None, relevant: int) -> Iterator[str]:
     """What can be seen of a query at a glance.
 
-    Args:
-        query: what is known of it.
-        relevant: how many relevant gold items it has.
-
     Example:
         >>> [*query_features(Query("q", "Who was not paid in 1999?"), 1)][:4]
         ['length: medium', 'numbers', 'date', 'negation']
@@ -91,12 +87,7 @@ def query_features(query: Query | None, relevant: int) -> Iterator[str]:
 
 
 class DocumentFeatures:
-    """What can be seen of documents at a glance, beside the others of their corpus.
-
-    Args:
-        corpus: texts by id; empty where they are not known.
-        sources: document -> where it comes from, if known.
-    """
+    """What can be seen of documents at a glance, beside the others of their corpus."""
 
     def __init__(
         self, corpus: Mapping[str, str], sources: Mapping[str, str] | None = None
@@ -136,19 +127,14 @@ class DocumentFeatures:
 def find_slices(
     recalls: Floats, features: Iterable[Iterable[str]]
 ) -> tuple[Slice, ...]:
-    """The slices that are large enough to say something of, the worst first.
-
-    Args:
-        recalls: of each query or gold item; NaN where it has none.
-        features: what is known of each.
-    """
+    """The slices that are large enough to say something of, the worst first."""
     rows: dict[str, list[int]] = {}
     for place, names in enumerate(features):
         for name in names if not np.isnan(recalls[place]) else ():
             rows.setdefault(name, []).append(place)
-    known = recalls[~np.isnan(recalls)]
-    whole, size = known.sum(), len(known)
-    spread = float(((known - known.mean()) ** 2).sum()) if size else 0.0
+    defined = recalls[~np.isnan(recalls)]
+    whole, size = defined.sum(), len(defined)
+    spread = float(((defined - defined.mean()) ** 2).sum()) if size else 0.0
     large, p = [], []
     for name, own in rows.items():
         count = len(own)

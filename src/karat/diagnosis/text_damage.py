@@ -13,7 +13,7 @@ from karat.matching.normaliser import fold, is_wide
 # So many texts show what all of them are like.
 _SAMPLE = 500
 # Words in so many texts are common, and texts of so many words have some of them.
-_COMMON, _RATHER_COMMON, _LEAST_WORDS, _MANY_WORDS = 0.25, 0.125, 20, 40
+_COMMON, _LEAST_WORDS = 0.25, 20
 # A text is unlike the others if its share of common words is so much smaller.
 _UNLIKE, _USUAL_SHARE, _SPREAD = 0.2, 0.12, 0.3
 _WHOLE, _SHORT, _FEW = 0.9, 0.25, 0.1
@@ -43,7 +43,6 @@ class Habits(NamedTuple):
     Attributes:
         common: words that many of them have.
         share: the usual share of a text's words that is common; 0 if there is none.
-        rather_common: words that some of them have.
         size: the usual number of characters.
         ends: whether nearly all end where a sentence does.
         short: whether hardly any is much shorter than usual.
@@ -51,7 +50,6 @@ class Habits(NamedTuple):
 
     common: frozenset[str]
     share: float
-    rather_common: frozenset[str]
     size: float
     ends: bool
     short: bool
@@ -65,7 +63,6 @@ class Habits(NamedTuple):
         count = Counter(word for row in rows for word in {*row})
         least = _COMMON * len(rows)
         common = frozenset(word for word, n in count.items() if n >= least)
-        rather = (word for word, n in count.items() if n >= _RATHER_COMMON * len(rows))
         shares = sorted(
             _share(row, common) for row in rows if len(row) >= _LEAST_WORDS
         ) or [0.0]
@@ -77,38 +74,27 @@ class Habits(NamedTuple):
         return cls(
             common,
             usual if even and usual >= _USUAL_SHARE else 0.0,
-            frozenset(rather),
             size,
             ends >= _WHOLE * len(texts),
             short <= _FEW * len(texts),
         )
 
     def damage(self, text: str, question: str | None = None) -> str | None:
-        """What is plainly wrong with a text, in words; None for nothing.
-
-        Args:
-            text: what a document says.
-            question: a question that it should answer.
-        """
-        asked, script = script_of(question or ""), script_of(text)
+        """What is plainly wrong with a text, in words; None for nothing."""
+        wanted, script = script_of(question or ""), script_of(text)
         if not text.strip():
             return "its text is empty"
         if has_look_alikes(text):
             return "its text has look-alike letters of another script"
-        if asked and script and asked != script:
-            return f"its text is in {script} script, and the question in {asked}"
+        if wanted and script and wanted != script:
+            return f"its text is in {script} script, and the question in {wanted}"
         return None
 
-    def doubt(self, text: str, question: str | None = None) -> str | None:
+    def doubt(self, text: str) -> str | None:
         """What may be wrong with a text that nobody finds, in words; None: nothing."""
         words = words_of(text)
         if len(words) >= _LEAST_WORDS and not is_wide(text):
             strange = _share(words, self.common) < _UNLIKE * self.share
-            if question and not self.share and len(words) >= _MANY_WORDS:
-                # Where texts are in several languages, an answer in that of the
-                # question has some of its small words.
-                small = {*words_of(question)} & self.rather_common
-                strange = len(small) > 1 and small.isdisjoint(words)
             if strange:
                 return (
                     "its text has hardly a word that most others have: it is in "
