@@ -19,8 +19,8 @@ from karat.cli.options import (
     scoring_options,
 )
 from karat.cli.outputs import (
-    KEPT,
     PAGE,
+    SHOWN_DEPTH,
     conclude,
     deliver,
     gate_results,
@@ -93,7 +93,7 @@ def command(**options: Any) -> None:
     if asked := [*metrics, *(gate.metric for gate in gates)]:
         scoring["metrics"] = asked
     if any(path.suffix == PAGE for path in outputs):
-        scoring |= {"keep": KEPT, "judged": True}
+        scoring |= {"keep": SHOWN_DEPTH, "judged": True}
     names = [Path(path).name for path in paths]
     if len({*names}) < len(names):
         # Files of one name in several folders are told apart by their paths.

@@ -23,8 +23,8 @@ from karat.cli.options import (
     scoring_of,
 )
 from karat.cli.outputs import (
-    KEPT,
     PAGE,
+    SHOWN_DEPTH,
     admit,
     conclude,
     deliver,
@@ -191,7 +191,7 @@ def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
 )
 @option(
     "--keep N",
-    f"Keep the top N documents of each query; default: {KEPT} for a page, and 5 "
+    f"Keep the top N documents of each query; default: {SHOWN_DEPTH} for a page, and 5 "
     "where texts are matched.",
     type=click.IntRange(min=0),
 )
@@ -216,7 +216,7 @@ def command(**options: Any) -> None:
     paths = existing(options["runs"], expand=not options["parts"])
     outputs = _outputs(options, paths)
     gates = read_gates(options)
-    metrics = [*_asked(options), *(gate.metric for gate in gates)]
+    metrics = [*_metrics_of(options), *(gate.metric for gate in gates)]
     judge = _judge(options)
     gold = _read_gold(options, paths)
     inputs = _read_runs(paths, options, gold, metrics if judge else ())
@@ -232,7 +232,7 @@ def command(**options: Any) -> None:
         inputs = track(inputs, len(paths), "scoring")
     keep, pages = options["keep"], [path for path in outputs if path.suffix == PAGE]
     if keep is None and pages:
-        keep = KEPT
+        keep = SHOWN_DEPTH
     board = leaderboard(inputs, keep=keep, **scoring)
     if judge is not None:
         _say_unasked(board)
@@ -295,7 +295,7 @@ def _say_unasked(board: Leaderboard) -> None:
         )
 
 
-def _asked(options: Mapping[str, Any]) -> list[str]:
+def _metrics_of(options: Mapping[str, Any]) -> list[str]:
     """The metrics asked for; a typo or a bad switch is told before any file is read."""
     metrics = [str(metric) for metric in split_metrics(options["metrics"])]
     for metric in metrics:

@@ -35,7 +35,7 @@ from karat.writing import encode_text, write_file
 PAGE = ".html"
 """The ending of a report that browsers show."""
 
-KEPT = 20
+SHOWN_DEPTH = 20
 """How many of each query's documents such a report shows by default."""
 
 INCOMPLETE = 3

@@ -123,7 +123,7 @@ class RetrievalHitAtKMetric(_RankingMetric):
     def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         relevant = [_as_key(name) for name in gains]
         details = {"k": k, "relevant": relevant, "top_k": list(ids[:k])}
-        return MetricScore(score_of("hit", _found(ids, gains), k), details)
+        return MetricScore(score_of("hit", _hits_of(ids, gains), k), details)
 
 
 class RetrievalRecallAtKMetric(_RankingMetric):
@@ -132,7 +132,7 @@ class RetrievalRecallAtKMetric(_RankingMetric):
     alias = "retrieval-recall-at-k"
 
     def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
-        hits = _found(ids, gains)
+        hits = _hits_of(ids, gains)
         count, top_k = int((hits.rank <= k).sum()), list(ids[:k])
         counts = {"relevant_count": len(gains), "found": count}
         return MetricScore(
@@ -147,7 +147,7 @@ class RetrievalMrrMetric(_RankingMetric):
 
     def _score(self, ids: Ids, gains: Gains, k: int) -> MetricScore:
         del k
-        hits = _found(ids, gains)
+        hits = _hits_of(ids, gains)
         rank = int(hits.rank[0]) if len(hits.rank) else None
         return MetricScore(score_of("rr", hits), {"first_relevant_rank": rank})
 
@@ -258,7 +258,7 @@ def _is_cutoff(value: object) -> TypeGuard[int]:
     return type(value) is int and value > 0
 
 
-def _found(ids: Ids, gains: Gains) -> Hits:
+def _hits_of(ids: Ids, gains: Gains) -> Hits:
     # Hit, recall and MRR of the original read keys only: a gain of 0 or -1 is relevant.
     return hits_of_ids([[*gains]], [ids])
 

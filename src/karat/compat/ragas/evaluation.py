@@ -105,17 +105,14 @@ def _read(
     for name in unused:
         if name not in _UNUSED:
             raise UnknownNameError("argument", name, _UNUSED)
-    rows: list[Any] = [
-        {ours: row[theirs] for ours, theirs in column_map.items() if theirs in row}
-        | {k: v for k, v in row.items() if k not in column_map.values()}
-        if column_map and isinstance(row, Mapping)
-        else row
-        for row in dataset
-    ]
-    if not all(isinstance(row, SingleTurnSample) for row in rows):
-        rows = EvaluationDataset.from_list(
-            row.to_dict() if isinstance(row, SingleTurnSample) else row for row in rows
-        ).samples
+    rows = []
+    for row in dataset:
+        fields: Any = row.to_dict() if isinstance(row, SingleTurnSample) else row
+        if column_map and isinstance(row, Mapping):
+            renamed = {o: row[t] for o, t in column_map.items() if t in row}
+            rest = {k: v for k, v in row.items() if k not in column_map.values()}
+            fields = renamed | rest
+        rows.append(fields)
     chosen: dict[str, Scorer] = {}
     for metric in _USUAL if metrics is None else metrics:
         if not isinstance(metric, Scorer):
@@ -129,7 +126,7 @@ def _read(
         chosen[metric.name] = metric
     if not chosen:
         raise UsageError("no metrics: name at least one, as in [LLMContextRecall()]")
-    return EvaluationDataset(rows), [*chosen.values()]
+    return EvaluationDataset.from_list(rows), [*chosen.values()]
 
 
 def _compare(samples: EvaluationDataset, metrics: Iterable[Scorer]) -> Results:

@@ -206,7 +206,7 @@ class _ContextsCompared(ComparingMetric):
     threshold: float = 0.5
     distance_measure: Any = DistanceMeasure.LEVENSHTEIN
 
-    def _found(self, retrieved: Sequence[str], references: Sequence[str]) -> Hits:
+    def _hits_of(self, retrieved: Sequence[str], references: Sequence[str]) -> Hits:
         return hits_of_texts(self._similar, [references], [retrieved])
 
     def _similar(self, documents: Sequence[str], golds: Sequence[str]) -> Bools:
@@ -253,7 +253,7 @@ class NonLLMContextRecall(_ContextsCompared):
         if references and not retrieved:
             # The original takes the max() of nothing.
             raise DataError("no similarity to compute: retrieved_contexts is empty")
-        return score_of("recall", self._found(retrieved, references))
+        return score_of("recall", self._hits_of(retrieved, references))
 
 
 @dataclass
@@ -270,7 +270,7 @@ class NonLLMContextPrecisionWithReference(_ContextsCompared):
         if retrieved and not references:
             # The original takes the max() of nothing.
             raise DataError("no similarity to compute: reference_contexts is empty")
-        return averaged_precision(self._found(retrieved, references))
+        return averaged_precision(self._hits_of(retrieved, references))
 
 
 @dataclass
