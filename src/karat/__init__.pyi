@@ -8,8 +8,8 @@ from karat.data.queries import Dataset as Dataset
 from karat.data.runs import Run as Run
 from karat.diagnosis.diagnose import diagnose as diagnose
 from karat.diagnosis.diagnosis import Diagnosis as Diagnosis
-from karat.diagnosis.doctor import doctor as doctor
 from karat.diagnosis.doctor import GoldFindings as GoldFindings
+from karat.diagnosis.doctor import doctor as doctor
 from karat.errors import KaratError as KaratError
 from karat.evaluation import Evaluator as Evaluator
 from karat.evaluation import aevaluate as aevaluate
