@@ -122,3 +122,14 @@ def test_a_pool_goes_somewhere(karat: Karat) -> None:
     done = karat("pool", "dense.run")
     assert (done.code, done.out) == (2, "")
     assert "name a sheet, as in -o sheet.csv" in done.err
+
+
+def test_a_sheet_with_grades_is_not_overwritten(karat: Karat, folder: Path) -> None:
+    assert karat("pool", "dense.run", "-o", "sheet.csv").code == 0
+    assert karat("pool", "dense.run", "-o", "sheet.csv").code == 0
+    sheet = folder / "sheet.csv"
+    head, row, *rest = sheet.read_text("utf-8").splitlines()
+    sheet.write_text("\n".join([head, row + "2", *rest]), "utf-8")
+    done = karat("pool", "dense.run", "-o", "sheet.csv")
+    assert done.code == 2
+    assert "has 1 grade that would be lost; karat label apply sheet.csv" in done.err

@@ -1,5 +1,6 @@
 """`karat pool`: which documents of several runs people should label, as a sheet."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ def command(**options: Any) -> None:
     if not options["output"]:
         raise UsageError("there is nothing to do: name a sheet, as in -o sheet.csv")
     targets = [writable(one, [*paths, options["gold"]]) for one in options["output"]]
+    for target in targets:
+        _refuse_labels(target)
     runs = [loaded.run for path in paths if (loaded := load(path, role="run")).run]
     gold = take_gold(options["gold"]).gold if options["gold"] else None
     pool = choose_pool(
@@ -83,3 +86,17 @@ def command(**options: Any) -> None:
             write_dataset(Dataset(gold=Gold(unjudged)), target, role="gold")
     size = counted(len(rows), "document")
     say(f"karat: {size} of {counted(len(pool), 'query')} to label", err=True)
+
+
+def _refuse_labels(target: Path) -> None:
+    """Refuse to overwrite a sheet in which somebody has labelled something."""
+    if target.suffix != _SHEET or not target.is_file():
+        return
+    with target.open(encoding="utf-8", errors="replace", newline="") as file:
+        labelled = sum(bool(row.get("grade")) for row in csv.DictReader(file))
+    if labelled:
+        raise UsageError(
+            f"{target} has {counted(labelled, 'grade')} that would be lost; "
+            f"karat label apply {target} -o gold.qrels keeps them, and --gold "
+            "gold.qrels then leaves out what is labelled"
+        )
