@@ -124,9 +124,15 @@ class Catalogue(Mapping[str, T], Generic[T]):
             lambda: make(point.load()), f"{what} cannot be loaded from {point.value}"
         )
 
-    def usable(self) -> Iterator[T]:
-        """All there are, in order; a plug-in that cannot be loaded is named once."""
-        for name in self:
+    def usable(self, *, shipped: bool = True) -> Iterator[T]:
+        """All there are, in order; a plug-in that cannot be loaded is named once.
+
+        Args:
+            shipped: what karat itself brings is among them.
+        """
+        for name in self if shipped else self._installed():
+            if not shipped and name in self._written:
+                continue
             try:
                 yield self[name]
             except UsageError as error:

@@ -29,8 +29,7 @@ from karat.metrics import Metric, split_metrics
 from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.mapping import INSIDE
-from karat.reading.queries import read_queries
-from karat.reading.readers import take_gold
+from karat.reading.readers import read_queries, take_gold
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
 from karat.results.scores import score_measures

@@ -75,10 +75,10 @@ from karat.metrics.metric import Metric as Metric
 from karat.metrics.ranking import NDCGAny as NDCGAny
 from karat.metrics.recall_points import InterpolatedAverage as InterpolatedAverage
 from karat.metrics.recall_points import InterpolatedPrecision as InterpolatedPrecision
-from karat.reading.decoding import decode_text as decode_text
+from karat.reading.files import decode_text as decode_text
+from karat.reading.files import open_binary as open_binary
 from karat.reading.format import Format as Format
-from karat.reading.streams import Source as Source
-from karat.reading.streams import open_binary as open_binary
+from karat.reading.source import Source as Source
 from karat.reading.yaml_text import decode_yaml as decode_yaml
 from karat.reports import Report as Report
 from karat.results.scores import MetricScores as MetricScores

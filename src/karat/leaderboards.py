@@ -13,8 +13,7 @@ from karat.data.runs import Run
 from karat.data.tables import DASH, Table, number
 from karat.errors import DataError, UsageError
 from karat.evaluation import check_options, evaluate
-from karat.reading.queries import read_queries
-from karat.reading.readers import read_corpus, read_run, take_gold
+from karat.reading.readers import read_corpus, read_queries, read_run, take_gold
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load

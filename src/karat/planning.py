@@ -27,8 +27,13 @@ from karat.reading.meaning.ids_or_texts import settle
 from karat.reading.meaning.mapping import renamed
 from karat.reading.meaning.order import reorder
 from karat.reading.objects import check_places
-from karat.reading.queries import read_queries
-from karat.reading.readers import take_gold, take_run, texts_for, with_texts
+from karat.reading.readers import (
+    read_queries,
+    take_gold,
+    take_run,
+    texts_for,
+    with_texts,
+)
 from karat.results.measures import Measure, read_measure
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")

@@ -12,7 +12,7 @@ from karat.data.judgements import Prompt, Reply, Usage
 from karat.judging import Claims, DryRun, JudgeSession, prompts
 from karat.llm import Settings
 from karat.llm.limits import estimate_usage
-from karat.reading.decoding import decode_json
+from karat.reading.files import decode_json
 from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, support, verdicts

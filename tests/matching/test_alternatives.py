@@ -17,7 +17,7 @@ from karat.explanation import explain
 from karat.matching.ids import Id
 from karat.reading.meaning.shapes import interpret
 from karat.reading.readers import load
-from karat.reading.streams import Source
+from karat.reading.source import Source
 from karat.reading.trec import TrecRun
 from karat.reading.write import write
 from tests.oracles.cases import ITEM_METRICS, assert_scores, column

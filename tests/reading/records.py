@@ -5,8 +5,7 @@ from typing import Any
 
 from karat.data.queries import Dataset
 from karat.reading.meaning.samples import Samples
-from karat.reading.problems import Notes
-from karat.reading.streams import Role, Source
+from karat.reading.source import Notes, Role, Source
 
 __all__ = ["load_records"]
 

@@ -14,9 +14,8 @@ from karat.errors import FormatError
 from karat.reading import json_text
 from karat.reading.meaning import gathering
 from karat.reading.meaning.rows import Table
-from karat.reading.problems import Notes
 from karat.reading.readers import load
-from karat.reading.streams import Batched, Source
+from karat.reading.source import Batched, Notes, Source
 
 
 def lines_of(text: str) -> tuple[list[Any], list[str]]:

@@ -10,7 +10,7 @@ import pytest
 from karat.data.runs import Document
 from karat.errors import FormatError
 from karat.reading.meaning.documents import read_document
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 from tests.reading.records import load_records
 
 

@@ -20,7 +20,8 @@ from karat.data.runs import Document, Run
 from karat.errors import FormatError, MissingExtraError
 from karat.reading import arrow as arrow_arrays
 from karat.reading.parquet import PARQUET
-from karat.reading.streams import Source
+from karat.reading.source import Source
+from karat.reading.write import write
 
 RUN = pa.table(
     {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"], "score": [0.5, 0.9, 0.1]}
@@ -255,30 +256,29 @@ names = st.text(st.characters(codec="utf-8")).map("zz{}".format)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def through(write: str, value: Any) -> Dataset:
+def through(value: Dataset, role: Any) -> Dataset:
     stream = io.BytesIO()
-    getattr(FORMAT, write)(value, stream)
-    role: Any = write.removeprefix("write_")
+    write(value, stream, "parquet")
     return FORMAT.read(Source("-", role, replay=io.BytesIO(stream.getvalue())))
 
 
 @given(st.dictionaries(names, st.dictionaries(names, finite), min_size=1))
 @settings(max_examples=60, deadline=None)
 def test_scores_come_back_as_they_were_written(scores: Any) -> None:
-    loaded = through("write_run", ScoredRun(scores))
+    loaded = through(Dataset(ScoredRun(scores)), "run")
     assert ids(loaded.run) == ids(ScoredRun(scores))
 
 
 @given(st.dictionaries(names, st.lists(names), min_size=1))
 @settings(max_examples=60, deadline=None)
 def test_lists_come_back_as_they_were_written(lists: Any) -> None:
-    assert ids(through("write_run", RankedRun(lists)).run) == lists
+    assert ids(through(Dataset(RankedRun(lists)), "run").run) == lists
 
 
 @given(st.dictionaries(names, st.dictionaries(names, finite), min_size=1))
 @settings(max_examples=60, deadline=None)
 def test_grades_come_back_as_they_were_written(grades: Any) -> None:
-    loaded = through("write_gold", Gold(grades))
+    loaded = through(Dataset(gold=Gold(grades)), "gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == grades
 
@@ -290,7 +290,7 @@ def test_texts_and_tags_come_back_as_they_were_written() -> None:
         gold=Gold({"q": {"a": 2.0}}, {"q": (Item("x", "Sky", group="g"),)}),
         queries={"q": Query("q", "What?", k=3, tags=("easy",))},
     )
-    loaded = through("write_samples", samples)
+    loaded = through(samples, "samples")
     assert loaded.gold is not None
     assert rankings(loaded.run)["q"] == list(documents)
     assert loaded.gold.documents == {"q": {"a": 2.0}}

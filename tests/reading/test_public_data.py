@@ -10,7 +10,7 @@ import pytest
 
 import karat
 from karat.errors import DataError, MissingExtraError, UsageError
-from karat.reading.queries import read_queries
+from karat.reading.readers import read_queries
 
 NAME = "ir_datasets:tests/rye"
 

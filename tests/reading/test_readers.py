@@ -1,6 +1,8 @@
 """Runs, gold and samples read from files and from objects of any shape."""
 
 import importlib.metadata
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -19,7 +21,7 @@ from karat.data.runs import Run
 from karat.errors import DataError, FormatError, MissingFieldError
 from karat.reading import format as formats
 from karat.reading.format import Format, choose_format
-from karat.reading.streams import Source
+from karat.reading.source import Source
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]
@@ -112,7 +114,10 @@ def test_a_plug_in_is_known_by_its_extension(
     point = SimpleNamespace(name="toml", module="m", value="m:t", load=lambda: plugin)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [point])
     fresh: Catalogue[Format] = Catalogue(
-        "format", formats.SHIPPED, "karat.formats", formats.FORMATS.make
+        "format",
+        {name: known.home for name, known in formats.SHIPPED.items()},
+        "karat.formats",
+        formats.FORMATS.make,
     )
     monkeypatch.setattr(formats, "FORMATS", fresh)
     text = "[[sample]]\nid = 'q1'\nretrieved = ['b', 'a']\nrelevant = ['a']\n"
@@ -120,6 +125,29 @@ def test_a_plug_in_is_known_by_its_extension(
     assert data.format == "toml"
     assert ids(data.run) == RANKING
     assert ids(karat.read_run(save("s.txt", text), format="toml")) == RANKING
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "module"),
+    [
+        ("two.jsonl", '{"id": 1, "retrieved": ["a"]}\n' * 2, "json_text"),
+        ("a.run", "q1 Q0 a 1 0.5 t\n", "trec"),
+        ("a.csv", "query_id,doc_id,score\nq1,a,1\n", "delimited"),
+    ],
+)
+def test_choosing_a_format_loads_no_other(
+    save: Save, name: str, text: str, module: str
+) -> None:
+    homes = {known.home.partition(":")[0] for known in formats.SHIPPED.values()}
+    code = (
+        "import sys; from karat.reading.format import choose_format; "
+        f"choose_format({text.encode()!r}, {str(save(name, text))!r}); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert homes & {*done.stdout.split()} == {f"karat.reading.{module}"}
 
 
 def test_an_entry_point_is_what_plug_ins_name() -> None:

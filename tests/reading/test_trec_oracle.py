@@ -8,7 +8,7 @@ import pytrec_eval
 
 from karat.data.policies import Policies
 from karat.data.runs import Labels
-from karat.reading.streams import open_binary
+from karat.reading.files import open_binary
 from karat.reading.trec import TrecRun, read_qrels
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"

@@ -16,7 +16,7 @@ from karat.data.runs import Document
 from karat.errors import FormatError, UsageError
 from karat.reading.check import validate
 from karat.reading.format import FORMATS
-from karat.reading.streams import Role, Source
+from karat.reading.source import Role, Source
 from karat.reading.write import write
 
 NESTED = ["json", "jsonl", "yaml", "csv", "tsv"]

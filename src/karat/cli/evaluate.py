@@ -44,11 +44,11 @@ from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS, with_references
+from karat.reading.files import STDIN
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import generated
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.readers import load, load_by
-from karat.reading.streams import STDIN
 from karat.reports import REPORTS
 from karat.reports.terminal import show_text, track, width_of
 from karat.results.leaderboard import WIDTH, Leaderboard

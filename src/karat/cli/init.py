@@ -18,8 +18,7 @@ from karat.errors import DataError, UsageError
 from karat.planning import DEFAULT_METRICS
 from karat.reading.check import validate
 from karat.reading.format import FORMATS
-from karat.reading.queries import read_queries
-from karat.reading.readers import read_corpus
+from karat.reading.readers import read_corpus, read_queries
 from karat.reading.yaml_text import decode_yaml
 from karat.suites.definition import FILE, read_suites
 from karat.writing import write_file

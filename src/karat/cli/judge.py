@@ -51,9 +51,8 @@ from karat.judging.grading import Pool
 from karat.leaderboards import leaderboard
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
-from karat.reading.problems import placed
 from karat.reading.readers import load, read_corpus, with_texts
-from karat.reading.streams import Role
+from karat.reading.source import Role, placed
 from karat.reading.write import write
 from karat.reports.page import as_html
 from karat.trust import (

@@ -15,11 +15,11 @@ from karat.cli.command import COUNT, option, say
 from karat.data.policies import CHOICES, PROFILES
 from karat.data.queries import Dataset
 from karat.errors import FormatError, UsageError
-from karat.reading.decoding import decode_json
+from karat.reading.files import decode_json
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import check_names
 from karat.reading.meaning.order import ORDERS
-from karat.reading.streams import Role
+from karat.reading.source import Role
 from karat.reading.write import write
 
 F = TypeVar("F", bound=Callable[..., Any])

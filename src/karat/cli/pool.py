@@ -13,8 +13,7 @@ from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import UsageError
 from karat.fusion.pooling import choose_pool
-from karat.reading.queries import read_queries
-from karat.reading.readers import load, read_corpus, take_gold
+from karat.reading.readers import load, read_corpus, read_queries, take_gold
 from karat.reports.files import rows_as_csv
 from karat.writing import write_file
 

@@ -21,9 +21,9 @@ from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import FormatError, UsageError
 from karat.llm import Settings
-from karat.reading.decoding import decode_json
+from karat.reading.files import decode_json
 from karat.reading.format import name_format
-from karat.reading.queries import read_queries
+from karat.reading.readers import read_queries
 from karat.reports.terminal import RunBar
 from karat.retrieving.retrieve import ATTEMPTS, CACHE, load_object, retrieve
 

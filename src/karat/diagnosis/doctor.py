@@ -25,9 +25,8 @@ from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.id_forms import other_forms
 from karat.reading.meaning.mapping import mapping_of
-from karat.reading.problems import Notes
-from karat.reading.queries import read_queries
-from karat.reading.readers import load, read_corpus, take_gold, take_run
+from karat.reading.readers import load, read_corpus, read_queries, take_gold, take_run
+from karat.reading.source import Notes
 from karat.results.plain_values import PlainResult
 
 _SHOWN = 20

@@ -16,7 +16,7 @@ from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Run
 from karat.errors import DataError, UsageError
-from karat.reading.decoding import gc_paused
+from karat.reading.files import gc_paused
 from karat.reading.readers import take_run
 
 

@@ -13,8 +13,7 @@ from typing import Any
 from karat.data.tables import counted, number
 from karat.errors import FormatError
 from karat.judging.agreement import Agreement
-from karat.reading.decoding import decode_json, decode_text
-from karat.reading.streams import open_binary
+from karat.reading.files import decode_json, decode_text, open_binary
 from karat.writing import write_file
 
 _FILE = "calibration.json"

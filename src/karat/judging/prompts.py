@@ -17,8 +17,7 @@ from typing import Any
 from karat.data.gold import IMPORTANCE
 from karat.data.judgements import Prompt, Schema
 from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.reading.decoding import decode_text
-from karat.reading.streams import open_binary
+from karat.reading.files import decode_text, open_binary
 from karat.reading.yaml_text import decode_yaml
 
 VERSION = "3"

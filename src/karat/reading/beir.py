@@ -10,7 +10,7 @@ from karat.errors import FormatError
 from karat.reading.delimited import TSV
 from karat.reading.format import Format
 from karat.reading.json_text import JSON_LINES
-from karat.reading.streams import Records, Source
+from karat.reading.source import Records, Source
 
 _PACKED = ("", ".gz", ".zst", ".bz2")
 _HEADER = b"query-id\tcorpus-id\tscore\n"

@@ -9,10 +9,10 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.data.runs import Notice
 from karat.errors import DataError
+from karat.reading.files import open_binary
 from karat.reading.format import choose_format
-from karat.reading.problems import Notes
 from karat.reading.readers import load
-from karat.reading.streams import Role, open_binary
+from karat.reading.source import Notes, Role
 from karat.reading.trec import QRELS, RUN, split_lines_slowly
 
 LIMIT = 20

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, TextIO
 
 from karat.data.tables import counted
 from karat.errors import FormatError
-from karat.reading.decoding import decode_text
-from karat.reading.format import LOOSE, Format
+from karat.reading.files import LONGEST_LINE, decode_text, lines_in
+from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.streams import LONGEST_LINE, Batched, Batches, Source, lines_in
+from karat.reading.source import Batched, Batches, Source
 
 _MOST_COLUMNS = 10_000
 _LONGEST_CELL = LONGEST_LINE
@@ -28,23 +28,14 @@ class Delimited(Format):
 
     Args:
         name: `csv` or `tsv`.
-        extensions: file endings it is known by.
-        shares: endings of the other kind of table.
         delimiters: what may stand between cells; the first is written.
     """
 
     layout = "rows"
 
-    def __init__(
-        self,
-        name: str,
-        extensions: tuple[str, ...],
-        shares: tuple[str, ...],
-        delimiters: str,
-    ) -> None:
+    def __init__(self, name: str, delimiters: str) -> None:
         self.name = name
-        self.extensions = extensions
-        self.shares = (*shares, *LOOSE)
+        self.extensions, self.shares = SHIPPED[name][1:3]
         self._delimiters = delimiters
 
     def sniff(self, head: bytes, name: str) -> bool:
@@ -249,5 +240,5 @@ def _broken(error: Exception, line: int, source: Source) -> FormatError:
     return source.error(f"broken row: {error}", line=line)
 
 
-TSV = Delimited("tsv", (".tsv", ".tab"), (".csv",), "\t")
-CSV = Delimited("csv", (".csv",), (".tsv", ".tab"), ",;|")
+TSV = Delimited("tsv", "\t")
+CSV = Delimited("csv", ",;|")

@@ -13,29 +13,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from glob import has_magic, iglob
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    cast,
+)
 
 from karat.catalogue import Catalogue, call_plugin
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.errors import DataError, FormatError, ParameterError, UsageError
-from karat.reading.decoding import foreign_kind
-from karat.reading.meaning.output_records import (
-    Layout,
-    lay_out_gold,
-    lay_out_run,
-    lay_out_samples,
-)
+from karat.reading.files import STDIN, Pieces, blocks, foreign_kind, open_binary
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.problems import Notes
-from karat.reading.streams import STDIN, Pieces, Role, Source, blocks, open_binary
+from karat.reading.source import Notes, Role, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOOSE = (".txt", ".run", ".trec", ".qrels", ".qrel")
-"""Endings that say what a text file holds, if anything, but not in which syntax."""
+Layout: TypeAlias = Literal["nested", "records", "rows"]
+"""One value; one record for each query; a header and rows."""
 
 _log = logging.getLogger("karat")
 _PACKED = (".gz", ".zst", ".zstd", ".bz2")
@@ -43,6 +45,63 @@ _HEAD = 1 << 16
 _ROLES = ("run", "gold", "samples", "queries")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s]+")
 _BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+class Shipped(NamedTuple):
+    """A format that karat brings, and what is known of it before it is loaded.
+
+    Attributes:
+        home: its module and name there.
+        extensions: file endings it is known by, lower case, with the dot.
+        shares: endings of other formats in which it is met, if the content says so.
+        start: what its first bytes look like.
+    """
+
+    home: str
+    extensions: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+    start: re.Pattern[bytes] = re.compile(b"")
+
+
+_BRACKET = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
+_SPAN = re.compile(
+    rb'(?s)\s*[\[{].*?("resource_?[sS]pans"|retrieval\.documents|gen_ai\.retrieval'
+    rb'|mlflow\.spanType|"openinference\.span\.kind"|"run_type": ?"retriever"'
+    rb'|"(type|span_?[kK]ind)": ?"RETRIEVER")'
+)
+_COLUMNS = re.compile(rb"PAR1|ARROW1|\xff\xff\xff\xff")
+# Endings that say what a text file holds, if anything, but not in which syntax.
+_LOOSE = (".txt", ".run", ".trec", ".qrels", ".qrel")
+_LINES = (".jsonl", ".ndjson")
+_TABS = (".tsv", ".tab")
+
+SHIPPED: Final[Mapping[str, Shipped]] = {
+    "parquet": Shipped(
+        "karat.reading.parquet:PARQUET",
+        (".parquet", ".pq", ".arrow", ".feather"),
+        start=_COLUMNS,
+    ),
+    "traces": Shipped(
+        "karat.reading.traces:TRACES", shares=(".json", *_LINES), start=_SPAN
+    ),
+    "jsonl": Shipped(
+        "karat.reading.json_text:JSON_LINES", _LINES, (".json", *_LOOSE), _BRACKET
+    ),
+    "json": Shipped(
+        "karat.reading.json_text:JSON", (".json",), (*_LINES, *_LOOSE), _BRACKET
+    ),
+    "trec_run": Shipped(
+        "karat.reading.trec:TREC_RUN", (".run", ".trec"), (*_TABS, *_LOOSE)
+    ),
+    "trec_qrels": Shipped(
+        "karat.reading.trec:TREC_QRELS", (".qrels", ".qrel"), (*_TABS, *_LOOSE)
+    ),
+    "tsv": Shipped("karat.reading.delimited:TSV", _TABS, (".csv", *_LOOSE)),
+    "csv": Shipped("karat.reading.delimited:CSV", (".csv",), (*_TABS, *_LOOSE)),
+    "yaml": Shipped("karat.reading.yaml_text:YAML", (".yaml", ".yml"), _LOOSE),
+    "beir": Shipped("karat.reading.beir:BEIR"),
+}
+"""The formats karat ships, in the order in which a file is held against them."""
 
 
 class Format(ABC):
@@ -115,48 +174,24 @@ class Format(ABC):
         """Write what is laid out as `layout` says."""
         raise self.cannot_hold("what was read")
 
-    def write_run(self, run: Run, stream: BinaryIO) -> None:
-        """Write the rankings, and the texts if the format has room for them."""
-        if self.layout is None:
-            raise self.cannot_hold("a run")
-        self.write(lay_out_run(run, self.layout), stream)
+    def write_run(self, run: Run, stream: BinaryIO) -> None:  # noqa: ARG002
+        """Write the rankings, where there is no layout for them."""
+        raise self.cannot_hold("a run")
 
-    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:
-        """Write the gold."""
-        if self.layout is None:
-            raise self.cannot_hold("gold")
-        self.write(lay_out_gold(gold, self.layout), stream)
-
-    def write_samples(self, loaded: Dataset, stream: BinaryIO) -> None:
-        """Write run, gold and what is known of the queries, together."""
-        if self.layout is None:
-            raise self.cannot_hold("run and gold in one file")
-        self.write(lay_out_samples(loaded, self.layout), stream)
+    def write_gold(self, gold: Gold, stream: BinaryIO) -> None:  # noqa: ARG002
+        """Write the gold, where there is no layout for it."""
+        raise self.cannot_hold("gold")
 
     def cannot_hold(self, what: str) -> FormatError:
         """What this format has no room for."""
         return FormatError(f"{self.name} cannot hold {what}")
 
 
-SHIPPED = {
-    "parquet": "karat.reading.parquet:PARQUET",
-    "traces": "karat.reading.traces:TRACES",
-    "jsonl": "karat.reading.json_text:JSON_LINES",
-    "json": "karat.reading.json_text:JSON",
-    "trec_run": "karat.reading.trec:TREC_RUN",
-    "trec_qrels": "karat.reading.trec:TREC_QRELS",
-    "tsv": "karat.reading.delimited:TSV",
-    "csv": "karat.reading.delimited:CSV",
-    "yaml": "karat.reading.yaml_text:YAML",
-    "beir": "karat.reading.beir:BEIR",
-}
-"""The formats karat ships, in the order in which a file is held against them."""
-
 FORMATS: Catalogue[Format] = Catalogue(
     "format",
-    SHIPPED,
+    {name: known.home for name, known in SHIPPED.items()},
     "karat.formats",
-    lambda found: found() if isinstance(found, type) else found,
+    lambda thing: thing() if isinstance(thing, type) else thing,
 )
 
 
@@ -175,24 +210,23 @@ def choose_format(head: bytes, path: str) -> Format:
     name = os.path.basename(path).lower()  # noqa: PTH119  pathlib takes long to load
     for ending in _PACKED:
         name = name.removesuffix(ending)
-    shipped = [get_format(known) for known in SHIPPED]
-    # Binary formats first: what none of them knows is told apart before any text is.
-    binary = next((f for f in shipped if f.binary and f.sniff(head, name)), None)
-    if binary is not None:
-        return binary
-    found = _claiming(shipped, head, name)
+    if starts_like("parquet", head):
+        return get_format("parquet")
+    chosen = _claiming(_shipped(head, name), head, name)
     if os.path.splitext(name)[1] and (  # noqa: PTH122
-        found is None or not found.sniff(head, name)
+        chosen is None or not chosen.sniff(head, name)
     ):
         # Only now: to ask all installed packages takes longer than to read most files.
-        found = _claiming(_plugins(), head, name) or found
-    if found is None or not found.binary:
+        plugins = (f for f in _plugins() if name.endswith((*f.extensions, *f.shares)))
+        chosen = _claiming(plugins, head, name) or chosen
+    if chosen is None or not chosen.binary:
         _refuse_foreign(head, path)
-    if found is None:
-        known = chain(shipped, _plugins())
-        found = next((f for f in known if _sniffs(f, head, name)), None)
-    if found is not None:
-        return found
+    if chosen is None:
+        known = (get_format(key) for key in SHIPPED if starts_like(key, head))
+        every = chain(known, _plugins())
+        chosen = next((f for f in every if _sniffs(f, head, name)), None)
+    if chosen is not None:
+        return chosen
     line = head.strip().partition(b"\n")[0][:60].decode("utf-8", "replace")
     raise FormatError(
         f"cannot tell what it is; it starts with {line!r}",
@@ -201,16 +235,32 @@ def choose_format(head: bytes, path: str) -> Format:
     )
 
 
+def starts_like(name: str, head: bytes) -> bool:
+    """Whether the first bytes of a file look like those of a format karat ships."""
+    return SHIPPED[name].start.match(head) is not None
+
+
+def _shipped(head: bytes, name: str) -> Iterator[Format]:
+    """Those that claim the extension, or share it and may be it by the first bytes."""
+    for key, known in SHIPPED.items():
+        shared = name.endswith(known.shares) and starts_like(key, head)
+        if shared or name.endswith(known.extensions):
+            yield get_format(key)
+
+
 def _plugins() -> Iterator[Format]:
-    shipped = [get_format(name) for name in SHIPPED]
-    return (format for format in FORMATS.usable() if format not in shipped)
+    return FORMATS.usable(shipped=False)
 
 
 def _claiming(formats: Iterable[Format], head: bytes, name: str) -> Format | None:
-    """Of those that claim the extension, the first that knows the content."""
-    known = [f for f in formats if _owns(f, name) or name.endswith(f.shares)]
-    by_content = (f for f in known if _sniffs(f, head, name))
-    return next(by_content, None) or next((f for f in known if _owns(f, name)), None)
+    """The first that knows the content, else the first that owns the extension."""
+    owner = None
+    for each in formats:
+        if _sniffs(each, head, name):
+            return each
+        if owner is None and name.endswith(each.extensions):
+            owner = each
+    return owner
 
 
 def _sniffs(format: Format, head: bytes, name: str) -> bool:
@@ -224,10 +274,6 @@ def _sniffs(format: Format, head: bytes, name: str) -> bool:
     except UsageError as error:
         _log.warning("%s", error)
         return False
-
-
-def _owns(format: Format, name: str) -> bool:
-    return name.endswith(format.extensions)
 
 
 def _refuse_foreign(head: bytes, path: str) -> None:
@@ -277,16 +323,16 @@ def open_source(
     stream = open_binary(path)
     try:
         head = stream.read(_HEAD)
-        found = named or choose_format(head, path)
+        chosen = named or choose_format(head, path)
     except DataError:
         stream.close()
         raise
     if once:
         # What cannot be opened twice is read on from behind its head.
         again = io.BufferedReader(Pieces(chain([head], blocks(stream)), stream))
-        return found, replace(where, replay=cast("BinaryIO", again))
+        return chosen, replace(where, replay=cast("BinaryIO", again))
     stream.close()
-    return found, where
+    return chosen, where
 
 
 def _is_glob(path: str) -> bool:
@@ -300,9 +346,12 @@ def _is_glob(path: str) -> bool:
 def name_format(path: str | None) -> Format:
     """The format that the ending of a path means, for writing."""
     name = (path or "").lower().removesuffix(".gz")
-    for known in FORMATS.usable():
-        if known.extensions and _owns(known, name):
-            return known
+    for key, known in SHIPPED.items():
+        if name.endswith(known.extensions):
+            return get_format(key)
+    for plugin in _plugins():
+        if name.endswith(plugin.extensions):
+            return plugin
     endings = ", ".join(e for one in FORMATS.usable() for e in one.extensions)
     raise UsageError(
         f"cannot tell the format to write from {path!r}; end it in one of {endings}, "

@@ -32,7 +32,7 @@ from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.shapes import interpret
 from karat.reading.objects import is_of
 from karat.reading.parquet import load_samples, load_table, read_records
-from karat.reading.streams import Records, Role, Source
+from karat.reading.source import Records, Role, Source
 
 MOST_LABELS = 5_000_000
 """Gold of more labels is not sent to the workers of a cluster."""

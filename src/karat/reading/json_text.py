@@ -8,11 +8,18 @@ from typing import Any, BinaryIO
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
-from karat.reading.decoding import QUICK_SCAN, SCAN, Scan, decode_json, decode_text
-from karat.reading.format import LOOSE, Format
+from karat.reading.files import (
+    QUICK_SCAN,
+    SCAN,
+    Scan,
+    decode_json,
+    decode_text,
+    lines_in,
+    read_value,
+)
+from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.meaning.shapes import interpret
-from karat.reading.problems import placed
-from karat.reading.streams import Batched, Batches, Source, lines_in, read_value
+from karat.reading.source import Batched, Batches, Source, placed
 
 _BOM = b"\xef\xbb\xbf"
 _LINES_OF_JSON = "extra data"
@@ -26,14 +33,13 @@ class Json(Format):
     """One JSON value: samples, or documents by query."""
 
     name = "json"
-    extensions = (".json",)
-    shares = (".jsonl", ".ndjson", *LOOSE)
+    extensions, shares = SHIPPED["json"][1:3]
     layout = "nested"
 
     def sniff(self, head: bytes, name: str) -> bool:
         """It starts with a bracket."""
         del name
-        return head.removeprefix(_BOM).lstrip()[:1] in {b"{", b"["}
+        return starts_like(self.name, head)
 
     def records(self, source: Source) -> Any:
         """The whole value; several of them, one per line, are read as lines."""
@@ -61,8 +67,7 @@ class JsonLines(Format):
     """One JSON value per line: samples, or rows of one document each."""
 
     name = "jsonl"
-    extensions = (".jsonl", ".ndjson")
-    shares = (".json", *LOOSE)
+    extensions, shares = SHIPPED["jsonl"][1:3]
     layout = "records"
 
     def sniff(self, head: bytes, name: str) -> bool:

@@ -12,10 +12,9 @@ from typing import Any
 from karat.data.gold import PEOPLE, Gold, Item
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError
-from karat.reading.decoding import decode_text
-from karat.reading.problems import placed
+from karat.reading.files import decode_text, open_binary, read_value
 from karat.reading.readers import take_gold
-from karat.reading.streams import open_binary, read_value
+from karat.reading.source import placed
 
 _VERSION = 1
 _COLUMNS = ("query", "document", "text")

@@ -28,7 +28,7 @@ from karat.reading.meaning.ids_or_texts import are_prose
 from karat.reading.meaning.order import note_ascending
 from karat.reading.meaning.shapes import note_numbered
 from karat.reading.meaning.values import holds_rows
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 # Most callers have no frames, and what reads them takes long to load.
 FRAMES: Catalogue[Callable[..., Any]] = Catalogue(

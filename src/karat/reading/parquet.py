@@ -30,32 +30,31 @@ from karat.reading.arrow import (
 from karat.reading.columns.ids import ColumnNames
 from karat.reading.columns.rankings import Rankings, repeated_pair
 from karat.reading.columns.run import ColumnarRun
-from karat.reading.format import Format
+from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.meaning.aliases import infer, is_row
 from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
-from karat.reading.streams import Records, Source
+from karat.reading.source import Records, Source
 
 _PARQUET = b"PAR1"
 _ARROW = b"ARROW1"
-_STREAM = b"\xff\xff\xff\xff"
 
 
 class Parquet(Format):
     """A table in columns: one row per document, or one per query with lists."""
 
     name = "parquet"
-    extensions = (".parquet", ".pq", ".arrow", ".feather")
+    extensions = SHIPPED["parquet"].extensions
     binary = True
     layout = "rows"
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Whether the first bytes are those of Parquet or of Arrow's files."""
         del name
-        return head.startswith((_PARQUET, _ARROW, _STREAM))
+        return starts_like(self.name, head)
 
     def sniff_folder(self, folder: Path) -> bool:
         """Whether there are Parquet files in it; together they are one table."""

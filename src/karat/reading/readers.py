@@ -9,15 +9,15 @@ from typing import Any, Final, TypeVar, overload
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
 from karat.data.policies import Policies
-from karat.data.queries import Corpus, Dataset
+from karat.data.queries import Corpus, Dataset, Query
 from karat.data.runs import Document, Run
-from karat.errors import DataError
-from karat.reading.decoding import gc_paused
+from karat.errors import DataError, FormatError
+from karat.reading.files import gc_paused
 from karat.reading.format import open_source
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.meaning.values import looks_like_text
+from karat.reading.meaning.values import as_records, looks_like_text
 from karat.reading.objects import (
     CHROMA,
     FRAMES,
@@ -27,9 +27,8 @@ from karat.reading.objects import (
     plain_run,
     with_lists,
 )
-from karat.reading.problems import Notes, placed
 from karat.reading.public_data import is_public, load_public, public_documents
-from karat.reading.streams import Role, Source
+from karat.reading.source import Notes, Role, Source, placed
 
 T = TypeVar("T")
 
@@ -170,6 +169,38 @@ def read_corpus(
     where = Source("corpus", "corpus", told)
     value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
     return gather_texts(value, where, ids)
+
+
+def read_queries(source: Any) -> Mapping[str, Query]:
+    """What is known of queries: texts by id or in a list, records, or a file.
+
+    Example:
+        >>> read_queries({"q1": "When do shops open?"})["q1"].text
+        'When do shops open?'
+        >>> [*read_queries(["When do shops open?", "And on Sundays?"])]
+        ['0', '1']
+    """
+    if isinstance(source, Mapping):
+        return {
+            str(name): fact
+            if isinstance(fact, Query)
+            else Query(str(name), None if fact is None else str(fact))
+            for name, fact in source.items()
+        }
+    if isinstance(source, str | os.PathLike):
+        queries = load(source, role="queries").queries
+        if not queries:
+            raise FormatError("holds no texts or tags of queries", path=source)
+        return queries
+    listed = as_records(with_lists(source))
+    if isinstance(listed, list | tuple) and all(isinstance(q, str) for q in listed):
+        return {str(n): Query(str(n), text) for n, text in enumerate(listed)}
+    if not isinstance(listed, list | tuple) or not listed:
+        raise DataError(
+            f"cannot read queries from {type(source).__name__}",
+            hint="pass texts by id, a list of texts or records, or a path",
+        )
+    return interpret(listed, Source("queries", "queries"), "objects").queries
 
 
 def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:

@@ -15,21 +15,16 @@ from typing import Any, Final, NamedTuple
 
 from karat.data.queries import Dataset
 from karat.errors import FormatError
-from karat.reading.format import Format
+from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.json_text import JSON
 from karat.reading.meaning.aliases import QUESTIONS, RETRIEVED, ask, infer
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import is_list
-from karat.reading.streams import Records, Source
+from karat.reading.source import Records, Source
 
 BY: Final = "retriever"
 """The field that tells the retrievers of one trace apart, for `--by`."""
 
-_MARKS: Final = re.compile(
-    rb'"resource_?[sS]pans"|retrieval\.documents|gen_ai\.retrieval|mlflow\.spanType'
-    rb'|"openinference\.span\.kind"|"run_type": ?"retriever"'
-    rb'|"(type|span_?[kK]ind)": ?"RETRIEVER"'
-)
 _DOCUMENTS: Final = ("retrieval.documents", "gen_ai.retrieval.documents")
 _ASKED: Final = ("gen_ai.retrieval.query.text", "input.value", "mlflow.spanInputs")
 _ANSWERED: Final = ("output.value", "mlflow.spanOutputs")
@@ -63,13 +58,12 @@ class Traces(Format):
     """
 
     name = "traces"
-    shares = (".json", ".jsonl", ".ndjson")
+    shares = SHIPPED["traces"].shares
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Its first bytes name a span of a retriever, or OpenTelemetry's envelope."""
         del name
-        found = head.lstrip()[:1] in {b"{", b"["}
-        return found and _MARKS.search(head) is not None
+        return starts_like(self.name, head)
 
     def records(self, source: Source) -> Records:
         """One for each query and retriever; the latest, where it was asked again."""

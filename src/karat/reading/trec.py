@@ -26,12 +26,11 @@ from karat.reading.columns.decimals import PADDING, number, numbers
 from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import ColumnarRun, RunSource
-from karat.reading.format import LOOSE, Format
+from karat.reading.files import BLOCK, STDIN, open_binary, path_of, read_lines
+from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.order import note_contradictions
-from karat.reading.meaning.output_records import scores_say_the_order
-from karat.reading.problems import Notes
-from karat.reading.streams import BLOCK, STDIN, Source, open_binary, path_of, read_lines
+from karat.reading.meaning.order import note_contradictions, scores_say_the_order
+from karat.reading.source import Notes, Source
 
 Input: TypeAlias = str | os.PathLike[str] | bytes
 Span: TypeAlias = tuple[Ints, Ints]
@@ -62,8 +61,7 @@ class TrecRuns(Format):
     """A TREC run: query, Q0, document, rank, score and tag on each line."""
 
     name = "trec_run"
-    extensions = (".run", ".trec")
-    shares = (".tsv", ".tab", *LOOSE)
+    extensions, shares = SHIPPED["trec_run"][1:3]
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Six words a line, the fifth a number."""
@@ -101,8 +99,7 @@ class TrecQrels(Format):
 
     name = "trec_qrels"
     holds_sources = True
-    extensions = (".qrels", ".qrel")
-    shares = (".tsv", ".tab", *LOOSE)
+    extensions, shares = SHIPPED["trec_qrels"][1:3]
 
     def sniff(self, head: bytes, name: str) -> bool:
         """Four words a line, the fourth a number."""

@@ -1,19 +1,28 @@
-"""Writing what was loaded in another format; nothing is dropped without a word."""
+"""Writing what was loaded in another format; nothing is dropped without a word.
+
+Formats that nest take one value, such as `{query: {document: score}}`. Others take one
+record for each query, or a header and rows: one for each document where that says it
+all, else one for each query. Fields have karat's own names.
+"""
 
 import gzip
 import io
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from karat.data.gold import Gold
+from karat.data.gold import Gold, Item, Span
 from karat.data.policies import Policies
-from karat.data.queries import Dataset
-from karat.data.runs import Notice, Run
+from karat.data.queries import Dataset, Query
+from karat.data.runs import Document, Notice, Retrieval, Run
 from karat.errors import FormatError, KaratError
-from karat.reading.format import Format, get_format, name_format
-from karat.reading.streams import Role
+from karat.reading.format import Format, Layout, get_format, name_format
+from karat.reading.meaning.aliases import WRAPPERS, known_as
+from karat.reading.meaning.order import scores_say_the_order
+from karat.reading.meaning.values import looks_like_text
+from karat.reading.source import Role
 from karat.writing import write_file
 
 
@@ -76,26 +85,29 @@ def _part(loaded: Dataset, role: Role | None) -> Dataset:
 def _write(chosen: Format, part: Dataset, data: BinaryIO) -> Iterator[Notice]:
     whole = part.run is not None and part.gold is not None
     known = any(q.text or q.k or q.tags or q.metadata for q in part.queries.values())
-    if whole or (known and "samples" in chosen.holds):
-        if "samples" not in chosen.holds:
+    layout = chosen.layout
+    if whole or (known and layout is not None):
+        if layout is None:
             raise FormatError(
                 f"{chosen.name} cannot hold run and gold in one file",
                 hint="say which to write: --role run or --role gold",
             )
-        chosen.write_samples(part, data)
+        chosen.write(_lay_out_samples(part, layout), data)
         return
     if known:
         count = len(part.queries)
         yield Notice("dropped", count, f"{chosen.name} holds no query texts or tags")
-    if part.run is not None:
+    if part.run is not None and layout is None:
         chosen.write_run(part.run, data)
-        if "samples" not in chosen.holds:
-            yield from _lost_of_run(part.run, chosen)
-    elif part.gold is not None:
-        if "samples" not in chosen.holds:
-            _refuse_texts(part.gold, chosen)
-            yield from _lost_of_gold(part.gold, chosen)
+        yield from _lost_of_run(part.run, chosen)
+    elif part.run is not None and layout is not None:
+        chosen.write(_lay_out_run(part.run, layout), data)
+    elif part.gold is not None and layout is None:
+        _refuse_texts(part.gold, chosen)
+        yield from _lost_of_gold(part.gold, chosen)
         chosen.write_gold(part.gold, data)
+    elif part.gold is not None and layout is not None:
+        chosen.write(_lay_out_gold(part.gold, layout), data)
 
 
 def _lost_of_run(run: Run, chosen: Format) -> Iterator[Notice]:
@@ -135,3 +147,181 @@ def _refuse_texts(gold: Gold, chosen: Format) -> None:
             f"{chosen.name} holds relevant ids only; the gold has {', '.join(kinds)}",
             hint="write json, jsonl, yaml or csv",
         )
+
+
+def _lay_out_run(run: Run, layout: Layout) -> Any:
+    """A run in the shortest form that reads back as it is."""
+    rankings = dict(run.rankings(Policies()))
+    if run.latency is not None or run.failures:
+        return _lay_out_samples(Dataset(run=run), layout)
+    if layout == "nested" and not _are_field_names(rankings):
+        return {q: _ranking(docs, named=False) for q, docs in rankings.items()}
+    scored = all(map(scores_say_the_order, rankings.values()))
+    known = {name for r in rankings.values() for d in r for name in _known_of(d)}
+    held = known <= ({"id", "score"} if scored else {"id"})
+    if layout != "rows" or not held or not all(rankings.values()):
+        return _lay_out_samples(Dataset(run=run), layout)
+    return ("query_id", "doc_id", "score" if scored else "rank"), [
+        (query, document.id, document.score if scored else rank)
+        for query, ranking in rankings.items()
+        for rank, document in enumerate(ranking, 1)
+    ]
+
+
+def _lay_out_gold(gold: Gold, layout: Layout) -> Any:
+    """Grades by document where gold is nothing else, or else samples."""
+    if gold.is_plain and layout == "nested" and not _are_field_names(gold.queries):
+        return {
+            query: {d: _whole(g) for d, g in gold.documents.get(query, {}).items()}
+            for query in gold.queries
+        }
+    complete = all(map(gold.documents.get, gold.queries))
+    if layout != "rows" or not gold.is_plain or not complete:
+        return _lay_out_samples(Dataset(gold=gold), layout)
+    return ("query_id", "doc_id", "grade"), [
+        (query, document, _whole(grade))
+        for query in gold.queries
+        for document, grade in gold.documents[query].items()
+    ]
+
+
+def _lay_out_samples(loaded: Dataset, layout: Layout) -> Any:
+    """One record or row for each query; in rows, nested values are JSON."""
+    records = list(_sample_records(loaded))
+    if layout == "nested":
+        return {"samples": records}
+    if layout == "records":
+        return records
+    header = [*dict.fromkeys(name for record in records for name in record)]
+    return header, [[_cell(record.get(name)) for name in header] for record in records]
+
+
+def _whole(number: float) -> float:
+    """A number as people write it: 3, not 3.0."""
+    return int(number) if number == int(number) else number
+
+
+def _are_field_names(queries: Iterable[str]) -> bool:
+    """Whether some query ids would be taken for names of fields."""
+    return any(known_as(query) is not None or query in WRAPPERS for query in queries)
+
+
+def _sample_records(loaded: Dataset) -> Iterator[dict[str, Any]]:
+    """One record per query, in the gold's order, then the run's."""
+    gold = loaded.gold or Gold()
+    rankings: Mapping[str, list[Document]] = (
+        {} if loaded.run is None else dict(loaded.run.rankings(Policies()))
+    )
+    named = bool(gold.kinds() or gold.references) and not gold.documents
+    how = Retrieval() if loaded.run is None else loaded.run.retrieval
+    # What a first call took is in no percentile, and a file could not say which it was.
+    times = {} if how.latency is None else how.latency.usual
+    for query in dict.fromkeys((*gold.queries, *rankings, *how.failures)):
+        record = _facts(loaded.queries.get(query, Query(query)))
+        if query in times:
+            record["latency_ms"] = times[query]
+        if query in how.failures:
+            record["failure"] = how.failures[query]
+        if query in rankings:
+            record["retrieved"] = _ranking(rankings[query], named=named)
+        record |= _labels(gold, query)
+        yield record
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return value
+
+
+def _facts(query: Query) -> dict[str, Any]:
+    facts: dict[str, Any] = {"id": query.id}
+    if query.text is not None:
+        facts["query"] = query.text
+    if query.k is not None:
+        facts["k"] = query.k
+    if query.tags:
+        facts["tags"] = list(query.tags)
+    if query.metadata:
+        facts["metadata"] = dict(query.metadata)
+    return facts
+
+
+def _ranking(documents: list[Document], *, named: bool) -> Any:
+    """A ranking in its shortest form that reads back as it is.
+
+    Args:
+        documents: best first.
+        named: bare strings would be read as texts.
+    """
+    plain = all(set(_known_of(document)) <= {"id", "score"} for document in documents)
+    ids = [document.id for document in documents]
+    if plain and documents and scores_say_the_order(documents):
+        return {document.id: document.score for document in documents}
+    bare = plain and all(document.score is None for document in documents)
+    if bare and not named and not looks_like_text([str(name) for name in ids]):
+        return ids
+    return [_known_of(document) for document in documents]
+
+
+def _known_of(document: Document) -> dict[str, Any]:
+    """What is known of a document, by name."""
+    names = ("id", "text", "score", "source", "start", "end")
+    known = {
+        name: value for name in names if (value := getattr(document, name)) is not None
+    }
+    if document.metadata:
+        known["metadata"] = dict(document.metadata)
+    return known
+
+
+def _labels(gold: Gold, query: str) -> dict[str, Any]:
+    labels: dict[str, Any] = {}
+    documents = gold.documents.get(query)
+    if documents is not None:
+        binary = all(grade == 1 for grade in documents.values())
+        graded = {name: _whole(grade) for name, grade in documents.items()}
+        labels["relevant"] = list(documents) if binary else graded
+        sources, groups = gold.sources.get(query, {}), gold.groups.get(query, {})
+        topics = gold.subtopics.get(query, {})
+        if sources or groups or topics:
+            labels["relevant"] = [
+                {"id": name, "grade": grade}
+                | ({"labelled_by": sources[name]} if name in sources else {})
+                | ({"group": groups[name]} if name in groups else {})
+                | ({"subtopics": dict(topics[name])} if name in topics else {})
+                for name, grade in graded.items()
+            ]
+    for kind in ("passages", "claims", "answers"):
+        if items := getattr(gold, kind).get(query):
+            labels[kind] = _texts(items, kind)
+    if spans := gold.spans.get(query):
+        labels["spans"] = [_span(span) for span in spans]
+    if query in gold.references:
+        labels["reference"] = gold.references[query]
+    return labels
+
+
+def _texts(items: tuple[Item, ...], kind: str) -> list[Any]:
+    group = "answers" if kind == "answers" else None
+    plain = [
+        Item(f"{kind.removesuffix('s')}-{number}", item.text, group=group)
+        for number, item in enumerate(items, 1)
+    ]
+    if plain == list(items):
+        return [item.text for item in items]
+    return [
+        {"id": item.id, "text": item.text, "grade": _whole(item.grade)}
+        | ({} if item.group in {None, group} else {"group": item.group})
+        | ({} if item.source == "human" else {"labelled_by": item.source})
+        for item in items
+    ]
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return (
+        {"doc": span.document, "start": span.start, "end": span.end}
+        | ({} if span.text is None else {"text": span.text})
+        | ({} if span.grade == 1 else {"grade": _whole(span.grade)})
+        | ({} if span.group is None else {"group": span.group})
+    )

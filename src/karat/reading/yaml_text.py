@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from karat.errors import FormatError
-from karat.reading.decoding import decode_text
-from karat.reading.format import LOOSE, Format
-from karat.reading.streams import Source
+from karat.reading.files import decode_text
+from karat.reading.format import SHIPPED, Format
+from karat.reading.source import Source
 
 _DEPTH = 100
 _BYTES = 64 << 20
@@ -55,8 +55,7 @@ class Yaml(Format):
     """YAML: samples, or documents by query."""
 
     name = "yaml"
-    extensions = (".yaml", ".yml")
-    shares = LOOSE
+    extensions, shares = SHIPPED["yaml"][1:3]
     layout = "nested"
 
     def sniff(self, head: bytes, name: str) -> bool:

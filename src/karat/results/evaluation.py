@@ -19,7 +19,7 @@ from karat.data.runs import Document, Latency, Notice
 from karat.data.tables import Table, counted, number
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
-from karat.reading.decoding import gc_paused
+from karat.reading.files import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices

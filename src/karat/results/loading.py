@@ -18,10 +18,15 @@ from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Latency, Notice
 from karat.errors import DataError, FormatError, UnknownNameError, UsageError
-from karat.reading.decoding import decode_json, decode_text, gc_paused
-from karat.reading.problems import placed
+from karat.reading.files import (
+    decode_json,
+    decode_text,
+    gc_paused,
+    open_binary,
+    read_value,
+)
 from karat.reading.readers import load as read_input
-from karat.reading.streams import open_binary, read_value
+from karat.reading.source import placed
 from karat.results.evaluation import Evaluation
 from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
 from karat.results.saved_types import check_types

@@ -21,10 +21,9 @@ from typing import (
 from karat.data.intervals import Interval
 from karat.data.tables import Table
 from karat.errors import DataError, FormatError
-from karat.reading.decoding import decode_json, decode_text
+from karat.reading.files import decode_json, decode_text, open_binary
 from karat.reading.meaning.values import show
-from karat.reading.problems import placed
-from karat.reading.streams import open_binary
+from karat.reading.source import placed
 from karat.writing import write_file
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from karat.errors import DataError
 from karat.llm.journal import make_private_folder
-from karat.reading.decoding import decode_json, decode_text
+from karat.reading.files import decode_json, decode_text
 from karat.writing import write_file
 
 _FOLDER = Path(".karat")

@@ -13,7 +13,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.hits import Hits
 from karat.data.matches import Matches
-from karat.reading.decoding import gc_paused
+from karat.reading.files import gc_paused
 
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation

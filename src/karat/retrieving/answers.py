@@ -16,7 +16,7 @@ from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import INSIDE, names_inside, value_at
 from karat.reading.meaning.values import is_scores, show
 from karat.reading.objects import FRAMES, chroma_rankings, is_frame
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 PATHS: Final = (
     *("hits.hits", "root.children", "result.points", "result.hits"),

@@ -21,7 +21,7 @@ from karat.llm.callables import to_call_error
 from karat.llm.credentials import check_headers, check_secrets
 from karat.llm.http import Connection, connection_error, load_httpx
 from karat.llm.server_errors import retry_after
-from karat.reading.decoding import decode_json, decode_text
+from karat.reading.files import decode_json, decode_text
 from karat.retrieving.answers import read_answer, scores_rise, to_plain
 from karat.retrieving.retrievers import Ask, Question, fill
 

@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.reading.decoding import decode_text
+from karat.reading.files import decode_text
 from karat.reading.meaning.order import ORDERS
-from karat.reading.problems import placed
+from karat.reading.source import placed
 from karat.reading.yaml_text import decode_yaml, key_lines
 from karat.retrieving.retrieve import load_object
 

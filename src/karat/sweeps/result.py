@@ -22,7 +22,7 @@ from karat.data.intervals import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError, FormatError, MissingExtraError
 from karat.metrics import read_metric
-from karat.reading.decoding import decode_json, decode_text
+from karat.reading.files import decode_json, decode_text
 from karat.results.evaluation import SHOWN
 from karat.stats.multiple_tests import best_interval, maybe_best
 from karat.writing import write_file

@@ -25,8 +25,7 @@ from karat.errors import (
 )
 from karat.evaluation import evaluate
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.queries import read_queries
-from karat.reading.readers import take_gold, with_texts
+from karat.reading.readers import read_queries, take_gold, with_texts
 from karat.results.result_cache import digest_of, store_result, stored_result
 from karat.retrieving.client import ErrorGuard
 from karat.retrieving.retrieve import place_of, retrieve

@@ -39,7 +39,7 @@ from karat.reading.columns.rankings import (
     rank_rows,
     repeated_rows,
 )
-from karat.reading.problems import placed
+from karat.reading.source import placed
 
 _EXAMPLES = 3
 _MOST_THREADS = 8

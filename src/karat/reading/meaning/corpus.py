@@ -20,8 +20,7 @@ from karat.reading.meaning.values import (
     read_id,
     show,
 )
-from karat.reading.problems import Notes, placed
-from karat.reading.streams import Batched, Source
+from karat.reading.source import Batched, Notes, Source, placed
 
 _ID: Final = re.compile(r"[!-~]+(?<![.!?])")
 _NAMES: Final = (*IDS, "corpus_id", "doc", "document")

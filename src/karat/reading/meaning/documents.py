@@ -40,7 +40,7 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 _PLAIN: Final = (str, int, float, bool)
 _PAIR: Final = 2

@@ -26,7 +26,7 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 # What runs beside a ranking, and whether more or less of it is better.
 _NUMBERS = {"retrieved_scores": 1, "retrieved_distances": -1}

@@ -29,7 +29,7 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 # What a gold item says of itself in numbers that are no grades.
 _OTHERS = {"group", "labelled_by", "subtopics"}

@@ -11,7 +11,7 @@ from karat.data.memory_runs import DocumentRun, ScoredRun
 from karat.data.policies import Policies
 from karat.data.runs import Document, Run
 from karat.errors import ParameterError, UsageError
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 ORDERS = ("descending", "ascending")
 """Which scores come first, where the caller says: large ones, or small ones."""
@@ -65,6 +65,16 @@ def note_contradictions(
         by_rank = [score for _, score in sorted(pairs, key=lambda pair: pair[0])]
         if any(first < second for first, second in pairwise(by_rank)):
             notes.notice("order", _AGAINST, query)
+
+
+def scores_say_the_order(documents: list[Document]) -> bool:
+    """Whether a ranking is what its scores alone would make of it."""
+    pairs = [(d.score, d.id) for d in documents if d.score is not None and d.id]
+    return (
+        len(pairs) == len(documents)
+        and len({name for _, name in pairs}) == len(pairs)
+        and pairs == sorted(pairs, reverse=True)
+    )
 
 
 def reorder(run: Run, order: str) -> Run:

@@ -28,8 +28,7 @@ from karat.reading.meaning.values import (
     read_text,
     show,
 )
-from karat.reading.problems import placed
-from karat.reading.streams import Source
+from karat.reading.source import Source, placed
 
 _COLUMNS = ("id", "document", "score", "rank", "grade", "text", "query", "distance")
 _SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")

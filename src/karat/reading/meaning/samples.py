@@ -38,8 +38,7 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import placed
-from karat.reading.streams import Source
+from karat.reading.source import Source, placed
 
 _NESTED = ("k", "tags")
 _SETTINGS = ("eval_config", "evalConfig")

@@ -31,8 +31,7 @@ from karat.reading.meaning.values import (
     show,
     unpack,
 )
-from karat.reading.problems import Notes
-from karat.reading.streams import Batched, Records, Source, in_batches
+from karat.reading.source import Batched, Notes, Records, Source, in_batches
 
 _BY_QUERY = ("outputs", "run", "gold", "qrels")
 _CONTENT = RETRIEVED | GOLD | {"query", "document"}

@@ -11,9 +11,9 @@ from typing import Any, TypeGuard
 
 from karat.data.tables import counted
 from karat.errors import FormatError
-from karat.reading.decoding import decode_json
+from karat.reading.files import decode_json
 from karat.reading.meaning.aliases import infer, is_misspelt, is_row
-from karat.reading.problems import Notes
+from karat.reading.source import Notes
 
 COERCED = "ids given as numbers are read as text: 1 and '1' are one id"
 COERCED_ONE = "id given as a number is read as text: 1 and '1' are one id"

@@ -1,18 +1,23 @@
-"""Inputs: files and standard input, decompressed if their first bytes say so."""
+"""Files and standard input: opened, unpacked, and decoded as text or JSON.
 
+What a file is that karat does not read is said plainly, by its first bytes.
+"""
+
+import codecs
+import gc
 import io
+import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from glob import has_magic
-from itertools import islice
-from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TypeAlias, cast
 
 from karat.data.tables import counted
-from karat.errors import DataError, FormatError, MissingExtraError, MissingFieldError
-from karat.reading.problems import Notes
+from karat.errors import FormatError, MissingExtraError
 
 STDIN = "-"
 BLOCK = 1 << 20
@@ -26,149 +31,33 @@ _PIECE = 1 << 18
 # What is unpacked at once where a codec sets no limit: 32,768 times as much at most.
 _SLICE = 1 << 12
 _LONGEST = 1000
-_BATCH = 256
+_FOREIGN: Final = (
+    (b"%PDF-", "a PDF file"),
+    (b"PK\x03\x04", "a zip archive (a spreadsheet, a .docx or an .npz is one)"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"\x89PNG\r\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"\x89HDF\r\n", "an HDF5 file"),
+    (b"\x7fELF", "a program"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"<!DOCTYPE html", "a web page (HTML)"),
+    (b"<html", "a web page (HTML)"),
+    (b"<?xml", "an XML file"),
+)
 
-Role: TypeAlias = Literal["run", "gold", "samples", "queries", "corpus"]
-"""What a file is taken for, where its contents could be either."""
+_DEEP: Final = 500
+_TOKENS: Final = re.compile(
+    r'"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"(?P<colon>\s*:)?'
+    r"|(?P<open>[\[{])|(?P<close>[\]}])|(?P<constant>NaN|-?Infinity)"
+)
 
-
-Records: TypeAlias = Iterator[tuple[int | None, Any]]
-"""Records with the line each stands on, where lines are known."""
-Batches: TypeAlias = Iterator[tuple[Sequence[int | None], list[Any]]]
-"""Some lines at a time, and the record on each of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """An input as a format sees it: where it lies, and what the user said of it.
-
-    Attributes:
-        path: as the user wrote it; messages show it.
-        role: what the file is taken for, if the user said.
-        mapping: our field name -> the input's field name, where the user said.
-        notes: where problems and notices go.
-        replay: the bytes from the start, when the path cannot be opened twice.
-        optional: our names in the mapping that may be about another input only.
-    """
-
-    path: str
-    role: Role | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    notes: Notes = field(default_factory=Notes)
-    replay: BinaryIO | None = None
-    optional: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """How reports call what is read from here."""
-        if self.path == STDIN:
-            return "stdin"
-        from pathlib import Path  # noqa: PLC0415  each of these takes long to load
-
-        path = Path(self.path)
-        while has_magic(path.name):
-            path = path.parent
-        return path.name or path.resolve().name
-
-    def mapping_for(self, names: Iterable[str]) -> dict[str, str]:
-        """The mapping for a table or record with these fields.
-
-        A field that may be another input's is left to the inference where it is not
-        there.
-        """
-        there = {*names}
-        return {
-            ours: theirs
-            for ours, theirs in self.mapping.items()
-            if ours not in self.optional
-            or theirs in there
-            or theirs.partition(".")[0] in there
-        }
-
-    def apart(self) -> "Source":
-        """The same input for one of its parts, which keeps its notices to itself."""
-        return replace(self, notes=Notes())
-
-    def open(self) -> BinaryIO:
-        """The bytes from the start, decompressed. Only once for a pipe."""
-        return open_binary(self.path) if self.replay is None else self.replay
-
-    def read(self, most: int = -1) -> bytes:
-        """All bytes, or so many of them."""
-        with self.open() as stream:
-            return stream.read(most)
-
-    def error(
-        self,
-        problem: str,
-        *,
-        line: int | None = None,
-        query: object = None,
-        hint: str | None = None,
-    ) -> FormatError:
-        """A problem of this input, with its place."""
-        return FormatError(problem, path=self.path, line=line, query=query, hint=hint)
-
-    def mistaken(self, what: str, usage: str) -> FormatError:
-        """An input that is something else than what was asked for.
-
-        Args:
-            what: says what it is.
-            usage: how it is used with another file, where it was given alone.
-        """
-        asked = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
-        wanted = asked.get(self.role or "", "something else was")
-        if self.role == "samples":
-            return self.error(f"{what}, but {wanted} asked for", hint=f"try {usage}")
-        return self.error(f"{what}, but {wanted} asked for: swapped files?")
-
-    def lacks(self, field: str, problem: str) -> MissingFieldError:
-        """A field that the user named and this input does not have."""
-        return MissingFieldError(problem, field, path=self.path)
-
-
-class Batched(Iterator[tuple[int | None, Any]]):
-    """Records that come many at a time.
-
-    Attributes:
-        batches: lines and records.
-        header: the names of columns, where a record is a list of cells.
-    """
-
-    def __init__(self, batches: Batches, header: list[str] | None = None) -> None:
-        self.batches = batches
-        self.header = header
-        self._each = (
-            pair for some in batches for pair in zip(*self.named(*some), strict=True)
-        )
-
-    def __next__(self) -> tuple[int | None, Any]:
-        return next(self._each)
-
-    def named(
-        self, lines: Sequence[int | None], rows: list[Any]
-    ) -> tuple[Sequence[int | None], list[Any]]:
-        """The same lines with their cells under the names of the columns."""
-        if self.header is None:
-            return lines, rows
-        cells = ([cell or None for cell in row] for row in rows)
-        return lines, [dict(zip(self.header, row, strict=True)) for row in cells]
-
-
-def in_batches(records: Records) -> Batches:
-    """Records that come one by one; a problem with one comes up behind those before."""
-    wrong: DataError | None = None
-    while wrong is None:
-        some: list[tuple[int | None, Any]] = []
-        try:
-            some.extend(islice(records, _BATCH))
-        except DataError as error:
-            wrong = error
-        if not some and wrong is None:
-            return
-        if some:
-            yield [line for line, _ in some], [record for _, record in some]
-    raise wrong
+_PICKLE: Final = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
 
 
 def open_binary(source: str | os.PathLike[str] | bytes) -> BinaryIO:
@@ -392,3 +281,132 @@ _CODECS: tuple[tuple[bytes, str, Callable[[], _Codec]], ...] = (
     (b"BZh", "bzip2", _bzip2),
     (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
 )
+
+
+def foreign_kind(head: bytes) -> str | None:
+    """What a file is that karat does not read, by its first bytes.
+
+    Example:
+        >>> foreign_kind(b"%PDF-1.7")
+        'a PDF file'
+    """
+    start = head[:32].lstrip()
+    for magic, kind in _FOREIGN:
+        if head.startswith(magic) or start.lower().startswith(magic.lower()):
+            return kind
+    if head.startswith(_PICKLE):
+        return "a Python pickle, which karat never opens"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _is_wide(head):
+        return "UTF-16 text; save it as UTF-8"
+    if b"\x00" in head[:1024]:
+        return "a binary file"
+    return None
+
+
+def _is_wide(head: bytes) -> bool:
+    """Whether every second byte of the first sixteen is zero: ASCII as UTF-16."""
+    start = head[:16]
+    wide = len(start) // 2
+    return wide > 1 and wide in {start[::2].count(0), start[1::2].count(0)}
+
+
+def decode_text(data: bytes, line: int = 1) -> str:
+    """Bytes as text; a byte order mark is dropped, a wrong byte names its line."""
+    body = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"not valid UTF-8: byte 0x{body[error.start]:02x}",
+            line=line + body.count(b"\n", 0, error.start),
+            hint="save the file as UTF-8",
+        ) from None
+
+
+def decode_json(text: str, line: int | None = None) -> Any:
+    """The value of a JSON text. Keys given twice, NaN and great depth are errors.
+
+    Args:
+        text: the whole text.
+        line: the line of the file it stands on, when it is one line of many.
+
+    Example:
+        >>> decode_json('{"d1": 2}')
+        {'d1': 2}
+    """
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        what = error.msg[0].lower() + error.msg[1:]
+        raise FormatError(
+            f"broken JSON at column {error.colno}: {what}",
+            line=(line or 1) + error.lineno - 1,
+        ) from None
+    except FormatError as error:
+        place = line or _line_of(text, sys.maxsize)
+        raise FormatError(error.problem, line=place) from None
+    except RecursionError:
+        place = line or _line_of(text, _DEEP)
+        raise FormatError("JSON nested too deeply", line=place) from None
+    except ValueError:
+        raise FormatError(
+            "a number in the JSON has too many digits", line=line
+        ) from None
+
+
+def _line_of(text: str, deepest: int) -> int | None:
+    """The line of a key given twice, of NaN, or of a bracket deeper than that."""
+    keys: list[set[str]] = []
+    for found in _TOKENS.finditer(text):
+        key = found["text"] if found["colon"] else None
+        if found["open"]:
+            keys.append(set())
+        elif found["close"] and keys:
+            keys.pop()
+        if found["constant"] or len(keys) > deepest or (keys and key in keys[-1]):
+            return text.count("\n", 0, found.start()) + 1
+        if key is not None and keys:
+            keys[-1].add(key)
+    return None
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise FormatError(f"key {twice[:60]!r} occurs twice in one JSON object")
+    return mapping
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise FormatError(f"{name} in JSON: numbers must be finite")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_each_key_once, parse_constant=_refuse_constant
+)
+
+Scan: TypeAlias = Callable[[str, int], tuple[Any, int]]
+"""From a text and a place in it to the value that is there, and where it ends."""
+
+SCAN: Final[Scan] = _DECODER.scan_once  # type: ignore[attr-defined]
+
+QUICK_SCAN: Final[Scan] = json.JSONDecoder(  # type: ignore[attr-defined]
+    parse_constant=_refuse_constant
+).scan_once
+"""The same without looking for keys given twice."""
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Keep the garbage collector quiet while values are read.
+
+    They are trees: looking for cycles in them again and again costs half the time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

@@ -15,9 +15,9 @@ from hypothesis import given, strategies as st
 
 import karat
 from karat.errors import FormatError, MissingExtraError
-from karat.reading import streams
+from karat.reading import files
+from karat.reading.files import blocks, lines_in, open_binary
 from karat.reading.readers import load
-from karat.reading.streams import blocks, lines_in, open_binary
 
 DATA = os.urandom(5000) + b"some text\n" * 100_000
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -149,7 +149,7 @@ def test_a_line_without_an_end_is_refused(
 
 
 def test_a_value_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "LONGEST_VALUE", 1 << 10)
+    monkeypatch.setattr(files, "LONGEST_VALUE", 1 << 10)
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"q": ["d" * 2000]}))
     with pytest.raises(FormatError, match="use JSON Lines"):
