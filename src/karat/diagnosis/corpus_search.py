@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -116,7 +117,7 @@ class LexicalRanks:
         self._places = {name: place for place, name in enumerate(corpus)}
         self._index = bm25s.BM25()
         words = [_words.__wrapped__(text) for text in corpus.values()]
-        self._count = Counter(word for row in words for word in {*row})
+        self._count = Counter(chain.from_iterable(map(set, words)))
         if self._count:
             self._index.index(words, show_progress=False)
         # The last words that were searched: those of a question are, several times.
@@ -188,10 +189,14 @@ def _words(text: str) -> list[str]:
         >>> _words("Rye, 黑麦面包")
         ['rye', '黑麦', '麦面', '面包']
     """
-    words = []
-    for word in _WORD.findall(fold(text)):
-        pairs = [word[at : at + 2] for at in range(len(word) - 1)]
-        words += pairs if pairs and _UNSPACED.match(word) else [word]
+    plain = _WORD.findall(fold(text))
+    if text.isascii():
+        return plain
+    words: list[str] = []
+    for word in plain:
+        unspaced = len(word) > 1 and _UNSPACED.match(word)
+        pairs = (word[at : at + 2] for at in range(len(word) - 1))
+        words += pairs if unspaced else [word]
     return words
 
 
