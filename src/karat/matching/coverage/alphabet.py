@@ -119,7 +119,10 @@ class Source:
     @cached_property
     def text(self) -> str:
         """The text, as long as it was, with plain quotes and dashes, without markup."""
-        return _straighten(_blank_markup(self.original, footnotes=False))
+        text = _blank_markup(self.original, footnotes=False)
+        if text.isascii():
+            return text
+        return _CROOKED.sub(lambda crooked: _STRAIGHT[crooked[0]], text)
 
     @cached_property
     def signs(self) -> dict[tuple[int, str], str]:
@@ -156,12 +159,6 @@ class Source:
         return low, high
 
 
-def _straighten(text: str) -> str:
-    if text.isascii():
-        return text
-    return _CROOKED.sub(lambda crooked: _STRAIGHT[crooked[0]], text)
-
-
 def _letters(text: str) -> str:
     clean = _blank_markup(text)
     if clean.isascii():
@@ -170,13 +167,13 @@ def _letters(text: str) -> str:
 
 
 def numbers_of(text: str) -> list[str]:
-    """The numbers of a text in one form, with their signs.
+    """The numbers of a text with plain dashes, in one form, with their signs.
 
     Example:
-        >>> numbers_of("from \u22125 to 1,500.0")
+        >>> numbers_of("from -5 to 1,500.0")
         ['-5', '1500.0']
     """
-    plain = unicodedata.normalize("NFKC", _straighten(text))
+    plain = unicodedata.normalize("NFKC", text)
     return [_GROUPED.sub("", n).replace(",", ".") for n in _NUMBERS.findall(plain)]
 
 

@@ -87,19 +87,12 @@ def _numbers(gold: Source, document: Source, run: Run) -> Iterator[Difference]:
     shift = run.place - run.start
     for digits in _DIGITS.finditer(gold.letters, run.start, run.end):
         start, end = digits.span()
-        if _around(gold, start, end) == _around(document, start + shift, end + shift):
-            continue
         ours, before, _ = _number_at(gold, start, end)
         theirs, _, is_cut = _number_at(document, start + shift, end + shift)
         if ours != theirs and not (is_cut and theirs in before + ours):
             mine, other = numbers_of(ours), numbers_of(theirs)
             if mine != other:
                 yield Difference(start, end, " ".join(mine), " ".join(other))
-
-
-def _around(source: Source, start: int, end: int) -> str:
-    low, high = source.places[start], source.places[end - 1]
-    return source.text[max(0, low - 4) : high + 5]
 
 
 def _number_at(source: Source, start: int, end: int) -> tuple[str, str, bool]:

@@ -220,7 +220,7 @@ def _counted(
         if moved:
             chains[-1].append(moved)
         else:
-            chains.append([run])
+            chains.append([_at_edge(gold.letters, document, run, begin)])
     counted: list[Run] = []
     waiting: list[Run] = []
     for chain in chains:
@@ -266,6 +266,20 @@ def _beside(gold: GoldLetters, document: str, run: Run, other: Run) -> Run | Non
         high = min(there + _SHIFT + len(part), max(there + len(part), other.place))
         place = document.rfind(part, max(0, there - reach), max(0, high))
     return run._replace(place=place) if place >= 0 else None
+
+
+def _at_edge(gold: str, document: str, run: Run, begin: int) -> Run:
+    """The copy of a run where the document begins or ends, if there is one."""
+    part = gold[run.start : run.end]
+    size = len(part) + _SLACK
+    places = [
+        document.rfind(part, 0, size),
+        document.find(part, max(0, len(document) - size)),
+        document.find(
+            part, max(0, begin - HEADER_SLACK), begin + HEADER_SLACK + len(part)
+        ),
+    ]
+    return run._replace(place=max(places)) if max(places) >= 0 else run
 
 
 def _gaps(gold: str, document: str, runs: list[Run], begin: int) -> list[Gap]:

@@ -103,11 +103,7 @@ class QueryTexts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A gold text, and what the documents of its query cover of it.
-
-    Attributes:
-        since: from which document on each letter is covered.
-    """
+    """A gold text, what each document covers of it, and since when each letter is."""
 
     gold: Source
     documents: Sequence[Source]
