@@ -20,6 +20,7 @@ from karat.data.runs import Document, Run
 from karat.errors import FormatError, MissingExtraError
 from karat.reading import arrow as arrow_arrays
 from karat.reading.parquet import PARQUET
+from karat.reading.readers import read_gold
 from karat.reading.source import Source
 from karat.reading.write import write
 
@@ -182,6 +183,17 @@ def test_autorag_items_that_share_a_document_are_taken_apart_and_it_is_said(
         "2 gold items accept documents that others accept too; each was taken as an "
         "item"
     )
+
+
+def test_lists_in_a_list_are_groups_in_any_form() -> None:
+    record = {"id": "q", "relevant": [["a", "b"], ["c"]], "passages": [["A"], ["B"]]}
+    gold = read_gold([record])
+    assert gold.documents == {"q": dict.fromkeys("abc", 1.0)}
+    assert gold.groups == {"q": {"a": "item-1", "b": "item-1"}}
+    assert [item.group for item in gold.passages["q"]] == ["item-1", "item-2"]
+    graded = read_gold([{"id": "q", "relevant": [["a", 2], ["b", 0]]}])
+    assert graded.documents == {"q": {"a": 2.0, "b": 0.0}}
+    assert not graded.groups
 
 
 @pytest.mark.shared_data

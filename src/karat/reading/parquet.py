@@ -36,7 +36,7 @@ from karat.reading.meaning.order import note_ascending, note_contradictions
 from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.shapes import interpret
-from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread, unpack
+from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread
 from karat.reading.source import Records, Source
 
 _PARQUET = b"PAR1"
@@ -196,16 +196,6 @@ _MANY = 1 << 16
 
 _CODES = ("dictionary", "int", "uint")
 _LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-_AUTORAG = {
-    "relevant": "retrieval_gt",
-    "passages": "retrieval_gt_contents",
-    "reference": "generation_gt",
-}
-"""Our field name -> that of AutoRAG's question tables.
-
-`retrieval_gt` lists what must be found: each entry is a list of documents any of which
-will do. `retrieval_gt_contents` holds their texts, `generation_gt` reference answers.
-"""
 
 
 def load_table(table: Tabular, source: Source, format: str) -> Dataset:
@@ -269,25 +259,9 @@ def load_samples(
 ) -> Dataset:
     """Samples from one record per query."""
     samples = Samples(source)
-    grouped = 0
-    autorag = False
     for record in records:
-        sample, alternatives = record, 0
-        if _AUTORAG["relevant"] in record and not source.mapping:
-            sample, alternatives = _autorag_sample(record)
-            autorag = True
-        grouped += alternatives
-        samples.take(sample)
-    loaded = samples.finish(format)
-    if autorag:
-        mapping = {f: _AUTORAG.get(f, t) for f, t in loaded.mapping.items()}
-        loaded = replace(loaded, mapping=mapping)
-    if grouped:
-        what = "documents that others accept too; each was taken as an item"
-        text, one = f"gold items accept {what}", f"gold item accepts {what}"
-        notices = (*loaded.notices, Notice("groups", grouped, text, one=one))
-        loaded = replace(loaded, notices=notices)
-    return loaded
+        samples.take(record)
+    return samples.finish(format)
 
 
 def _load_rows(
@@ -441,47 +415,3 @@ def _systems(table: Tabular, fields: Mapping[str, str]) -> tuple[Notice, ...]:
 
 def _found(table: Tabular) -> str:
     return f"columns found: {', '.join(map(str, table.schema.names))[:300]}"
-
-
-def _autorag_sample(record: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """The record under our names, and how many of its items could not be kept apart.
-
-    Example:
-        >>> _autorag_sample({"qid": "q1", "retrieval_gt": [["d1"], ["d2"]]})
-        ({'qid': 'q1', 'relevant': ['d1', 'd2']}, 0)
-    """
-    sample = {name: v for name, v in record.items() if name not in _AUTORAG.values()}
-    items = _lists(record.get(_AUTORAG["relevant"]))
-    texts = _lists(record.get(_AUTORAG["passages"]))
-    answers = unpack(record.get(_AUTORAG["reference"]))
-    names = [name for item in items for name in item]
-    # A document that several items accept has no one group.
-    shared = len({*names}) < len(names)
-    alternatives = sum(len(item) > 1 for item in items)
-    sample["relevant"] = list(dict.fromkeys(names))
-    if alternatives and not shared:
-        sample["relevant"] = [
-            {"id": name, "group": f"item-{number}"} if len(item) > 1 else name
-            for number, item in enumerate(items, 1)
-            for name in item
-        ]
-    if list(map(len, items)) == list(map(len, texts)):
-        sample["passages"] = [
-            {"id": name, "text": text, "group": f"item-{number}"}
-            for number, (names, contents) in enumerate(
-                zip(items, texts, strict=True), 1
-            )
-            for name, text in zip(names, contents, strict=True)
-        ]
-    if answers:
-        sample["reference"] = answers if isinstance(answers, str) else answers[0]
-    return sample, alternatives if shared else 0
-
-
-def _lists(value: object) -> list[list[Any]]:
-    """A list of lists; a plain list has one document for each item."""
-    value = unpack(value)
-    entries = (
-        [unpack(entry) for entry in value] if isinstance(value, list | tuple) else []
-    )
-    return [entry if isinstance(entry, list) else [entry] for entry in entries]

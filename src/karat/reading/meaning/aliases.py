@@ -21,7 +21,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "retrieved_scores": "the scores that go with the ranking",
     "retrieved_distances": "the same as distances: smaller is better",
     "output": "the ranking as a system printed it, also as a JSON string",
-    "relevant": "relevant documents: ids, id -> grade, or id, grade and group",
+    "relevant": "relevant documents: ids, id -> grade, or id, grade and group; lists "
+    "in a list are groups",
     "relevant_grades": "the grades that go with a list of relevant documents",
     "passages": "gold texts",
     "spans": "gold stretches of source documents: doc, start, end",
@@ -87,11 +88,11 @@ ALIASES: Final[Mapping[str, str]] = {
     "relevant_chunk_ids reference_context_ids reference_ids gold_ids gold_doc_ids "
     "gold_document_ids ground_truth_ids expected_ids expected_doc_ids "
     "expected_document_ids positive_ids qrels ratings judgments judgements gains "
-    "grades",
+    "grades retrieval_gt",
     "passages": "passages reference_contexts reference_texts gold_passages "
     "gold_contexts gold_texts gold_chunks relevant_passages relevant_contexts "
     "relevant_texts relevant_chunks positive_passages expected_contexts "
-    "ground_truth_contexts evidence",
+    "ground_truth_contexts evidence retrieval_gt_contents",
     "spans": "spans gold_spans relevant_spans evidence_spans",
     "relevant_grades": "relevant_grades relevance_scores relevance_grades "
     "relevance_labels relevances relevant_scores gold_grades gold_scores",
@@ -99,7 +100,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "golden_answers golden_answer ground_truth_answer reference_answers correct_answer "
     "correct_answers acceptable_answers",
     "claims": "claims reference_claims gold_claims",
-    "reference": "reference references reference_answer ideal_answer gt_answer",
+    "reference": "reference references reference_answer ideal_answer gt_answer "
+    "generation_gt",
     "expected": "expected_output expected",
     "gold": "gold_docs gold_documents gold relevant_docs relevant_documents "
     "expected_docs expected_documents ground_truth_docs",
@@ -142,6 +144,8 @@ ENDS: Final = ("end", "end_index", "end_char", "end_offset", "stop")
 
 _MOST_FIELDS: Final = 10_000
 _MOST_KEYS: Final = 40
+WORDINGS: Final = frozenset({"generation_gt"})
+"""Lists of several wordings of one thing, of which the first is read."""
 LABELLED: Final = frozenset({"relevant", "expected", "gold", "ground_truth"})
 
 # Their name -> (what it is, unless one of these is there too, what it is then).
@@ -161,7 +165,6 @@ _NEUTRAL: Final = {
 }
 
 
-@lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     """The form names are compared in: letters and digits only, lower case."""

@@ -76,6 +76,8 @@ def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
     if not is_list(value):
         note_joined(value, "relevant document", notes)
         value = [value]
+    if any(is_list(entry) and not is_pair(entry) for entry in value):
+        value = _ungrouped(value, notes)
     kinds = {*map(type, value)}
     if not kinds <= {str, int}:
         return _read_objects(value, notes)
@@ -84,6 +86,28 @@ def _read_relevant(value: Any, notes: Notes, *, bare: bool) -> dict[str, Any]:
     if bare and kinds == {str}:
         return {"strings": list(ids)}
     return {"documents": dict.fromkeys(ids, 1.0)}
+
+
+def _ungrouped(values: Sequence[Any], notes: Notes) -> list[Any]:
+    """The documents in lists of a list; any one of an inner list will do.
+
+    Example:
+        >>> _ungrouped([["a", "b"], ["c"]], Notes())
+        [{'id': 'a', 'group': 'item-1'}, {'id': 'b', 'group': 'item-1'}, 'c']
+    """
+    items = [entry if is_list(entry) else [entry] for entry in map(unpack, values)]
+    names = [name for item in items for name in item]
+    if len({*map(str, names)}) == len(names):
+        return [
+            {"id": name, "group": f"item-{number}"} if len(item) > 1 else name
+            for number, item in enumerate(items, 1)
+            for name in item
+        ]
+    # A document that several items accept has no one group.
+    for _ in (item for item in items if len(item) > 1):
+        what = "documents that others accept too; each was taken as an item"
+        notes.notice("groups", f"{{gold item accepts|gold items accept}} {what}")
+    return list(dict.fromkeys(names))
 
 
 def note_repeated(ids: Sequence[str], notes: Notes) -> None:
@@ -183,6 +207,12 @@ def _read_items(value: Any, kind: str, notes: Notes) -> tuple[Item, ...]:
     one, group = kind.removesuffix("s"), "answers" if kind == "answers" else None
     if isinstance(value, Mapping) and ask(value, TEXTS) is None:
         value = [{"id": key, "text": text} for key, text in value.items()]
+    if is_list(value) and value and all(map(is_list, value)):
+        value = [
+            {"text": text, "group": f"item-{number}"}
+            for number, texts in enumerate(value, 1)
+            for text in texts
+        ]
     items = tuple(
         _read_item(entry, f"{one}-{number}", one, notes, group)
         for number, entry in enumerate(value if is_list(value) else [value], 1)

@@ -12,6 +12,7 @@ from karat.reading.meaning.aliases import (
     GOLD,
     LABELLED,
     RETRIEVED,
+    WORDINGS,
     closest,
     generated,
     infer,
@@ -287,6 +288,8 @@ class Samples:
         grades = None if plan.grades is None else self._at(record, plan.grades)
         for ours, theirs in plan.gold:
             value = self._our_names_inside(self._at(record, theirs))
+            if theirs in WORDINGS and is_list(wordings := unpack(value)):
+                value = next(iter(wordings), None)
             if value is not None and ours in LABELLED:
                 if grades is not None:
                     value = with_grades(value, grades)
