@@ -25,7 +25,7 @@ _HOMES = {
     "karat.explanation": "explain",
     "karat.fusion": "complementarity fuse rbo search_weights",
     "karat.leaderboards": "leaderboard rank_correlation",
-    "karat.reading.label_patch": "apply_labels",
+    "karat.reading.labels": "apply_labels",
     "karat.reading.readers": "read_corpus read_gold read_run read_samples",
     "karat.reports.files": "flat_metrics",
     "karat.results.evaluation": "Evaluation",

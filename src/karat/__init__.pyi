@@ -21,7 +21,7 @@ from karat.fusion import rbo as rbo
 from karat.fusion import search_weights as search_weights
 from karat.leaderboards import leaderboard as leaderboard
 from karat.leaderboards import rank_correlation as rank_correlation
-from karat.reading.label_patch import apply_labels as apply_labels
+from karat.reading.labels import apply_labels as apply_labels
 from karat.reading.readers import read_corpus as read_corpus
 from karat.reading.readers import read_gold as read_gold
 from karat.reading.readers import read_run as read_run

@@ -32,7 +32,6 @@ suites:
     gates: {fail_under: {ndcg@10: 0.99}}
 """
 LABEL = {"query": "q01", "document": "account-01", "grade": 2, "at": "2026-11-15"}
-LABELS = {"kind": "label patch", "schema_version": 1, "labels": [LABEL]}
 
 # The command, its exit code, and the files that it writes over what was there.
 WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
@@ -65,7 +64,7 @@ WRITERS: dict[str, tuple[list[str], int, list[str]]] = {
         ["r.run"],
     ),
     "label": (
-        ["label", "apply", "labels.json", "-g", "gold.qrels"],
+        ["label", "apply", "labels.jsonl", "-g", "gold.qrels"],
         0,
         ["labelled.qrels"],
     ),
@@ -111,7 +110,7 @@ def written(
     for name, text in {
         "mine.py": SEARCH,
         "suite.yaml": SUITE,
-        "labels.json": json.dumps(LABELS),
+        "labels.jsonl": json.dumps(LABEL),
         "bad.run": "q1 Q0 d1 1 high tag\n",
         "two.run": "q01 Q0 account-01 1 2 tag\nq02 Q0 account-02 1 1 tag\n",
     }.items():

@@ -107,7 +107,7 @@ def test_documents_without_ids_are_known_by_their_texts(
 def test_a_sheet_that_cannot_be_read_is_said(folder: Path) -> None:
     (folder / "odd.csv").write_text("query,document,text,grade\nq,d,t,good\n")
     with pytest.raises(
-        FormatError, match=r"odd.csv:2: grade must be a number, got 'go"
+        FormatError, match=r"odd.csv:2: grade must be a number, got str 'go"
     ):
         library.apply_labels("odd.csv")
     (folder / "odd.csv").write_text("query,document,text,grade\nq,d,t,\n")

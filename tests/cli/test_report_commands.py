@@ -16,18 +16,16 @@ BOTH = ("keyword.run", "dense.run", "--gold", "gold.qrels")
 TEXTS = ("--queries", "queries.jsonl", "--corpus", "corpus.jsonl")
 
 
-def patch_file(folder: Path, *labels: tuple[str, str, int]) -> str:
-    patch = {
-        "kind": "label patch",
-        "schema_version": 1,
-        "labelled_by": "Ann Lee",
-        "labels": [
-            {"query": q, "document": d, "grade": g, "at": "2026-11-15T10:00:00Z"}
+def label_file(folder: Path, *labels: tuple[str, str, int]) -> str:
+    signed = {"who": "Ann Lee", "when": "2026-11-15T10:00:00Z"}
+    (folder / "labels.jsonl").write_text(
+        "".join(
+            json.dumps({"query": q, "document": d, "grade": g, **signed}) + "\n"
             for q, d, g in labels
-        ],
-    }
-    (folder / "labels.json").write_text(json.dumps(patch), "utf-8")
-    return "labels.json"
+        ),
+        "utf-8",
+    )
+    return "labels.jsonl"
 
 
 def test_evaluate_writes_a_page(karat: Karat, folder: Path) -> None:
@@ -138,8 +136,8 @@ def test_plot_says_what_is_wrong(
 
 
 def test_labels_are_merged_and_signed(karat: Karat, folder: Path) -> None:
-    patch = patch_file(folder, ("q01", "new-1", 3), ("q01", "returns-01", 2))
-    done = karat("label", "apply", patch, "--gold", "gold.qrels", "-o", "new.qrels")
+    labels = label_file(folder, ("q01", "new-1", 3), ("q01", "returns-01", 2))
+    done = karat("label", "apply", labels, "--gold", "gold.qrels", "-o", "new.qrels")
     assert done.code == 0
     assert "1 label added; 1 changed, 0 as before" in done.err
     assert "q01 returns-01: 1 -> 2" in done.err
@@ -153,16 +151,16 @@ def test_labels_are_merged_and_signed(karat: Karat, folder: Path) -> None:
 def test_samples_keep_what_was_retrieved(karat: Karat, folder: Path) -> None:
     sample = {"id": "q1", "retrieved": ["z", "a"], "relevant": {"a": 1}}
     (folder / "s.jsonl").write_text(json.dumps(sample) + "\n", "utf-8")
-    patch = patch_file(folder, ("q1", "z", 1))
-    done = karat("label", "apply", patch, "--gold", "s.jsonl", "-o", "new.jsonl")
+    labels = label_file(folder, ("q1", "z", 1))
+    done = karat("label", "apply", labels, "--gold", "s.jsonl", "-o", "new.jsonl")
     assert done.code == 0
     assert evaluate("new.jsonl", metrics=["precision@2"]).means["precision@2"] == 1.0
 
 
-def test_a_broken_patch_is_named(karat: Karat, folder: Path) -> None:
-    (folder / "labels.json").write_text("{", "utf-8")
-    args = ("label", "apply", "labels.json", "--gold", "gold.qrels")
+def test_broken_labels_are_named(karat: Karat, folder: Path) -> None:
+    (folder / "labels.jsonl").write_text('{"query": "q01"', "utf-8")
+    args = ("label", "apply", "labels.jsonl", "--gold", "gold.qrels")
     done = karat(*args, "-o", "new.qrels")
     assert done.code == 2
-    assert "labels.json: is not JSON" in done.err
+    assert "labels.jsonl:1: broken JSON at column 16" in done.err
     assert not (folder / "new.qrels").exists()

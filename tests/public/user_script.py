@@ -302,8 +302,7 @@ def main() -> None:
     assert karat.rank_correlation(board, board).rbo.value == 1
     table = karat.explain(RUN, "q1", gold=GOLD).tables[0]
     comparison: karat.Comparison = karat.compare(RUN, RUN, gold=GOLD)
-    patch = {"kind": "label patch", "schema_version": 1, "labels": []}
-    assert karat.apply_labels(patch, GOLD).added == 0
+    assert karat.apply_labels([], GOLD).added == 0
     fused: karat.Run = karat.fuse([RANKED, RANKED])
     added = karat.complementarity(RUNS, gold=GOLD)
     alike: dict[str, float] = karat.rbo(RANKED, RANKED)

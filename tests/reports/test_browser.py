@@ -181,8 +181,12 @@ def test_labels_given_in_the_page_arrive_in_the_gold(visit: Go, tmp_path: Path) 
     tab.page.locator("#labelling").click()
     tab.page.locator("#who").fill("Ann Lee")
     tab.page.locator(".pool > li").first.focus()
-    for key in ("3", "0", "2"):
+    for key in ("3", "0", "2", "?"):
         tab.page.keyboard.press(key)
+    # The last document stays in focus: its grade is "can't tell" now.
+    tab.page.keyboard.press("2")
+    tab.page.locator(".pool .why").first.fill("says it in so many words")
+    tab.page.locator(".pool > li").first.focus()
     tab.page.keyboard.press("ArrowRight")
     tab.page.locator("#drawer-title", has_text="q2").wait_for()
     tab.page.locator(".pool button.grade", has_text="1").first.click()
@@ -194,8 +198,12 @@ def test_labels_given_in_the_page_arrive_in_the_gold(visit: Go, tmp_path: Path) 
     assert tab.page.locator("#label-count").text_content() == "4 labels"
     with tab.page.expect_download() as download:
         tab.page.locator("#download").click()
-    download.value.save_as(tmp_path / "labels.json")
-    done = karat.apply_labels(tmp_path / "labels.json", gold)
+    download.value.save_as(tmp_path / "labels.jsonl")
+    lines = (tmp_path / "labels.jsonl").read_text("utf-8").splitlines()
+    given = [json.loads(line) for line in lines]
+    assert [label["who"] for label in given] == ["Ann Lee"] * 4
+    assert given[0]["why"] == "says it in so many words"
+    done = karat.apply_labels(tmp_path / "labels.jsonl", gold)
     assert done.gold.documents == {
         "q1": {"a": 3, "b": 0, "c": 2},
         "q2": {"x": 1, "d": 1},

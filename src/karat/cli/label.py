@@ -11,7 +11,7 @@ from karat.cli.options import existing, writable, write_dataset
 from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.errors import DataError
-from karat.reading.label_patch import apply_labels
+from karat.reading.labels import apply_labels
 from karat.reading.readers import load
 
 _SHOWN = 10
@@ -19,24 +19,23 @@ _SHOWN = 10
 
 @click.command("label", cls=Command)
 @click.argument("action", type=click.Choice(["apply"]))
-@click.argument("patches", nargs=-1, required=True, metavar="PATCH...")
+@click.argument("files", nargs=-1, required=True, metavar="LABELS...")
 @option("-g --gold --qrels FILE", "The gold so far, if there is any.")
 @option("-o --output FILE", "Where the new gold goes.", required=True)
-def command(
-    action: str, patches: tuple[str, ...], gold: str | None, output: str
-) -> None:
-    """Merge the labels of each PATCH into gold, with who gave them and when.
+def command(action: str, files: tuple[str, ...], gold: str | None, output: str) -> None:
+    """Merge LABELS into gold, with who gave them and when.
 
     A report (karat evaluate ... -o report.html) lets people grade what was retrieved,
-    and saves what they did as a patch. So is a sheet (karat pool ... -o sheet.csv): its
-    rows without a grade are left alone. Of several patches the last one counts.
+    and saves their labels, one JSON line each. A sheet (karat pool ... -o sheet.csv)
+    holds them in rows; those without a grade are left alone, and so is the gold where
+    the grade is "can't tell". Of several labels of a document the last one counts.
 
     \b
     karat label apply sheet.csv -o gold.qrels
-    karat label apply labels.json --gold gold.qrels -o labelled.qrels
+    karat label apply labels.jsonl --gold gold.qrels -o labelled.qrels
     """  # noqa: D301
     del action
-    paths = existing(patches)
+    paths = existing(files)
     target = writable(output, [*paths, gold])
     before = Dataset(gold=Gold()) if gold is None else _gold_or_samples(gold)
     merged = before.gold or Gold()

@@ -10,6 +10,7 @@
   const several = data.systems.length > 1;
   const PAGE = 100;
   const GRADES = [0, 1, 2, 3];
+  const UNDECIDED = "can't tell";
   const LONG = 700;
   const VERDICTS = {
     support: "supported by",
@@ -375,7 +376,7 @@
     else {
       const [name, text] = view.block.documents[place];
       const query = data.queries[view.row];
-      labels.set(key, { query, document: name, ...(text ? { text } : {}), grade, at: new Date().toISOString(), gold_fingerprint: data.fingerprints[query] || "" });
+      labels.set(key, { query, document: name, ...(text ? { text } : {}), grade, when: new Date().toISOString(), gold_fingerprint: data.fingerprints[query] || "" });
     }
     saved = -1;
     keep();
@@ -389,18 +390,20 @@
     const cards = view.order.map((place, n) => {
       const [id, text] = view.block.documents[place];
       const given = labels.get(keyOf(place));
-      const choices = GRADES.map((grade) =>
+      const choices = [...GRADES, UNDECIDED].map((grade) =>
         button(String(grade), () => { view.place = n; label(place, grade); fill(); focus(); }, { class: "grade", "aria-pressed": String(Boolean(given && given.grade === grade)), "aria-label": `grade ${grade}` }),
       );
       const ours = view.shuffled || known.get(place) === null ? null : make("span", { class: "soft" }, `in gold: ${known.get(place)}`);
+      const why = given && make("input", { type: "text", class: "why", value: given.why || "", placeholder: "why", "aria-label": "why", on: { input: (event) => { given.why = event.target.value; saved = -1; keep(); } } });
       return make(
         "li",
         { class: given ? "document labelled" : "document", tabindex: n === view.place ? "0" : "-1", on: { focus: () => { view.place = n; } } },
         make("p", { class: "document-head" }, id === null ? "" : exact(id), make("span", { class: "grow" }), ours, make("span", { class: "grades", role: "group", "aria-label": "grade" }, ...choices)),
         body(text, []),
+        why || null,
       );
     });
-    const help = "Keys 0 to 3 grade the document in focus and go on; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.";
+    const help = "Keys 0 to 3 grade the document in focus and go on, ? says that you can't tell; up and down move. The same key again takes a label back. Labels stay in this browser until they are downloaded; karat label apply adds them to the gold.";
     const empty = cards.length ? null : make("p", { class: "soft" }, "There are no documents to label: evaluate with --keep.");
     return make("section", {}, make("h3", {}, "Label what was retrieved"), make("p", { class: "soft" }, help), make("div", { class: "tools" }, make("label", {}, "Your name ", name), make("label", {}, mixed, " Shuffled, without ranks")), empty, make("ol", { class: "ranking pool" }, ...cards));
   };
@@ -409,9 +412,9 @@
     if (cards[view.place]) cards[view.place].focus();
   };
   const download = () => {
-    const patch = { kind: "label patch", schema_version: 1, gold: data.gold, karat: data.karat, labelled_by: who.trim(), labels: [...labels.values()] };
-    const url = URL.createObjectURL(new Blob([JSON.stringify(patch, null, 1)], { type: "application/json" }));
-    const link = make("a", { href: url, download: "labels.json" });
+    const lines = [...labels.values()].map((given) => JSON.stringify({ ...given, who: who.trim() }) + "\n");
+    const url = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
+    const link = make("a", { href: url, download: "labels.jsonl" });
     document.body.append(link);
     link.click();
     link.remove();
@@ -424,8 +427,8 @@
     if (event.key === "ArrowRight" || event.key === "ArrowLeft") step(event.key === "ArrowRight" ? 1 : -1);
     if (!view.labelling || !view.order.length) return;
     const last = view.order.length - 1;
-    if (/^[0-3]$/.test(event.key)) {
-      label(view.order[view.place], Number(event.key));
+    if (/^[0-3?]$/.test(event.key)) {
+      label(view.order[view.place], event.key === "?" ? UNDECIDED : Number(event.key));
       view.place = Math.min(view.place + 1, last);
       fill();
     } else if (event.key === "ArrowDown") view.place = Math.min(view.place + 1, last);
