@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karat import retrieve
+from karat import evaluate, retrieve
 from karat.errors import UsageError
 from karat.pytest_plugin import Retrieval, assert_retrieval
 
@@ -49,6 +49,15 @@ def test_a_drop_that_may_be_chance_fails_unless_noise_is_allowed() -> None:
     assert_retrieval(run, "rr no worse than baseline by 0.1", **how)
     with pytest.warns(UserWarning, match="inconclusive: rr dropped by"):
         assert_retrieval(run, "rr no worse than baseline", **how, allow_noise=True)
+
+
+def test_queries_that_the_baseline_lacks_are_told(tmp_path: Path) -> None:
+    saved = tmp_path / "main.json"
+    few = [*GOLD][:20]
+    gold = {query: GOLD[query] for query in few}
+    evaluate({q: GOOD[q] for q in few}, gold=gold, metrics=["rr"]).save(saved)
+    with pytest.warns(UserWarning, match="not compared: 10 queries only in the candid"):
+        assert_retrieval(GOOD, "rr no worse than baseline", gold=GOLD, baseline=saved)
 
 
 def test_failed_queries_fail_the_test() -> None:

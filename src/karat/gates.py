@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from karat.comparison.changes import tagged
 from karat.comparison.differences import measure, show_p
-from karat.comparison.pairing import Pairing, pair
+from karat.comparison.pairing import Pairing, left_out, pair
 from karat.data.tables import counted, number
 from karat.errors import MismatchError, UsageError
 from karat.metrics import read_metric
@@ -61,6 +61,7 @@ class GateResult:
         status: pass, fail, or inconclusive.
         sentence: why.
         slice: the tag whose queries it is about; empty for all.
+        left_out: the queries that could not be compared with the baseline.
     """
 
     gate: Gate
@@ -68,6 +69,7 @@ class GateResult:
     status: Status
     sentence: str
     slice: str = ""
+    left_out: str = ""
 
 
 def read_gate(text: str, kind: Kind = "mean") -> Gate:
@@ -145,6 +147,7 @@ def check_gates(
                     f"by {', '.join(evaluation)}"
                 )
             checked: dict[str, tuple[Status, str]] = {}
+            apart = ""
             if gate.kind != "drop":
                 checked[""] = _level(gate, evaluation)
             else:
@@ -157,6 +160,9 @@ def check_gates(
                     )
                     results.append(result)
                     continue
+                apart = "; ".join(
+                    left_out(pairing.added, pairing.removed, pairing.relabelled)
+                )
                 slices = tagged(pairing.queries, evaluation, old) if by_tag else {}
                 if by_tag and not slices:
                     raise UsageError(
@@ -176,7 +182,8 @@ def check_gates(
             advice = judged and "agreement" not in evaluation.provenance
             for tag, (status, sentence) in checked.items():
                 why = f"{tag}: {sentence}" if tag else sentence
-                result = GateResult(gate, evaluation.run, status, why, tag)
+                said = "" if tag else apart
+                result = GateResult(gate, evaluation.run, status, why, tag, said)
                 if status == "fail" and advice:
                     why += "; advice only: a model judged, and is not calibrated"
                     result = replace(result, status="inconclusive", sentence=why)

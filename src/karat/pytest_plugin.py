@@ -96,6 +96,8 @@ def assert_retrieval(
     for one in checked:
         if one.status == "inconclusive":
             warnings.warn(f"inconclusive: {one.sentence}", stacklevel=2)
+        if one.left_out:
+            warnings.warn(f"not compared: {one.left_out}", stacklevel=2)
     return result
 
 

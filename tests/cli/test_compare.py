@@ -101,6 +101,40 @@ def test_a_baseline_is_pinned(karat: Karat) -> None:
     assert again.code == 0
 
 
+def test_a_gate_on_fewer_queries_says_so(karat: Karat, folder: Path) -> None:
+    line = '{{"id": "q{}", "retrieved": ["a"], "relevant": ["a"]}}\n'
+    lines = [line.format(number) for number in range(4)]
+    (folder / "all.jsonl").write_text("".join(lines))
+    (folder / "few.jsonl").write_text("".join(lines[:2]))
+    karat("evaluate", "all.jsonl", "-m", "rr", "-o", "main.json")
+    gates = (
+        "--max-drop",
+        "rr=0.01",
+        "--max-drop",
+        "rr=0.02",
+        "--baseline",
+        "main.json",
+    )
+    done = karat("evaluate", "few.jsonl", "-m", "rr", *gates)
+    assert (done.code, done.err.splitlines()) == (
+        0,
+        [
+            "karat: few.jsonl and its baseline: 2 queries only in the baseline: q2, q3",
+            "RESULT: pass (2 of 2 gates passed)",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "option", [["--gate-tags"], ["--require-noninferior"], ["--baseline", "main.json"]]
+)
+def test_an_option_of_drops_needs_a_drop(karat: Karat, option: list[str]) -> None:
+    run = ("evaluate", "dense.run", "-g", "gold.qrels", "--fail-under", "rr=0.1")
+    done = karat(*run, *option)
+    why = f"karat: {option[0]} is for --max-drop, and none was given\n"
+    assert (done.code, done.out, done.err) == (2, "", why)
+
+
 def test_a_baseline_of_other_queries_is_inconclusive(
     karat: Karat, folder: Path
 ) -> None:

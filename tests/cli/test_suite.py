@@ -197,6 +197,11 @@ def test_failed_queries_fail_a_suite(karat: Karat, folder: Path) -> None:
             "    gates:\n      fail_under:\n        recall@5: 80\n    metrics",
             ":10: fail-under recall@5=80: recall@5 lies between 0 and 1; 0.8?",
         ),
+        (
+            "    metrics",
+            "    gates:\n      fail_under: {rr: 0}\n      gate_tags: true\n    metrics",
+            "karat.yaml:10: gate_tags is for max_drop, which is not there",
+        ),
         ("    metrics", "    match: exactly\n    metrics", "'exactly'; did you mean"),
         (
             "    metrics",

@@ -289,7 +289,7 @@ def test_items_found_below_k_are_no_regression() -> None:
     )
 
 
-@pytest.mark.parametrize("margin", [0.01, {"rr": "0.1"}, {"rr": -1}])
+@pytest.mark.parametrize("margin", [0.01, {"rr": "0.1"}, {"rr": -1}, {"rr": 5}])
 def test_margins_that_cannot_be_are_refused(margin: Any) -> None:
     with pytest.raises(UsageError, match="margin"):
         karat.compare(OLD, NEW, gold=GOLD, metrics=["rr"], margin=margin)

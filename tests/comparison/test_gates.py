@@ -205,6 +205,24 @@ def test_no_common_score_is_inconclusive() -> None:
     assert "have no query in common" in result.sentence
 
 
+def test_queries_that_are_not_compared_are_told() -> None:
+    """A gate that passes because the bad queries left says so."""
+    ids = [f"q{n}" for n in range(6)]
+    gold = {query: ["a"] for query in ids}
+    run = {query: ["a"] for query in ids}
+    old = package.evaluate(run, gold=gold, metrics="rr")
+    changed = {"q0": ["a"], "q1": ["a", "b"], "z": ["y"], "q2": ["a"]}
+    new = package.evaluate({**run, "z": ["a"]}, gold=changed, metrics="rr")
+    (result,) = check_gates([Gate("rr", 0.1, "drop")], [new], baseline=old)
+    assert result.status == "pass"
+    assert result.left_out == (
+        "1 query only in the candidate: z; 3 queries only in the baseline: q3, q4, q5; "
+        "1 query in both with other gold, and not compared: q1"
+    )
+    (same,) = check_gates([Gate("rr", 0.1, "drop")], [old], baseline=old)
+    assert not same.left_out
+
+
 def test_what_a_judge_alone_would_fail_is_inconclusive() -> None:
     found = evaluated(NEW)
     verdict = Verdict("claim-1", "It rains.", failure="no reply")

@@ -39,6 +39,10 @@ def judged(reply: Any, row: Any = ROW) -> Any:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "grades as words": (lambda: trec({"q": {"a": "high"}}), "high"),
+    "half a grade": (
+        lambda: trec({"q": {"a": 0.5}}),
+        "'a' must be an integer, got 0.5",
+    ),
     "grades that are lists": (lambda: trec({"q": {"a": [1]}}), "a"),
     "scores as words": (lambda: trec(run={"q": {"a": "good"}}), "good"),
     "scores that are None": (lambda: trec(run={"q": {"a": None}}), "a"),

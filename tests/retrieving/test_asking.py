@@ -203,6 +203,12 @@ def test_a_run_that_was_stopped_goes_on_and_says_what_is_old(tmp_path: Path) -> 
     assert [n.count for n in run.retrieval.notices if n.kind == "cached"] == [3]
 
 
+def test_a_class_is_not_asked() -> None:
+    why = "Remembers is a class; pass an instance of it: Remembers"
+    with pytest.raises(UsageError, match=why):
+        karat.retrieve(Remembers, QUERIES)
+
+
 def test_two_retrievers_of_one_class_need_a_name_each(tmp_path: Path) -> None:
     class Index:
         def __init__(self, document: str) -> None:

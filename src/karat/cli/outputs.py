@@ -152,6 +152,11 @@ def rehearse(taken: Any, options: Mapping[str, Any]) -> None:
 def read_gates(options: Mapping[str, Any]) -> list[Gate]:
     """The gates that the options name."""
     gates = [read_gate(text, kind) for kind, o in KINDS.items() for text in options[o]]
+    if not any(gate.kind == "drop" for gate in gates):
+        for name in ("baseline", "gate_tags", "require_noninferior"):
+            if options.get(name):
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{option} is for --max-drop, and none was given")
     if not gates and any(map(_is_junit, options["output"])):
         raise UsageError("-o NAME.junit.xml holds gates, and none was given")
     return gates
@@ -207,6 +212,9 @@ def conclude(
             word = {"fail": "failed"}.get(result.status, result.status)
             sentence = f"gate {word}: {result.run}: {result.sentence}"
             say(f"karat: {sentence}", err=True, alarm=result.status == "fail")
+    apart = {result.run: result.left_out for result in metrics if result.left_out}
+    for run, queries in apart.items():
+        say(f"karat: {run} and its baseline: {queries}", err=True)
     failed = [pair for one in evaluations for pair in failed_queries(one)]
     incomplete = _say_failed(failed, allowed, kinds)
     if results:

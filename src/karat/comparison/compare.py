@@ -120,7 +120,7 @@ def compare_evaluations(  # noqa: PLR0913
     _check_choices(test, correction, margin, cluster)
     baseline, *others = _distinct(evaluations)
     asked = _metrics(baseline, others, metrics)
-    margins = _margins(margin or {}, asked)
+    margins = _margins(margin or {}, asked, baseline)
     pairs = (
         combinations([baseline, *others], 2)
         if all_pairs
@@ -277,7 +277,9 @@ def _metrics(
     return list(dict.fromkeys(labels))
 
 
-def _margins(margin: Any, metrics: Sequence[str]) -> dict[str, float]:
+def _margins(
+    margin: Any, metrics: Sequence[str], baseline: Evaluation
+) -> dict[str, float]:
     if not isinstance(margin, Mapping):
         raise UsageError(f"a margin is given by metric, as in {{'ndcg@10': {margin}}}")
     margins = {}
@@ -287,8 +289,10 @@ def _margins(margin: Any, metrics: Sequence[str]) -> dict[str, float]:
             raise UsageError(
                 f"a margin for {name}, which is not compared: {', '.join(metrics)}"
             )
-        if not isinstance(value, int | float) or not value > 0:
-            raise UsageError(f"the margin for {name} must be above 0, got {value!r}")
+        low, high = baseline[label].bounds
+        if not isinstance(value, int | float) or not 0 < value < high - low:
+            least = f"between 0 and {high - low:g}"
+            raise UsageError(f"the margin for {name} must be {least}, got {value!r}")
         margins[label] = float(value)
     return margins
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.changes import Change, Mover
 from karat.comparison.differences import Difference, about, show_p
+from karat.comparison.pairing import left_out
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import FormatError, MissingExtraError
 from karat.results.evaluation import SHOWN, Evaluation
@@ -177,14 +178,7 @@ class Comparison(PlainResult):
                 depth, _, what = one.sentence.partition(": ")
                 same.setdefault(what, []).append(depth)
             notes += [f"{prefix}{', '.join(at)}: {what}" for what, at in same.items()]
-        for what, queries in (
-            ("only in the candidate", self.added),
-            ("only in the baseline", self.removed),
-            ("in both with other gold, and not compared", self.relabelled),
-        ):
-            if queries:
-                shown = ", ".join(queries[:3])
-                notes.append(f"{counted(len(queries), 'query')} {what}: {shown}")
+        notes += left_out(self.added, self.removed, self.relabelled)
         return [*dict.fromkeys(notes), *self.notes]
 
     def movers_table(self, most: int = _SHOWN) -> Table:

@@ -7,6 +7,7 @@ import numpy as np
 
 from karat.comparison.differences import Pairs
 from karat.data.arrays import Bools, Floats, Ints
+from karat.data.tables import counted
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
@@ -64,6 +65,22 @@ class Pairing:
             clusters=None if self.clusters is None else self.clusters[both],
             higher_is_better=column.higher_is_better,
         )
+
+
+def left_out(
+    added: Sequence[str], removed: Sequence[str], relabelled: Sequence[str]
+) -> list[str]:
+    """What to say of queries that are not compared, each kind with some of them."""
+    kinds = (
+        ("only in the candidate", added),
+        ("only in the baseline", removed),
+        ("in both with other gold, and not compared", relabelled),
+    )
+    return [
+        f"{counted(len(queries), 'query')} {what}: {', '.join(queries[:3])}"
+        for what, queries in kinds
+        if queries
+    ]
 
 
 def pair(

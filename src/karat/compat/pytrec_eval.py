@@ -81,6 +81,11 @@ class RelevanceEvaluator:
             raise ParameterError(type(self).__name__, name, must_be, relevance_level)
         judged = {query: row for query, row in query_relevance.items() if row}
         self._qrels = read_gold(judged).documents if judged else {}
+        for query, row in self._qrels.items():
+            for document, grade in row.items():
+                if grade % 1:
+                    why = f"grade of {document!r} must be an integer, got {grade!r}"
+                    raise FormatError(why, query=query)
         self._parameters = _by_measure(measures)
         self._options = Options(
             [f"{m}.{p}" if p else m for m, p in self._parameters.items()],

@@ -83,6 +83,9 @@ def as_function(retriever: Any, question: Question) -> Ask:
     Raises:
         UsageError: it is nothing that can be asked, or needs more to be asked.
     """
+    if inspect.isclass(retriever):
+        name = retriever.__name__
+        raise UsageError(f"{name} is a class; pass an instance of it: {name}(...)")
     for is_kind, adapt in _KINDS:
         if is_kind(retriever):
             return adapt(retriever, question)

@@ -119,6 +119,11 @@ def run_suite(
         for kind, key in KINDS.items()
         for metric, value in limits.get(key, {}).items()
     ]
+    for key in "gate_tags", "require_noninferior":
+        if limits.get(key) and not limits.get("max_drop"):
+            raise suite.error(
+                f"{key} is for max_drop, which is not there", "gates", key
+            )
     saved = _baseline(suite)
     scoring = _scoring(suite, gates)
     if gates and "retrievers" not in suite.settings:
