@@ -6,6 +6,7 @@ import sqlite3
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -297,3 +298,21 @@ def test_the_given_key_goes_before_that_of_the_environment(
 def test_a_list_of_endpoints_that_cannot_be_read_is_said_to_be_so(listed: str) -> None:
     with pytest.raises(UsageError, match="must hold hosts or URLs separated by commas"):
         check_endpoint("https://a.example/v1", {"KARAT_ALLOWED_ENDPOINTS": listed})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\\" * 200_000,
+        "s " * 100_000,
+        "\\u0073" * 100_000,
+        "73" * 100_000,
+        "-" * 200_000,
+    ],
+)
+def test_no_text_takes_long_to_mask(text: str) -> None:
+    began = process_time()
+    odd = ("s" * 30, "-" * 30, "\\" * 30, "3" * 30, "a " * 30)
+    assert mask(text, [CANARY, *(f"{letters}{CANARY}" for letters in odd)]) == text
+    # A second at most; a quadratic search takes hours.
+    assert process_time() - began < 20

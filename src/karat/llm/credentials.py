@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from karat.errors import UsageError
 from karat.version import __version__
@@ -29,20 +29,11 @@ _NOT_SECRET = {"prompt_cache_key", "bos_token", "eos_token", "pad_token"}
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _MIN_SECRET = 8
 _MIN_WORD = 4
-# Escapes of Python, JSON and URLs, and runs of white space.
-_ESCAPES = (
-    r"(?:%[0-9a-f]{2})+",
-    r"(?:\\+x[0-9a-f]{2})+",
-    r"(?:\\+u[0-9a-f]{4})+",
-    r"\\+[nrt\"'/]",
-    r"\\+",
-    r"\s+",
-)
-_ESCAPE = re.compile("|".join(_ESCAPES), re.IGNORECASE)
-_PIECE = re.compile("|".join((*_ESCAPES, ".")), re.IGNORECASE)
-_SPACE = re.compile(r"\s")
-_BETWEEN = r"[\s,.:;|*_-]{0,3}"
-_CODE = re.compile(r"(?<=u)[0-9a-f]{4}|(?<=x)[0-9a-f]{2}", re.IGNORECASE)
+# What may stand between the letters of a secret that is spelled out: no letter.
+_BETWEEN = r"[\W_]{0,6}"
+_WHITE_SPACE = r"(?:\s|\\{1,8}[nrt]|(?i:(?:%|\\{1,8}x|\\{1,8}u00)(?:20|09|0a|0d))){1,9}"
+# Longer secrets, such as certificates, are searched for in their usual spellings only.
+_LONG_SECRET = 200
 
 
 def read_key(key: str | None) -> str:
@@ -190,32 +181,47 @@ def mask(text: str, secrets: Iterable[str]) -> str:
 
     Secrets of fewer than eight characters stay: a text may hold them by chance.
     """
-    spellings = {secret.strip() for secret in secrets}
-    for spread in filter(None, map(_spread, spellings)):
-        text = spread.sub("***", text)
-    plain = _unescape(text)
-    spellings |= {code for secret in spellings for code in _base64(secret)}
-    for secret in sorted(spellings, key=len, reverse=True):
-        unescaped = _unescape(secret)
-        if len(secret) < _MIN_SECRET or (secret not in text and unescaped not in plain):
-            continue
-        text = text.replace(secret, "***")
-        if len(unescaped) >= _MIN_SECRET:
-            text = _mask_escaped(text, unescaped)
-        plain = _unescape(text)
+    for secret in sorted({secret.strip() for secret in secrets}, key=len, reverse=True):
+        if len(secret) >= _MIN_SECRET:
+            text = _pattern(secret).sub("***", text)
     return text
 
 
-@lru_cache(maxsize=64)
-def _spread(secret: str) -> re.Pattern[str] | None:
-    """A secret with signs between its letters, or in hex, whatever its case."""
-    if len(secret) < _MIN_SECRET:
-        return None
-    letters = map(re.escape, secret)
+@lru_cache(maxsize=256)
+def _pattern(secret: str) -> re.Pattern[str]:
+    """A secret as it is, escaped, in hex or base64, and letter by letter.
+
+    No two ways to read a text overlap, so that a search takes time by its length only.
+    """
+    parts = [re.escape(code) for code in _base64(secret)]
+    if len(secret) > _LONG_SECRET:
+        usual = (secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret))
+        return re.compile("|".join((*map(re.escape, usual), *parts)))
     octets = secret.encode("utf-8", "surrogatepass")
-    codes = (rf"(?:0?\\?x)?{octet:02x}".replace("0", "0?") for octet in octets)
-    parts = (_BETWEEN.join(letters), f"(?i:{_BETWEEN.join(codes)})")
+    codes = (rf"(?:0x)?{octet:02x}".replace("?0", "?0?") for octet in octets)
+    letters = [re.escape(letter) for letter in secret if letter.isalnum()]
+    plain = re.sub(r"\\+", r"\\", re.sub(r"\s+", " ", secret))
+    parts.append("".join(map(_spellings, plain)))
+    parts.append(f"(?i:{_BETWEEN.join(codes)})")
+    if len(letters) >= _MIN_SECRET:
+        parts.append(_BETWEEN.join(letters))
     return re.compile("|".join(parts))
+
+
+def _spellings(letter: str) -> str:
+    """A letter as it is, and as Python, JSON and URLs write it."""
+    if letter.isspace() or letter == "\\":
+        return _WHITE_SPACE if letter.isspace() else r"\\{1,64}"
+    octets = letter.encode("utf-8", "surrogatepass")
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    written = [
+        "".join(f"%{octet:02x}" for octet in octets),
+        "".join(rf"\\{{1,8}}x{octet:02x}" for octet in octets),
+        "".join(rf"\\{{1,8}}u{units[n : n + 4]}" for n in range(0, len(units), 4)),
+    ]
+    if len(octets) > 1:
+        written.append(rf"\\{{1,8}}x{ord(letter):02x}")
+    return rf"(?:\\{{0,8}}{re.escape(letter)}|(?i:{'|'.join(written)}))"
 
 
 def _base64(secret: str) -> Iterator[str]:
@@ -245,44 +251,3 @@ def _mask_parts(text: str, secret: str) -> str:
             pieces.append(text[end:start])
         end = max(end, stop)
     return "***".join([*pieces, text[end:]])
-
-
-def _mask_escaped(text: str, secret: str) -> str:
-    # The span in the text of every character of the unescaped text.
-    spans: list[tuple[int, int]] = []
-    for piece in _PIECE.finditer(text):
-        spans += [piece.span()] * len(_decode(piece))
-    end, parts = 0, []
-    for match in re.finditer(re.escape(secret), _unescape(text)):
-        parts.append(text[end : spans[match.start()][0]])
-        end = spans[match.end() - 1][1]
-    return "***".join([*parts, text[end:]])
-
-
-def _unescape(text: str) -> str:
-    r"""The text that escapes stand for, with one space for any white space.
-
-    Example:
-        >>> _unescape(r"a\n\u0062\x63%64"), _unescape("a\n b")
-        ('a bcd', 'a b')
-    """
-    return _ESCAPE.sub(_decode, text)
-
-
-def _decode(piece: re.Match[str]) -> str:
-    """What a piece of text stands for."""
-    raw = piece.group()
-    if raw[0] == "%" and len(raw) > 1:
-        return _SPACE.sub(" ", unquote(raw, errors="replace"))
-    if raw[0] != "\\":
-        return " " if raw.isspace() else raw
-    codes = _CODE.findall(raw)
-    if not codes:
-        # A line break, or a sign that quotes need a backslash for.
-        return " " if raw[-1] in "nrt" else raw[-1]
-    if len(codes[0]) == len("0a"):
-        octets = unquote("".join(f"%{code}" for code in codes), errors="replace")
-        return _SPACE.sub(" ", octets)
-    units = "".join(chr(int(code, 16)) for code in codes)
-    whole = units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _SPACE.sub(" ", whole)
