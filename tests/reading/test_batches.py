@@ -51,7 +51,7 @@ def test_lines_of_json(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = LINES[:1] * source.choice((1, 30))
     text = "\n".join(source.choices(plain + LINES, k=source.randint(1, 8)))
     ours = lines_of(text)
-    monkeypatch.setattr(json_text, "_decoded", lambda *_: None)
+    monkeypatch.setattr(json_text, "_decode_lines", lambda *_: None)
     assert ours == lines_of(text)
 
 
@@ -88,7 +88,7 @@ def test_rows_of_tables(
     chosen = [{name: row[name] for name in header} for row in rows]
     records.write_text("\n".join(map(json.dumps, chosen)))
     ours = [read(path) for path in (table, records)]
-    monkeypatch.setattr(Table, "_take_plain", lambda *_: False)
+    monkeypatch.setattr(Table, "_take_rows", lambda *_: False)
     assert ours == [read(path) for path in (table, records)]
 
 

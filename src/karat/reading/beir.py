@@ -51,9 +51,9 @@ class Beir(Format):
         splits = _splits(folder)
         path = splits.get("test") or (*splits.values(), None)[0]
         if path is None or (len(splits) > 1 and "test" not in splits):
-            found = ", ".join(sorted(splits)) or "none"
+            names = ", ".join(sorted(splits)) or "none"
             raise source.error(
-                f"has no qrels/test.tsv; splits found: {found}", hint="name the file"
+                f"has no qrels/test.tsv; splits found: {names}", hint="name the file"
             )
         loaded = TSV.read(replace(source, path=str(path), role="gold"))
         gold = loaded.gold or Gold()
@@ -81,13 +81,13 @@ class Beir(Format):
 
 def _splits(folder: Path) -> dict[str, Path]:
     """The tables of qrels, by the name of their split."""
-    found = {
+    splits = {
         path.name.partition(".")[0]: path
         for path in sorted((folder / "qrels").glob("*.tsv*"))
         if path.is_file()
     }
     alone = _there(folder / "qrels.tsv")
-    return found or ({} if alone is None else {"test": alone})
+    return splits or ({} if alone is None else {"test": alone})
 
 
 def _there(path: Path) -> Path | None:

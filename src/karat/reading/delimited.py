@@ -44,8 +44,8 @@ class Delimited(Format):
         if line[:1] in {"{", "["}:
             return False
         cells = [cell.strip(' "') for cell in line.split(self._between(line))[:100]]
-        known = sum(known_as(cell) is not None for cell in cells)
-        return known > 1 or (name.endswith(self.extensions) and len(cells) > 1)
+        columns = sum(known_as(cell) is not None for cell in cells)
+        return columns > 1 or (name.endswith(self.extensions) and len(cells) > 1)
 
     def records(self, source: Source) -> Batched:
         """The rows under the names of their columns."""

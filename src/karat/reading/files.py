@@ -357,14 +357,14 @@ def decode_json(text: str, line: int | None = None) -> Any:
 def _line_of(text: str, deepest: int) -> int | None:
     """The line of a key given twice, of NaN, or of a bracket deeper than that."""
     keys: list[set[str]] = []
-    for found in _TOKENS.finditer(text):
-        key = found["text"] if found["colon"] else None
-        if found["open"]:
+    for token in _TOKENS.finditer(text):
+        key = token["text"] if token["colon"] else None
+        if token["open"]:
             keys.append(set())
-        elif found["close"] and keys:
+        elif token["close"] and keys:
             keys.pop()
-        if found["constant"] or len(keys) > deepest or (keys and key in keys[-1]):
-            return text.count("\n", 0, found.start()) + 1
+        if token["constant"] or len(keys) > deepest or (keys and key in keys[-1]):
+            return text.count("\n", 0, token.start()) + 1
         if key is not None and keys:
             keys[-1].add(key)
     return None

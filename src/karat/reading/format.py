@@ -189,7 +189,7 @@ class Format(ABC):
 
 FORMATS: Catalogue[Format] = Catalogue(
     "format",
-    {name: known.home for name, known in SHIPPED.items()},
+    {name: row.home for name, row in SHIPPED.items()},
     "karat.formats",
     lambda thing: thing() if isinstance(thing, type) else thing,
 )
@@ -222,8 +222,8 @@ def choose_format(head: bytes, path: str) -> Format:
     if chosen is None or not chosen.binary:
         _refuse_foreign(head, path)
     if chosen is None:
-        known = (get_format(key) for key in SHIPPED if starts_like(key, head))
-        every = chain(known, _plugins())
+        shipped = (get_format(key) for key in SHIPPED if starts_like(key, head))
+        every = chain(shipped, _plugins())
         chosen = next((f for f in every if _sniffs(f, head, name)), None)
     if chosen is not None:
         return chosen
@@ -242,9 +242,9 @@ def starts_like(name: str, head: bytes) -> bool:
 
 def _shipped(head: bytes, name: str) -> Iterator[Format]:
     """Those that claim the extension, or share it and may be it by the first bytes."""
-    for key, known in SHIPPED.items():
-        shared = name.endswith(known.shares) and starts_like(key, head)
-        if shared or name.endswith(known.extensions):
+    for key, row in SHIPPED.items():
+        shared = name.endswith(row.shares) and starts_like(key, head)
+        if shared or name.endswith(row.extensions):
             yield get_format(key)
 
 
@@ -288,9 +288,9 @@ def _folder_format(path: str) -> Format:
     """The format that a folder is laid out in."""
     from pathlib import Path  # noqa: PLC0415
 
-    for known in FORMATS.usable():
-        if known.sniff_folder(Path(path)):
-            return known
+    for each in FORMATS.usable():
+        if each.sniff_folder(Path(path)):
+            return each
     raise FormatError(
         "is a folder that holds no data set karat knows",
         path=path,
@@ -346,8 +346,8 @@ def _is_glob(path: str) -> bool:
 def name_format(path: str | None) -> Format:
     """The format that the ending of a path means, for writing."""
     name = (path or "").lower().removesuffix(".gz")
-    for key, known in SHIPPED.items():
-        if name.endswith(known.extensions):
+    for key, row in SHIPPED.items():
+        if name.endswith(row.extensions):
             return get_format(key)
     for plugin in _plugins():
         if name.endswith(plugin.extensions):

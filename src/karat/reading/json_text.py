@@ -54,9 +54,9 @@ class Json(Format):
 
     def read(self, source: Source) -> Dataset:
         """What the value or the lines hold."""
-        found = self.records(source)
-        lines = isinstance(found, Iterator)
-        return interpret(found, source, JSON_LINES.name if lines else self.name)
+        value = self.records(source)
+        lines = isinstance(value, Iterator)
+        return interpret(value, source, JSON_LINES.name if lines else self.name)
 
     def write(self, value: Any, stream: BinaryIO) -> None:
         """One value, with a line for each of its parts."""
@@ -105,18 +105,18 @@ def _batches(stream: BinaryIO, source: Source) -> Batches:
     """The values of lines that are not blank, many at a time."""
     number, scan = 1, QUICK_SCAN
     for some in lines_in(stream, _BATCH):
-        values = _decoded(some, scan)
+        values = _decode_lines(some, scan)
         if values is None and scan is QUICK_SCAN:
             scan = SCAN
-            values = _decoded(some, scan)
+            values = _decode_lines(some, scan)
         if values is None:
-            yield from _decode_each(some, number, source)
+            yield from _decode_lines_slowly(some, number, source)
         else:
             yield range(number, number + len(some)), values
         number += len(some)
 
 
-def _decode_each(lines: list[bytes], first: int, source: Source) -> Batches:
+def _decode_lines_slowly(lines: list[bytes], first: int, source: Source) -> Batches:
     for number, data in enumerate(lines, first):
         if not data.strip():
             continue
@@ -128,7 +128,7 @@ def _decode_each(lines: list[bytes], first: int, source: Source) -> Batches:
             yield [number], [value]
 
 
-def _decoded(lines: list[bytes], scan: Scan) -> list[Any] | None:
+def _decode_lines(lines: list[bytes], scan: Scan) -> list[Any] | None:
     """The values of lines, decoded as one list; None where any is odd.
 
     A mark is put between any two lines. Where each of them is an entry of the list, and

@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fnmatch import fnmatch
 from glob import glob, has_magic
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,15 +32,20 @@ from karat.reading.columns.rankings import Rankings, repeated_pair
 from karat.reading.columns.run import ColumnarRun
 from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.meaning.aliases import infer, is_row
-from karat.reading.meaning.order import note_ascending, note_contradictions
-from karat.reading.meaning.rows import read_as_one, reading, system_column, unread
+from karat.reading.meaning.rows import RowColumns
 from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.shapes import interpret
-from karat.reading.meaning.values import COERCED, COERCED_ONE, note_unread
+from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.source import Records, Source
 
 _PARQUET = b"PAR1"
 _ARROW = b"ARROW1"
+_LOOK = 5000
+_MANY = 1 << 16
+"""From so many labels on they stay columns."""
+
+_CODES = ("dictionary", "int", "uint")
+_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 
 
 class Parquet(Format):
@@ -102,12 +107,12 @@ def _open(source: Source) -> Tabular:
     if "://" in path:
         return _open_remote(source)
     if Path(path).is_dir() or not Path(path).exists():
-        found = glob(path, recursive=True)  # noqa: PTH207
-        folders = (_files(Path(name)) for name in found if Path(name).is_dir())
-        files = [*_visible(name for name in found if Path(name).is_file())]
+        paths = glob(path, recursive=True)  # noqa: PTH207
+        folders = (_files(Path(name)) for name in paths if Path(name).is_dir())
+        files = [*_visible(name for name in paths if Path(name).is_file())]
         if files := [*files, *chain.from_iterable(folders)]:
             return ParquetSource(path, files)
-        if found or has_magic(path):
+        if paths or has_magic(path):
             raise source.error("there are no .parquet files in it")
     load_pyarrow()
     with source.open() as stream:
@@ -187,17 +192,6 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
         return TableSource(table, path)
 
 
-PARQUET = Parquet()
-
-
-_LOOK = 5000
-_MANY = 1 << 16
-"""From so many labels on they stay columns."""
-
-_CODES = ("dictionary", "int", "uint")
-_LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-
-
 def load_table(table: Tabular, source: Source, format: str) -> Dataset:
     """A run or gold from one row per document, or samples from one row per query.
 
@@ -219,7 +213,7 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
     inside = is_row(fields) and fields["document"] not in names
     for theirs in () if inside else fields.values():
         if theirs.partition(".")[0] not in names:
-            problem = f"there is no column {theirs!r}; {_found(table)}"
+            problem = f"there is no column {theirs!r}; {_columns_of(table)}"
             raise source.lacks(theirs, problem)
     if inside or not is_row(fields):
         return load_samples(read_records(table), source, format)
@@ -236,7 +230,7 @@ def load_table(table: Tabular, source: Source, format: str) -> Dataset:
 def split_table(table: Tabular, column: str, source: Source) -> dict[str, Tabular]:
     """One table for each value of a column, in order of appearance."""
     if column not in table.schema.names:
-        raise source.error(f"no column {column!r} to split by; {_found(table)}")
+        raise source.error(f"no column {column!r} to split by; {_columns_of(table)}")
     load_pyarrow()
     from pyarrow import compute, string  # noqa: PLC0415  an extra
 
@@ -265,71 +259,49 @@ def load_samples(
 
 
 def _load_rows(
-    table: Tabular,
-    fields: Mapping[str, str],
-    source: Source,
-    format: str,
+    table: Tabular, fields: Mapping[str, str], source: Source, format: str
 ) -> Dataset:
-    role, number = reading(source, fields)
-    if number == "distance":
+    rules = RowColumns(source, fields, table.schema.names)
+    mapping = rules.mapping
+    if rules.number == "distance":
         records = ((None, record) for record in read_records(table))
         return interpret(records, source, format)
-    mapping = {ours: fields[ours] for ours in ("id", "document")}
-    if number:
-        mapping["grade" if role == "gold" else number] = fields[number]
-    loaded = Dataset(format=format, mapping=mapping, notices=_coerced(table, mapping))
-    if number is None:
-        _note_unread(table, fields, source, "grade" if role == "gold" else "score")
-    if role == "gold":
+    for record in read_records(table) if rules.unread else ():
+        rules.note_unread(map(record.__getitem__, rules.unread))
+    run = gold = None
+    if rules.role == "gold":
         gold = Gold(_labels(table, mapping), name=source.name)
-        return replace(
-            loaded, gold=gold, notices=(*loaded.notices, *source.notes.notices())
+    else:
+        if rules.number == "score":
+            _note_order(table, fields, rules)
+        columns = RunColumns(
+            mapping["id"],
+            mapping["document"],
+            mapping.get("score"),
+            mapping.get("rank"),
+            fields.get("text"),
         )
-    if number == "score":
-        _note_order(table, fields, source)
-    columns = RunColumns(
-        mapping["id"],
-        mapping["document"],
-        mapping.get("score"),
-        mapping.get("rank"),
-        fields.get("text"),
-    )
-    return replace(
-        loaded,
-        run=ColumnarRun(ArrowSource(table, columns), source.name),
-        notices=(*loaded.notices, *source.notes.notices(), *_systems(table, fields)),
-    )
+        run = ColumnarRun(ArrowSource(table, columns), source.name)
+        if rules.system is not None and rules.system not in fields.values():
+            rules.note_systems(_values(table, rules.system))
+    notices = (*_coerced(table, mapping), *source.notes.notices())
+    return Dataset(run, gold, format=format, mapping=mapping, notices=notices)
 
 
-def _note_unread(
-    table: Tabular, fields: Mapping[str, str], source: Source, meant: str
-) -> None:
-    """Say which columns may hold the grades or scores that were not found."""
-    others = unread(table.schema.names, fields, system_column(table.schema.names))
-    for record in read_records(table) if others else ():
-        for name in others:
-            note_unread(name, record[name], source.notes, meant)
-
-
-def _note_order(table: Tabular, fields: Mapping[str, str], source: Source) -> None:
-    """Say so if the first rows have scores that ranks contradict, or that rise."""
+def _note_order(table: Tabular, fields: Mapping[str, str], rules: RowColumns) -> None:
+    """Look at the order that the first rows have."""
     names = [fields[ours] for ours in ("id", "score", "rank") if ours in fields]
-    piece = next(iter(table.pieces(names)), None)
-    batch = next(iter(piece()), None) if piece is not None else None
-    if batch is None:
-        return
+    batches = (batch for piece in table.pieces(names) for batch in piece())
     scores: dict[str, list[float]] = {}
     ranks: dict[str, list[tuple[float, float]]] = {}
-    for record in batch.rows.slice(0, _LOOK).to_pylist():
-        query, score, *rank = (record[name] for name in names)
-        if not all(isinstance(number, int | float) for number in (score, *rank)):
-            return
-        scores.setdefault(str(query), []).append(score)
-        ranks.setdefault(str(query), []).append((*rank, score)[:2])
-    if "rank" in fields:
-        note_contradictions(ranks, source.notes)
-    else:
-        note_ascending(scores, scores.values(), source.notes)
+    for batch in islice(batches, 1):
+        for record in batch.rows.slice(0, _LOOK).to_pylist():
+            query, score, *rank = (record[name] for name in names)
+            if not all(isinstance(number, int | float) for number in (score, *rank)):
+                return
+            scores.setdefault(str(query), []).append(score)
+            ranks.setdefault(str(query), []).append((*rank, score)[:2])
+    rules.note_order(scores, scores.values(), ranks if "rank" in fields else None)
 
 
 def _labels(table: Tabular, mapping: Mapping[str, str]) -> Labels:
@@ -396,22 +368,18 @@ def _coerced(table: Tabular, mapping: Mapping[str, str]) -> tuple[Notice, ...]:
     return (Notice("coerced", table.size, COERCED, tuple(numbers), COERCED_ONE),)
 
 
-def _systems(table: Tabular, fields: Mapping[str, str]) -> tuple[Notice, ...]:
-    """That several systems were read as one, if a column seems to name them."""
-    column = system_column(table.schema.names)
-    if column is None or column in fields.values():
-        return ()
+def _values(table: Tabular, column: str) -> set[str]:
+    """The distinct values of a column that may name systems."""
     kind = str(table.schema.field(column).type)
     if kind not in {"string", "large_string"} and not kind.startswith(_CODES):
-        return ()
+        return set()
     pieces = table.pieces([column], [column])
     columns = (batch.rows.column(0) for piece in pieces for batch in piece())
-    values = {str(value) for part in columns for value in part.unique().to_pylist()}
-    if len(values) < 2:  # noqa: PLR2004
-        return ()
-    shown = tuple(value[:80] for value in sorted(values)[:3])
-    return (Notice("systems", len(values), read_as_one(column), shown),)
+    return {str(value) for part in columns for value in part.unique().to_pylist()}
 
 
-def _found(table: Tabular) -> str:
+def _columns_of(table: Tabular) -> str:
     return f"columns found: {', '.join(map(str, table.schema.names))[:300]}"
+
+
+PARQUET = Parquet()

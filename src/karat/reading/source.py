@@ -182,8 +182,8 @@ class Source:
             what: says what it is.
             usage: how it is used with another file, where it was given alone.
         """
-        asked = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
-        wanted = asked.get(self.role or "", "something else was")
+        subjects = {"run": "a run was", "gold": "gold was", "samples": "samples were"}
+        wanted = subjects.get(self.role or "", "something else was")
         if self.role == "samples":
             return self.error(f"{what}, but {wanted} asked for", hint=f"try {usage}")
         return self.error(f"{what}, but {wanted} asked for: swapped files?")

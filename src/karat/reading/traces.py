@@ -67,8 +67,8 @@ class Traces(Format):
 
     def records(self, source: Source) -> Records:
         """One for each query and retriever; the latest, where it was asked again."""
-        found = JSON.records(source)
-        values = (v for _, v in found) if isinstance(found, Iterator) else [found]
+        value = JSON.records(source)
+        values = (v for _, v in value) if isinstance(value, Iterator) else [value]
         latest: dict[tuple[str, str], dict[str, Any]] = {}
         for span in (span for value in values for span in _spans(value)):
             if (span.retriever, span.query) in latest:
@@ -115,13 +115,13 @@ def _spans(value: Any) -> Iterator[_Span]:
 
 def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a span under dotted names, however they are laid out."""
-    given = span.get("attributes")
+    attributes = span.get("attributes")
     flat = {k.removeprefix("attributes."): v for k, v in span.items() if "." in k}
-    if is_list(given):
-        pairs = (entry for entry in given if isinstance(entry, Mapping))
+    if is_list(attributes):
+        pairs = (entry for entry in attributes if isinstance(entry, Mapping))
         flat |= {str(e.get("key")): _any_value(e.get("value")) for e in pairs}
-    elif isinstance(given, Mapping):
-        flat |= dict(_flattened(given))
+    elif isinstance(attributes, Mapping):
+        flat |= dict(_flattened(attributes))
     return flat
 
 
@@ -153,11 +153,11 @@ def _read_span(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Span 
              for part in (attributes, span) for name in _KINDS}  # fmt: skip
     if documents is None and not kinds & {"RETRIEVER", "RETRIEVAL"}:
         return None
-    asked = _decoded(ask(attributes, _ASKED) or ask(span, ("input", "inputs")))
-    asked = ask(asked, QUESTIONS) if isinstance(asked, Mapping) else asked
-    if not isinstance(asked, str) or not asked.strip():
+    question = _decoded(ask(attributes, _ASKED) or ask(span, ("input", "inputs")))
+    question = ask(question, QUESTIONS) if isinstance(question, Mapping) else question
+    if not isinstance(question, str) or not question.strip():
         return None
-    query = asked.strip()
+    query = question.strip()
     name = str(span.get("name") or "retriever")
     record: dict[str, Any] = {"id": query, "query": query, BY: name}
     if (trace := ask(span, _TRACES)) is not None and isinstance(trace, str):
@@ -206,8 +206,8 @@ def _document(value: Any) -> Any:
 def _listed(answer: Any) -> list[Any]:
     """The list of documents in an answer."""
     if isinstance(answer, Mapping):
-        found = infer(map(str, answer)).items()
-        inner = next((theirs for ours, theirs in found if ours in RETRIEVED), None)
+        fields = infer(map(str, answer)).items()
+        inner = next((theirs for ours, theirs in fields if ours in RETRIEVED), None)
         answer = answer.get(inner)
     if not is_list(answer):
         raise FormatError("a span of a retriever holds no list of documents")

@@ -84,9 +84,9 @@ def _part(loaded: Dataset, role: Role | None) -> Dataset:
 
 def _write(chosen: Format, part: Dataset, data: BinaryIO) -> Iterator[Notice]:
     whole = part.run is not None and part.gold is not None
-    known = any(q.text or q.k or q.tags or q.metadata for q in part.queries.values())
+    facts = any(q.text or q.k or q.tags or q.metadata for q in part.queries.values())
     layout = chosen.layout
-    if whole or (known and layout is not None):
+    if whole or (facts and layout is not None):
         if layout is None:
             raise FormatError(
                 f"{chosen.name} cannot hold run and gold in one file",
@@ -94,7 +94,7 @@ def _write(chosen: Format, part: Dataset, data: BinaryIO) -> Iterator[Notice]:
             )
         chosen.write(_lay_out_samples(part, layout), data)
         return
-    if known:
+    if facts:
         count = len(part.queries)
         yield Notice("dropped", count, f"{chosen.name} holds no query texts or tags")
     if part.run is not None and layout is None:
@@ -157,9 +157,9 @@ def _lay_out_run(run: Run, layout: Layout) -> Any:
     if layout == "nested" and not _are_field_names(rankings):
         return {q: _ranking(docs, named=False) for q, docs in rankings.items()}
     scored = all(map(scores_say_the_order, rankings.values()))
-    known = {name for r in rankings.values() for d in r for name in _known_of(d)}
-    held = known <= ({"id", "score"} if scored else {"id"})
-    if layout != "rows" or not held or not all(rankings.values()):
+    names = {name for r in rankings.values() for d in r for name in _fields_of(d)}
+    enough = names <= ({"id", "score"} if scored else {"id"})
+    if layout != "rows" or not enough or not all(rankings.values()):
         return _lay_out_samples(Dataset(run=run), layout)
     return ("query_id", "doc_id", "score" if scored else "rank"), [
         (query, document.id, document.score if scored else rank)
@@ -254,25 +254,25 @@ def _ranking(documents: list[Document], *, named: bool) -> Any:
         documents: best first.
         named: bare strings would be read as texts.
     """
-    plain = all(set(_known_of(document)) <= {"id", "score"} for document in documents)
+    plain = all(set(_fields_of(document)) <= {"id", "score"} for document in documents)
     ids = [document.id for document in documents]
     if plain and documents and scores_say_the_order(documents):
         return {document.id: document.score for document in documents}
     bare = plain and all(document.score is None for document in documents)
     if bare and not named and not looks_like_text([str(name) for name in ids]):
         return ids
-    return [_known_of(document) for document in documents]
+    return [_fields_of(document) for document in documents]
 
 
-def _known_of(document: Document) -> dict[str, Any]:
+def _fields_of(document: Document) -> dict[str, Any]:
     """What is known of a document, by name."""
     names = ("id", "text", "score", "source", "start", "end")
-    known = {
+    fields = {
         name: value for name in names if (value := getattr(document, name)) is not None
     }
     if document.metadata:
-        known["metadata"] = dict(document.metadata)
-    return known
+        fields["metadata"] = dict(document.metadata)
+    return fields
 
 
 def _labels(gold: Gold, query: str) -> dict[str, Any]:

@@ -1,6 +1,13 @@
 """Tables with one row per document: query, document, and a score, rank or grade."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+)
 from functools import cached_property
 from itertools import compress, count, islice, pairwise, repeat
 from operator import ne
@@ -35,29 +42,66 @@ _SYSTEMS = ("system", "run", "run_id", "run_name", "retriever", "model")
 _SPLIT = "several systems in one table are split with --by COLUMN"
 
 
-def system_column(names: Iterable[str]) -> str | None:
-    """The column that seems to tell the systems in one table apart.
+class RowColumns:
+    """What the columns of a table mean that has one row per document.
 
-    Example:
-        >>> system_column(["query_id", "System", "doc_id", "score"])
-        'System'
+    These rules are the same for all tables, read row by row or in columns.
+
+    Args:
+        source: where the rows come from, with the role they are read for.
+        fields: our field name -> the table's column.
+        header: the names of all columns.
+
+    Attributes:
+        role: `run` or `gold`.
+        number: our name of the column of scores, ranks or grades, if there is one.
+        mapping: our field name -> the column, of those that are read.
+        system: the column that seems to tell several systems apart.
+        unread: the columns that may hold the numbers, where none was found.
     """
-    return next((name for name in names if name.lower() in _SYSTEMS), None)
+
+    def __init__(
+        self, source: Source, fields: Mapping[str, str], header: Sequence[str]
+    ) -> None:
+        self.role, self.number = _read_as(source, fields)
+        names = (name for name in header if name.lower() in _SYSTEMS)
+        self.system = next(names, None)
+        others = {*header} - {*fields.values(), self.system}
+        self.unread = [name for name in header if name in others and not self.number]
+        self.mapping = {ours: fields[ours] for ours in ("id", "document")}
+        if self.number:
+            ours = "grade" if self.role == "gold" else self.number
+            self.mapping[ours] = fields[self.number]
+        self._notes = source.notes
+
+    def note_unread(self, values: Iterable[Any]) -> None:
+        """Say which columns may hold the numbers, by the values of one row."""
+        meant = "grade" if self.role == "gold" else "score"
+        for name, value in zip(self.unread, values, strict=False):
+            note_unread(name, value, self._notes, meant)
+
+    def note_systems(self, systems: AbstractSet[str]) -> bool:
+        """Say that several systems were read as one, if they were."""
+        several = self.role == "run" and len(systems) > 1
+        for name in sorted(systems) if several else ():
+            what = f"values of {self.system!r} were read as one system; --by splits"
+            self._notes.notice("systems", f"{what} them", name)
+        return several
+
+    def note_order(
+        self,
+        queries: Iterable[str],
+        scores: Iterable[Iterable[float]],
+        ranks: Mapping[str, Sequence[tuple[float, float]]] | None,
+    ) -> None:
+        """Say so if ranks beside the scores contradict them, or if scores rise."""
+        if ranks is None:
+            note_ascending(queries, scores, self._notes)
+        else:
+            note_contradictions(ranks, self._notes)
 
 
-def unread(
-    names: Iterable[str], fields: Mapping[str, str], system: str | None
-) -> list[str]:
-    """The columns that are neither read nor name a system."""
-    return [name for name in names if name not in {*fields.values(), system}]
-
-
-def read_as_one(column: str | None) -> str:
-    """What is to be said of a table of several systems that nobody asked to split."""
-    return f"values of {column!r} were read as one system; --by splits them"
-
-
-def reading(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:
+def _read_as(source: Source, fields: Mapping[str, str]) -> tuple[str, str | None]:
     """Whether the table is read as run or gold, and which column holds its numbers."""
     if "id" not in fields and "text" in fields:
         raise source.error("holds texts but no queries: a corpus, not a run or gold")
@@ -133,15 +177,13 @@ class Table:
     def __init__(
         self, source: Source, fields: Mapping[str, str], header: Sequence[str]
     ) -> None:
-        self._system = system_column(header)
-        others = unread(header, fields, self._system)
-        self.names = [*map(fields.get, _COLUMNS), self._system, *others]
+        self._columns = columns = RowColumns(source, fields, header)
+        self.names = [*map(fields.get, _COLUMNS), columns.system, *columns.unread]
         self._source = source
         self.path = source.path
         self._fields = fields
-        self._role, self._number = reading(source, fields)
+        self._role, self._number = columns.role, columns.number
         self.scored = self._scored = self._number in {"score", "distance"}
-        self._others = others if self._number is None else []
         # The rows, in columns: millions are gathered faster like this.
         self._query: list[str] = []
         self._document: list[str] = []
@@ -165,13 +207,13 @@ class Table:
             columns: their values in the order of `names`; None where that is None.
             lines: the line that each row stands on.
         """
-        if self._take_plain(columns, lines):
+        if self._take_rows(columns, lines):
             return
         cells = (repeat(None) if column is None else column for column in columns)
         for line, *row in zip(lines, *cells, strict=False):
-            self._take_row(row, line)
+            self._take_row_slowly(row, line)
 
-    def _take_plain(
+    def _take_rows(
         self, columns: Sequence[Sequence[Any] | None], lines: Sequence[int | None]
     ) -> bool:
         """Rows of a run that are nothing but texts for ids, and numbers."""
@@ -197,7 +239,7 @@ class Table:
                 self._ranks.setdefault(query, []).append(pair)
         return True
 
-    def _take_row(self, row: Sequence[Any], line: int | None) -> None:
+    def _take_row_slowly(self, row: Sequence[Any], line: int | None) -> None:
         query, notes = None, self._source.notes
         _, _, _, rank, _, text, question, _, system, *others = row
         try:
@@ -218,11 +260,9 @@ class Table:
             if self._ranks is not None and rank is not None:
                 pair = (read_number(rank, self._fields["rank"]), number)
                 self._ranks.setdefault(query, []).append(pair)
-            if self._system is not None:
+            if self._columns.system is not None:
                 self._systems.add(str(system))
-            meant = "grade" if self._role == "gold" else "score"
-            for name, value in zip(self._others, others, strict=False):
-                note_unread(name, value, notes, meant)
+            self._columns.note_unread(others)
             if question is not None and query not in self._queries:
                 self._queries[query] = Query(query, str(question))
         except DataError as error:
@@ -249,28 +289,21 @@ class Table:
         source, notes = self._source, self._source.notes
         if not self._query and not notes.problems:
             notes.problem(source.error("has a header but no rows"))
-        if self._role == "run" and len(self._systems) > 1:
-            for system in sorted(self._systems):
-                notes.notice("systems", read_as_one(self._system), system)
+        if self._columns.note_systems(self._systems):
             # A document that several systems retrieved was not retrieved twice.
             for query, first, row in _listed_again(self._rows):
                 problem = _twice(row.document, first.line, hint=_SPLIT)
                 notes.problem(
                     placed(problem, path=source.path, line=row.line, query=query)
                 )
-        if self._ranks is not None:
-            note_contradictions(self._ranks, notes)
-        elif self._role == "run" and self._number == "score":
+        if self._role == "run" and self._number == "score":
             scores: Iterable[Iterable[float]] = map(dict.values, self._numbers.values())
             if not self._distinct:
                 scores = ((row.number for row in r) for r in self._rows.values())
-            note_ascending(self._numbers, scores, notes)
-        mapping = {f: t for f, t in self._fields.items() if f in _COLUMNS[:2]}
-        if self._number:
-            ours = "grade" if self._role == "gold" else self._number
-            mapping[ours] = self._fields[self._number]
+            self._columns.note_order(self._numbers, scores, self._ranks)
         gold = Gold(self._numbers, name=source.name) if self._role == "gold" else None
         run = None if gold else self._run()
+        mapping = self._columns.mapping
         return Dataset(run, gold, self._queries, format, mapping, notes.notices())
 
     def _run(self) -> Run:
