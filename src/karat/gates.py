@@ -86,7 +86,7 @@ def read_gate(text: str, kind: Kind = "mean") -> Gate:
         least = float(value)
     except ValueError:
         equals = ""
-    if not equals or least != least:  # noqa: PLR0124
+    if not equals or metric.endswith(("<", ">")) or least != least:  # noqa: PLR0124
         raise UsageError(f"{option} takes METRIC=VALUE, got {text!r}")
     read = read_metric(metric)
     if kind != "drop" and read.higher_is_better is False:

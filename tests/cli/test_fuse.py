@@ -1,5 +1,6 @@
 """`karat fuse`: a run written from several, and the table of what each adds."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,20 @@ def test_the_written_run_scores_as_the_fused_one(karat: Karat) -> None:
     expected = package.evaluate(fused, gold="gold.qrels", metrics=metrics).means
     written = package.evaluate("hybrid.run", gold="gold.qrels", metrics=metrics).means
     assert written == pytest.approx(expected)
+
+
+def test_distances_are_told(karat: Karat, folder: Path) -> None:
+    near = {f"q{n}": {"a": 0.1, "b": 0.9} for n in range(3)}
+    (folder / "near.json").write_text(json.dumps(near))
+    why = (
+        "3 queries of {} have scores that contradict the order given: are they "
+        "distances? fusion takes larger as better; negate them, or pass lists without "
+        "scores (for example q0, q1, q2)"
+    )
+    done = karat("fuse", "near.json", "dense.run", "-o", "hybrid.run")
+    assert done.err.splitlines()[0] == f"karat: {why.format('near.json')}"
+    fused = package.fuse({"near": near, "other": {"q0": ["b"]}})
+    assert [*map(str, fused.retrieval.notices)] == [why.format("near")]
 
 
 def test_method_weights_norm_and_depth(karat: Karat) -> None:

@@ -267,6 +267,7 @@ def test_a_failure_outranks_what_is_inconclusive() -> None:
     ("text", "kind", "sentence"),
     [
         ("rr", "mean", "--fail-under takes METRIC=VALUE"),
+        ("rr>=0.8", "mean", "--fail-under takes METRIC=VALUE"),
         ("rr=80", "low", "--fail-under-low rr=80: rr lies between 0 and 1; 0.8?"),
         ("rr=-1", "drop", "--max-drop rr=-1: a drop of rr lies between 0 and 1"),
     ],

@@ -1,11 +1,12 @@
 """`karat fuse`: make one run of several, and show what each adds."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from karat.cli.command import Command, option
+from karat.cli.command import Command, option, say
 from karat.cli.options import (
     STDOUT,
     existing,
@@ -17,6 +18,7 @@ from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.fusion import METHODS, NORMS, complementarity, fuse
+from karat.fusion.candidates import order_notices
 from karat.reading.meaning.mapping import mapping_of, shared_names
 from karat.reading.readers import load, take_gold
 from karat.reports.terminal import show
@@ -77,11 +79,15 @@ def command(**options: Any) -> None:
     mapping, optional = mapping_of("run", options["map"]), shared_names(options["map"])
     runs: dict[str, Run] = {}
     for path in paths:
-        run = load(path, role="run", mapping=mapping, optional=optional).run
+        dataset = load(path, role="run", mapping=mapping, optional=optional)
+        run = dataset.run
         if run is None:
             raise UsageError(f"{path} holds no run")
+        run.retrieval = replace(run.retrieval, notices=dataset.notices)
         # Files of one name are told apart by their paths.
         runs[path if run.name in runs else run.name] = run
+    for notice in order_notices(runs):
+        say(f"karat: {notice}", err=True)
     if target is not None:
         how = {name: options[name] for name in ("weights", "k", "norm", "depth")}
         fused = Dataset(run=fuse(runs, options["method"], **how))

@@ -5,7 +5,7 @@ numbers with its ranks or scores beside it, and all that fusion does is arithmet
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import RankedRun, ScoredRun
 from karat.data.policies import Policies
-from karat.data.runs import Run
+from karat.data.runs import Notice, Run
 from karat.errors import DataError, UsageError
 from karat.reading.files import gc_paused
 from karat.reading.readers import take_run
@@ -84,10 +84,30 @@ def named_runs(runs: Any) -> dict[str, Run]:
 
 
 def _run(source: Any) -> Run:
-    run = take_run(source).run
+    dataset = take_run(source)
+    run = dataset.run
     if run is None:
         raise UsageError(f"there is no run in {source!r:.60}")
+    if run is not source:
+        run.retrieval = replace(run.retrieval, notices=dataset.notices)
     return run
+
+
+def order_notices(runs: Mapping[str, Run]) -> tuple[Notice, ...]:
+    """What to say of runs whose scores contradict their order: larger is better."""
+    text = (
+        "of {} {} scores that contradict the order given: are they distances? fusion "
+        "takes larger as better; negate them, or pass lists without scores"
+    )
+    return tuple(
+        Notice(
+            *("order", notice.count, f"queries {text.format(name, 'have')}"),
+            *(notice.examples, f"query {text.format(name, 'has')}"),
+        )
+        for name, run in runs.items()
+        for notice in run.retrieval.notices
+        if notice.kind == "order"
+    )
 
 
 def candidates(runs: Sequence[Run], policies: Policies) -> Iterator[Candidates]:

@@ -14,9 +14,15 @@ import numpy as np
 from karat.data.arrays import Floats, Ints
 from karat.data.memory_runs import ScoredRun
 from karat.data.policies import Policies
-from karat.data.runs import Run
+from karat.data.runs import Retrieval, Run
 from karat.errors import DataError, ParameterError, UnknownNameError
-from karat.fusion.candidates import Candidates, Ranking, candidates, named_runs
+from karat.fusion.candidates import (
+    Candidates,
+    Ranking,
+    candidates,
+    named_runs,
+    order_notices,
+)
 
 Method = Literal["rrf", "borda", "sum", "mnz", "anz", "min", "max", "med"]
 Norm = Literal["min-max", "z", "sum", "rank", "none"]
@@ -185,7 +191,9 @@ def fuse(
     for found, parts in contributions(rule, sources):
         scores = FusedScores(found.numbers, rule.totals(found, parts))
         fused[found.query] = scores if depth is None else scores.top(depth)
-    return ScoredRun(fused, method if name is None else name)
+    run = ScoredRun(fused, method if name is None else name)
+    run.retrieval = Retrieval(notices=order_notices(sources))
+    return run
 
 
 def contributions(
