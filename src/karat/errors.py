@@ -159,6 +159,10 @@ class FormatError(DataError):
     """A file or object that cannot be read as what it claims or seems to be."""
 
 
+class NotSavedError(FormatError):
+    """A file or object that can be read, and is no saved result."""
+
+
 class MissingFieldError(FormatError):
     """A field that the user named and the input does not have."""
 

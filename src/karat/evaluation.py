@@ -5,11 +5,12 @@ from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 
 from karat.data.arrays import Bools
+from karat.data.gold import Gold
 from karat.data.matches import Matches, in_order
 from karat.data.policies import Policies
 from karat.data.queries import Query
@@ -29,7 +30,7 @@ from karat.metrics import Metric, split_metrics
 from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.mapping import INSIDE
-from karat.reading.readers import read_queries, take_gold
+from karat.reading.readers import read, read_queries
 from karat.results.evaluation import Evaluation
 from karat.results.measures import read_measure
 from karat.results.scores import score_measures
@@ -138,9 +139,12 @@ def evaluate(  # noqa: PLR0913
         >>> result.means
         {'rr': 0.5}
     """
-    # What planning is asked for: all but what this function sees to itself.
-    asked = {option: value for option, value in locals().items() if option not in _OWN}
-    _check_engine(engine)
+    asked = {**locals()}
+    for own in _OWN:
+        # Planning is asked for all but what this function sees to itself.
+        del asked[own]
+    if engine != "local":
+        _refuse_engine(engine)
     if retriever is not None or retrieving:
         # Only who has a retriever pays for importing what asks it.
         from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
@@ -182,7 +186,8 @@ class Evaluator:
         engine: str = "local",
         **options: Any,
     ) -> None:
-        _check_engine(engine)
+        if engine != "local":
+            _refuse_engine(engine)
         check_options("Evaluator", options, refused=("keep",))
         self._asked = {**options, **prepare_gold(gold, metrics, **options)}
 
@@ -210,11 +215,10 @@ def check_options(
             raise UnknownNameError(f"option of {owner}", name, known)
 
 
-def _check_engine(engine: object) -> None:
+def _refuse_engine(engine: object) -> NoReturn:
     if not isinstance(engine, str):
         raise ParameterError("evaluate", "engine", "a name", engine)
-    if engine != "local":
-        raise UnknownNameError("engine", engine, ["local"])
+    raise UnknownNameError("engine", engine, ["local"])
 
 
 def _question(
@@ -244,13 +248,15 @@ def _question(
         if name not in FIELDS:
             raise UnknownNameError("field", name, FIELDS)
     queries = options["queries"] = read_queries(options["queries"])
-    truth = options["gold"] = take_gold(options["gold"], mapping)
+    truth = options["gold"] = read(
+        options["gold"], "gold", mapping=mapping, shared=True
+    )
     wanted = truth.gold.queries if truth.gold else ()
     if queries and queries.keys().isdisjoint(wanted) and not options["force"]:
         raise no_common_query(None, [*queries], wanted)
     metrics = split_metrics(options["metrics"])
-    read = (read_measure(metric, "id", None) for metric in metrics)
-    cutoffs = [getattr(measure.metric, LETTER, None) for measure in read]
+    measures = (read_measure(metric, "id", None) for metric in metrics)
+    cutoffs = [getattr(measure.metric, LETTER, None) for measure in measures]
     own = [q.k for q in queries.values() if q.k is not None]
     depths = (c for c in cutoffs if isinstance(c, int))
     return {
@@ -293,19 +299,22 @@ aevaluate = _async(evaluate)
 
 
 def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Evaluation:
-    plan, run, gold, facts, own_k, read, fields, retrieval = prepared
+    plan, pair, own_k = prepared
+    run, gold, facts, noticed, fields = pair
+    retrieval = run.retrieval
     queries = gold.queries
-    names = fields.get("gold_fields", fields.get("fields", {}))
-    found = plan.match(run, gold, own_k, names)
+    found = plan.match(run, gold, own_k, pair.gold_names)
     if retrieval.failures:
         found = _with_failures(found, queries, retrieval.failures)
-    _refuse(plan.policies, queries, found, run)
-    seen = _run_notices(prepared, found)
+    if "error" in {plan.policies.missing, plan.policies.extra}:
+        _refuse(plan.policies, queries, found, run)
+    seen = _run_notices(run, gold, plan.policies, found)
     if keep is None:
         # Who matched by texts has read the whole run already, and looks at it next.
         matchers = plan.matchers
-        shown = all(getattr(one, "texts", True) for one in matchers.values())
-        keep = _KEPT if shown and any(name != "id" for name in matchers) else 0
+        keep = _KEPT if matchers.keys() != {"id"} else 0
+        if keep and not all(getattr(one, "texts", True) for one in matchers.values()):
+            keep = 0
     matched = (notice for matches in found.values() for notice in matches.notices)
     return Evaluation(
         run=name or run.name,
@@ -327,7 +336,7 @@ def _carry_out(prepared: Prepared, *, name: str | None, keep: int | None) -> Eva
             **({"tag": tag} if (tag := getattr(run, "tag", "")) else {}),
         },
         facts={q: _plain(facts[q]) for q in queries if q in facts} if facts else {},
-        notices=in_order((*read, *seen, *matched)),
+        notices=in_order((*noticed, *seen, *matched)),
         labelled_by=gold.labellers(),
         own_k=own_k,
         kept=_top_documents(run, plan.policies, queries, keep) if keep else {},
@@ -355,15 +364,14 @@ def _with_failures(
 
 
 def _run_notices(
-    prepared: Prepared, found: Mapping[str, Matches]
+    run: Run, gold: Gold, policies: Policies, found: Mapping[str, Matches]
 ) -> tuple[Notice, ...]:
     """Ties, duplicates and the like, as a matcher counted them, or counted now."""
     for matches in found.values():
         if matches.run_notices is not None:
             return matches.run_notices
-    gold = prepared.gold
     labels = {query: gold.documents.get(query, {}) for query in gold.queries}
-    return prepared.run.notices(labels, prepared.plan.policies)
+    return run.notices(labels, policies)
 
 
 def _plain(fact: Query) -> Query:

@@ -69,7 +69,7 @@ def explain(
     Takes the arguments of `evaluate`; the query comes second, by its id or by what it
     asks if no other asks the same.
     """
-    plan, whole, gold, facts, own_k, *_ = prepare(
+    plan, (whole, gold, facts, *_), own_k = prepare(
         run, gold=gold, metrics=metrics, **options
     )
     query = _known(query, gold, facts)

@@ -1,6 +1,7 @@
 """Several runs against one gold: one evaluation each, on one leaderboard."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 from karat.data.queries import Dataset
 from karat.data.runs import Run
 from karat.data.tables import DASH, Table, number
-from karat.errors import DataError, UsageError
+from karat.errors import NotSavedError, UsageError
 from karat.evaluation import check_options, evaluate
-from karat.reading.readers import read_corpus, read_queries, read_run, take_gold
+from karat.reading.pair import samples
+from karat.reading.readers import read, read_corpus, read_queries, read_run
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
@@ -32,13 +34,7 @@ TAUS = (0.7, 0.8, 0.9, 1.0)
 def order_flips(
     runs: Mapping[str, Any], evaluations: Sequence[Evaluation], **options: Any
 ) -> list[str]:
-    """A sentence per metric and pair of systems whose order changes with tau.
-
-    Args:
-        runs: what each system retrieved, by its name.
-        evaluations: what they scored; metrics matched by `span` are looked at.
-        options: the options of `evaluate` that they were scored with.
-    """
+    """A sentence per metric and pair of systems whose order changes with tau."""
     first = evaluations[0]
     metrics = [
         label
@@ -127,20 +123,31 @@ def _read_once(options: Mapping[str, Any]) -> dict[str, Any]:
     """The same options with gold, queries and corpus read, for several runs."""
     found = dict(options)
     if found.get("gold") is not None:
-        found["gold"] = take_gold(found["gold"], found.get("mapping") or {})
-    for name, read in (("queries", read_queries), ("corpus", read_corpus)):
+        found["gold"] = read(
+            found["gold"], "gold", mapping=found.get("mapping"), shared=True
+        )
+    for name, reader in (("queries", read_queries), ("corpus", read_corpus)):
         if found.get(name) is not None and not isinstance(found[name], Mapping):
-            found[name] = read(found[name])
+            found[name] = reader(found[name])
     return found
 
 
 def evaluation_of(
-    name: str, given: Any, gold: Any, options: Mapping[str, Any]
+    name: str,
+    given: Any,
+    gold: Any,
+    options: Mapping[str, Any],
+    others: Sequence[Any] = (),
 ) -> Evaluation:
-    """The evaluation of a run, as it was given or saved, or scored now."""
+    """The evaluation of a run, as it was given or saved, or scored now.
+
+    Where there is no gold, one of the other inputs may be it.
+    """
     if (scored := _as_scored(given)) is not None:
         return scored
-    return leaderboard({name: given}, gold=gold, **{"judged": False, **options})[name]
+    if gold is None and others:
+        given = samples(given, mapping=options.get("mapping"), others=others)
+    return evaluate(given, gold, name=name, **options)
 
 
 def evaluations_of(
@@ -150,12 +157,6 @@ def evaluations_of(
     told: Collection[str],
 ) -> list[Evaluation]:
     """The evaluations of runs; those that are scored now by what the first was.
-
-    Args:
-        named: runs by name, as they are given.
-        gold: what should have been retrieved.
-        options: how to score.
-        told: the options that somebody said and wants to count.
 
     Raises:
         UsageError: somebody says how to score, and there is nothing left to score.
@@ -170,9 +171,11 @@ def evaluations_of(
     if not nothing_new:
         options = _read_once({**options, "gold": gold})
         gold = options.pop("gold")
-    first = evaluation_of(*scored[0], gold, options)
+    paths = [given for _, given in scored if isinstance(given, str | Path)]
+    first = evaluation_of(*scored[0], gold, options, paths)
     options = {"metrics": [*first], **options}
-    found = [first, *(evaluation_of(*one, gold, options) for one in scored[1:])]
+    rest = (evaluation_of(*one, gold, options, paths) for one in scored[1:])
+    found = [first, *rest]
     if len({one.run for one in found}) < len(found):
         # Two branches save runs of one name: their files tell them apart.
         found = [
@@ -187,11 +190,8 @@ def _as_scored(given: Any) -> Evaluation | None:
     if isinstance(given, Evaluation):
         return given
     if isinstance(given, str | Path) and str(given).endswith((".json", ".json.gz")):
-        try:
+        with suppress(NotSavedError):
             return load(given)
-        except DataError as error:
-            if "not a saved evaluation" not in str(error):
-                raise
     return None
 
 

@@ -1,7 +1,6 @@
 """Planning: from what a caller asks for to what is carried out."""
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from numbers import Integral
@@ -12,28 +11,17 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.gold import Gold
 from karat.data.matches import Matches
-from karat.data.memory_runs import DocumentRun, ScoredRun
 from karat.data.policies import Policies, policies_for
-from karat.data.queries import DEFAULT_K, Dataset, Query
-from karat.data.runs import Notice, Retrieval, Run
+from karat.data.queries import DEFAULT_K, Query
+from karat.data.runs import Notice, Run
 from karat.data.spelling import LETTER
 from karat.errors import DataError, ParameterError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.meaning.aliases import ALIASES
-from karat.reading.meaning.corpus import unknown_documents, with_gold_texts
-from karat.reading.meaning.ids_or_texts import settle
-from karat.reading.meaning.mapping import renamed
-from karat.reading.meaning.order import reorder
-from karat.reading.objects import check_places
-from karat.reading.readers import (
-    read_queries,
-    take_gold,
-    take_run,
-    texts_for,
-    with_texts,
-)
+from karat.reading.pair import Pair, pair
+from karat.reading.readers import read, read_queries
 from karat.results.measures import Measure, read_measure
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
@@ -83,14 +71,7 @@ class Plan:
         own_k: Ints | None,
         names: Mapping[str, str] | None = None,
     ) -> dict[str, Matches]:
-        """What each matcher found, by its spelling.
-
-        Args:
-            run: what was retrieved.
-            gold: what should have been.
-            own_k: each query's cutoff for metrics spelled with the letter k.
-            names: our name -> theirs of the gold's fields, as far as they differ.
-        """
+        """What each matcher found, by its spelling."""
         found = {}
         for name, matcher in self.matchers.items():
             policies = self.policies_of(name, own_k)
@@ -141,23 +122,13 @@ class Prepared(NamedTuple):
 
     Attributes:
         plan: what to compute.
-        run: what was retrieved.
-        gold: what should have been.
-        facts: what is known of the queries besides their gold.
+        pair: what was retrieved and what should have been, with what is known of both.
         own_k: each query's cutoff for metrics spelled with the letter k.
-        notices: what was seen while reading.
-        fields: field names that were read under another name, as provenance says it.
-        retrieval: how the run came about.
     """
 
     plan: Plan
-    run: Run
-    gold: Gold
-    facts: Mapping[str, Query]
+    pair: Pair
     own_k: Ints | None
-    notices: tuple[Notice, ...]
-    fields: Mapping[str, Mapping[str, str]]
-    retrieval: Retrieval
 
 
 def prepare_gold(
@@ -170,17 +141,15 @@ def prepare_gold(
     **options: Any,
 ) -> dict[str, Any]:
     """What `prepare` takes of all runs alike, read, checked and out of reach."""
-    given = {name: options[name] for name in _SWITCHES & options.keys()}
-    policies_for(profile, **given)
+    policies_for(profile, **{name: options[name] for name in _SWITCHES & {*options}})
     spellings = split_metrics(metrics)
-    for asked in spellings:
-        read_measure(asked, AUTO, profile)
-    truth = take_gold(gold, mapping or {})
+    for spelling in spellings:
+        read_measure(spelling, AUTO, profile)
+    truth = read(gold, "gold", mapping=mapping, shared=True)
     if truth.gold is None:
         raise UsageError("no gold: it must be given apart from the runs")
-    truth = replace(truth, gold=truth.gold.copy(), strings=deepcopy(truth.strings))
     facts = None if queries is None else read_queries(queries)
-    return {"gold": truth, "metrics": spellings, "queries": facts}
+    return {"gold": truth.copy(), "metrics": spellings, "queries": facts}
 
 
 def prepare(  # noqa: PLR0913
@@ -202,61 +171,31 @@ def prepare(  # noqa: PLR0913
     """Read what a caller handed over, and plan what is asked for."""
     policies = policies_for(profile, **switches)
     spellings = split_metrics(metrics)
-    named = mapping or {}
-    asked = {} if queries is None else read_queries(queries)
-    if gold is None:
-        retrieved = truth = take_run(run, with_gold=True, mapping=named)
-        notices = truth.notices
-    else:
-        truth = take_gold(gold, named)
-        retrieved = take_run(run, mapping=named, gold=truth)
-        notices = (*retrieved.notices, *truth.notices)
-        retrieved = _named_by_text(retrieved, truth, asked)
-    retrieved, truth = settle(retrieved, truth, _kind(match, retrieved, truth))
-    if retrieved.run is None:
-        raise DataError(
-            "the input holds nothing retrieved",
-            hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
-            "mapping={'retrieved': ...}, names another one",
-        )
-    if truth.gold is None:
-        raise UsageError(
-            "no gold: pass gold=..., or samples that carry their own relevant ids, "
-            "passages or answers"
-        )
-    if gold is not None:
-        check_places(retrieved, truth)
-    wanted, retrieval = truth.gold, retrieved.run.retrieval
-    ranked, notices = _ordered(retrieved.run, notices, order)
-    if corpus is not None:
-        texts = texts_for(ranked, wanted, corpus)
-        ranked = with_texts(ranked, texts)
-        notices = (*notices, *unknown_documents(wanted, texts))
-        by_text = "ids" not in ranked.kinds() or _reads_texts(match)
-        wanted = with_gold_texts(wanted, texts, documents=by_text)
+    both = pair(
+        run,
+        gold,
+        mapping=mapping,
+        queries=queries,
+        order=order,
+        corpus=corpus,
+        kind=_kind(match),
+    )
     if judged:
-        spellings += _judged(wanted, spellings)
-    facts = truth.queries or retrieved.queries
-    facts = facts or {q: Query(q, text) for q, text in retrieval.texts.items()}
-    facts = {**facts, **asked} if asked else facts
-    if asked and asked.keys().isdisjoint(wanted.queries):
-        text = "queries with texts or tags, and none of them is a query of the gold"
-        one = "query with a text or tags, which is no query of the gold"
-        notices = (*notices, Notice("queries", len(asked), text, (*asked,)[:3], one))
+        spellings += _judged(both.gold, spellings)
     if judge is not None:
-        judge = _judge(judge).informed(facts)
-        wanted = with_references(wanted, truth.mapping)
+        judge = _judge(judge).informed(both.facts)
+        both = both._replace(gold=with_references(both.gold, both.gold_names))
     if isinstance(match, Matcher):
-        match = match.informed(facts)
+        match = match.informed(both.facts)
         judge = match if judge is None and match.name == JUDGED else judge
-    matcher = _choose(wanted, ranked, spellings) if match == AUTO else match
+    matcher = _choose(both.gold, both.run, spellings) if match == AUTO else match
     # A plan with a judge holds a client, which must not outlive the evaluation.
     make = _plan if judge is None else _plan.__wrapped__
     plan = make(spellings, matcher, judge, policies)
-    own_k = _own_k(plan, wanted, facts, k)
-    _check_depth(plan, own_k, retrieval)
-    names = renamed(retrieved, truth)
-    return Prepared(plan, ranked, wanted, facts, own_k, notices, names, retrieval)
+    own_k = _own_k(plan, both.gold, both.facts, k)
+    if both.run.retrieval.k is not None:
+        _check_depth(plan, own_k, both.run.retrieval.k)
+    return Prepared(plan, both, own_k)
 
 
 def with_references(gold: Gold, mapping: Mapping[str, str]) -> Gold:
@@ -267,68 +206,25 @@ def with_references(gold: Gold, mapping: Mapping[str, str]) -> Gold:
     return replace(gold, references={q: str(one.text) for q, one in single.items()})
 
 
-def _named_by_text(
-    retrieved: Dataset, truth: Dataset, asked: Mapping[str, Query]
-) -> Dataset:
-    """A run whose queries are their texts, as in traces, under the ids of gold."""
-    if not truth.queries and not asked:
-        return retrieved
-    rankings = getattr(retrieved.run, "by_query", {})
-    known = {fact.text: name for name, fact in {**truth.queries, **asked}.items()}
-    wanted = () if truth.gold is None else truth.gold.queries
-    if not any(q in known for q in rankings) or not {*rankings}.isdisjoint(wanted):
-        return retrieved
-    run: Any = retrieved.run
-    kind = ScoredRun if isinstance(run, ScoredRun) else DocumentRun
-    rows = rankings if kind is ScoredRun else dict(run.rankings(Policies()))
-    again = kind({known.get(q, q): row for q, row in rows.items()}, run.name)
-    again.retrieval = run.retrieval.under(known)
-    facts = {known.get(q, q): fact for q, fact in retrieved.queries.items()}
-    return replace(retrieved, run=again, queries=facts)
-
-
-def _check_depth(plan: Plan, own_k: Ints | None, retrieval: Retrieval) -> None:
+def _check_depth(plan: Plan, own_k: Ints | None, depth: int) -> None:
     """Refuse a metric that reads more documents than the retriever was asked for."""
-    if retrieval.k is None:
-        return
     own = 0 if own_k is None else int(own_k.max(initial=0))
     for measure in plan.measures:
         cutoff = getattr(measure.metric, LETTER, None) or 0
         deepest = own if cutoff == LETTER else int(cutoff)
-        if deepest > retrieval.k:
+        if deepest > depth:
             raise UsageError(
                 f"{measure.label} reads {deepest} documents, and the retriever was "
-                f"asked for {retrieval.k}: retrieve with k={deepest} (-k {deepest})"
+                f"asked for {depth}: retrieve with k={deepest} (-k {deepest})"
             )
 
 
-def _kind(match: str | Matcher, *inputs: Dataset) -> str | None:
-    """Whether the caller's matcher compares ids or texts, where that is not known."""
-    known = not any(loaded.bare or loaded.strings for loaded in inputs)
-    if known or match == AUTO or str(match).startswith(JUDGED):
+def _kind(match: str | Matcher) -> str | None:
+    """Whether the caller's matcher compares ids or texts, if one is named."""
+    if match == AUTO or str(match).startswith(JUDGED):
         return None
     kinds = read_matcher(match).reads
     return next((kind for kind in ("passages", "documents") if kind in kinds), None)
-
-
-def _reads_texts(match: str | Matcher) -> bool:
-    """Whether the caller's matcher compares texts of documents."""
-    if match == AUTO or str(match).startswith(JUDGED):
-        return False
-    return "passages" in read_matcher(match).reads
-
-
-def _ordered(
-    run: Run, notices: tuple[Notice, ...], order: str | None
-) -> tuple[Run, tuple[Notice, ...]]:
-    """The run as the caller wants it ordered, and what is to be said then."""
-    if order is None:
-        return run, notices
-    run = reorder(run, order)
-    what = f"by score, {'larger' if order == 'descending' else 'smaller'} first"
-    text, one = f"rankings are ordered {what}", f"ranking is ordered {what}"
-    kept = (notice for notice in notices if notice.kind != "order")
-    return run, (*kept, Notice("order", len(run.queries()), text, one=one))
 
 
 def _judged(gold: Gold, metrics: tuple[str | Metric, ...]) -> tuple[str, ...]:

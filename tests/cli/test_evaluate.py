@@ -15,6 +15,7 @@ from karat.cli.outputs import conclude, gate_results
 from karat.data.policies import Policies
 from karat.data.tables import DASH
 from karat.gates import Gate, GateResult
+from karat.reading.format import open_source
 from karat.reports.ci import as_junit
 from karat.results.evaluation import Evaluation
 from karat.results.scores import MetricScores
@@ -112,19 +113,26 @@ def test_a_leaderboard_with_many_metrics_has_a_row_for_each(karat: Karat) -> Non
     assert all(len(line) <= 100 for line in done.out.splitlines())
 
 
-def test_gold_is_loaded_once_for_several_runs(
-    karat: Karat, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_gold_is_read_once_for_several_runs(
+    command: str, karat: Karat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["karat.cli.evaluate"]
-    load, loaded = vars(module)["load"], []
+    opened = []
 
-    def counted(path: str, **options: object) -> object:
-        loaded.append(path)
-        return load(path, **options)
+    def counted(path: str, *options: Any) -> Any:
+        opened.append(path)
+        return open_source(path, *options)
 
-    monkeypatch.setattr(module, "load", counted)
-    karat("evaluate", "dense.run", "keyword.run", "-g", "gold.qrels", "-m", "rr")
-    assert loaded == ["gold.qrels", "dense.run", "keyword.run"]
+    monkeypatch.setattr("karat.reading.readers.open_source", counted)
+    karat(command, "dense.run", "keyword.run", "-g", "gold.qrels", "-m", "rr")
+    assert opened == ["gold.qrels", "dense.run", "keyword.run"]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_a_gold_among_the_runs_is_pointed_at(command: str, karat: Karat) -> None:
+    done = karat(command, "dense.run", "gold.qrels", "-m", "rr")
+    said = "dense.run holds a run but no gold: is gold.qrels the gold?"
+    assert (done.code, said in done.err) == (2, True)
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(

@@ -12,7 +12,7 @@ from karat.data.gold import Gold, labeller_notices
 from karat.data.policies import Policies
 from karat.data.runs import Notice, run_notices
 from karat.errors import DataError, FormatError, MismatchError
-from karat.reading.readers import load
+from karat.reading.readers import read
 from karat.reading.trec import TrecRun
 from karat.results.loading import from_dict
 
@@ -93,7 +93,7 @@ def test_what_was_met_once_while_reading(
 ) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
-    assert said(load(path).notices)[kind].startswith(sentence)
+    assert said(read(path).notices)[kind].startswith(sentence)
 
 
 def test_what_was_met_once_while_matching() -> None:
@@ -151,7 +151,7 @@ def test_a_row_of_one_cell(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("qid,docid,score\nq,a,1\nq\n")
     with pytest.raises(FormatError, match="has 1 cell, but there are 3 columns"):
-        load(path)
+        read(path)
 
 
 def test_only_relevant_documents_count_as_retrieved_twice(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import KaratError
 from karat.reading.check import validate
-from karat.reading.readers import load as read_input
+from karat.reading.readers import read as read_input
 from karat.reading.write import write
 from tests.fuzz.inputs import Case, make_case
 from tests.fuzz.material import SAMPLES

@@ -17,7 +17,7 @@ from karat.data.queries import Dataset
 from karat.errors import DataError, IncompleteError, UsageError
 from karat.judging import Claims, DryRun, JudgeSession, split_references
 from karat.llm import Settings
-from karat.reading.readers import load, with_texts
+from karat.reading.readers import read, with_texts
 from karat.reading.write import write
 from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
@@ -95,7 +95,7 @@ def test_split_claims_are_saved_with_the_data_and_can_be_edited(tmp_path: Path) 
     path = tmp_path / "claims.jsonl"
     write(Dataset(loaded.run, gold, loaded.queries), path)
     path.write_text(path.read_text("utf-8").replace("Dough", "Bread dough"), "utf-8")
-    again = load(path, role="samples")
+    again = read(path, role="samples")
     assert again.gold is not None
     assert [item.text for item in again.gold.claims["q1"]] == [
         "Bread dough rises",

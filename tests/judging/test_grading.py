@@ -14,7 +14,7 @@ from karat.data.queries import Dataset
 from karat.data.runs import Document
 from karat.errors import DataError
 from karat.judging.grading import complete_gold, grade_pool, pool, unlabelled
-from karat.reading.readers import load
+from karat.reading.readers import read
 from karat.reading.write import write
 from tests.judging.models import Model, session_of
 
@@ -67,7 +67,7 @@ def test_grades_become_gold_that_keeps_its_source(tmp_path: Path, name: str) -> 
     assert graded.gold.documents == {"q1": {"d1": 3.0, "d3": 0.0}, "q2": {"d2": 3.0}}
     assert graded.grades["q1"]["d1"].reason == "seen"
     write(Dataset(gold=graded.gold), tmp_path / name)
-    again = load(tmp_path / name, role="gold").gold
+    again = read(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.documents == graded.gold.documents
     assert again.labellers() == {"judge:scripted": 3}
@@ -196,7 +196,7 @@ def test_completed_gold_says_of_each_label_whose_it_is(
         unlabelled(POOL, PEOPLE.documents), QUESTIONS, session_of(grader())
     )
     write(Dataset(gold=complete_gold(PEOPLE, judged.gold)), tmp_path / name)
-    again = load(tmp_path / name, role="gold").gold
+    again = read(tmp_path / name, role="gold").gold
     assert again is not None
     assert again.labellers() == {"human": 2, "judge:other": 1, "judge:scripted": 2}
 

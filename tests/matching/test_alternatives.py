@@ -16,7 +16,7 @@ from karat.errors import DataError, FormatError
 from karat.explanation import explain
 from karat.matching.ids import Id
 from karat.reading.meaning.shapes import interpret
-from karat.reading.readers import load
+from karat.reading.readers import read
 from karat.reading.source import Source
 from karat.reading.trec import TrecRun
 from karat.reading.write import write
@@ -130,7 +130,7 @@ def test_groups_come_back_from_a_file(format: str, tmp_path: Path) -> None:
     assert gold.groups == {"q": {"a": "either", "b": "either"}}
     path = tmp_path / f"gold.{format}"
     write(Dataset(gold=gold), path, format, "gold")
-    back = load(path, role="gold").gold
+    back = read(path, role="gold").gold
     assert back is not None
     assert (back.documents, back.groups) == (gold.documents, gold.groups)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from karat.data.queries import Dataset
-from karat.reading.meaning.samples import Samples
+from karat.reading.meaning.records import Samples
 from karat.reading.source import Notes, Role, Source
 
 __all__ = ["load_records"]

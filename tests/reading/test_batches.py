@@ -11,10 +11,9 @@ import pytest
 import karat
 from karat.data.policies import Policies
 from karat.errors import FormatError
-from karat.reading import json_text
-from karat.reading.meaning import gathering
+from karat.reading import json_text, readers
+from karat.reading.meaning import records
 from karat.reading.meaning.rows import Table
-from karat.reading.readers import load
 from karat.reading.source import Batched, Notes, Source
 
 
@@ -94,7 +93,7 @@ def test_rows_of_tables(
 
 def read(path: Path) -> Any:
     try:
-        loaded = load(path, role="run")
+        loaded = readers.read(path, role="run")
         assert loaded.run is not None
         rankings = [*loaded.run.rankings(Policies())]
         return type(loaded.run), rankings, loaded.notices, loaded.mapping
@@ -131,5 +130,5 @@ def test_documents_with_scores(
             return str(error)
 
     ours = scored()
-    monkeypatch.setattr(gathering, "read_columns", lambda _: None)
+    monkeypatch.setattr(records, "read_columns", lambda _: None)
     assert ours == scored()

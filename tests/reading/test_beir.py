@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import FormatError
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 Save = Callable[[str, str | bytes], str]
 
@@ -28,7 +28,7 @@ def folder(save: Save, tmp_path: Path) -> Path:
 
 
 def test_the_folder_is_gold_with_the_texts_of_its_queries(folder: Path) -> None:
-    loaded = load(folder)
+    loaded = read(folder)
     assert loaded.format == "beir"
     assert loaded.gold is not None
     assert loaded.gold.name == "set"
@@ -46,7 +46,7 @@ def test_the_folder_is_gold_with_the_texts_of_its_queries(folder: Path) -> None:
 
 
 def test_a_split_is_read_by_naming_its_file(folder: Path) -> None:
-    loaded = load(folder / "qrels" / "train.tsv")
+    loaded = read(folder / "qrels" / "train.tsv")
     assert loaded.gold is not None
     assert loaded.gold.queries == ["q1", "train"]
 
@@ -57,7 +57,7 @@ def test_compressed_parts_are_found(folder: Path) -> None:
         packed = path.with_name(path.name + ".gz")
         packed.write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    loaded = load(folder)
+    loaded = read(folder)
     assert loaded.gold is not None
     assert loaded.queries["q2"].text == "How?"
 
@@ -65,29 +65,29 @@ def test_compressed_parts_are_found(folder: Path) -> None:
 def test_several_splits_without_a_test_are_named(folder: Path) -> None:
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "dev.tsv")
     with pytest.raises(FormatError, match="splits found: dev, train"):
-        load(folder)
+        read(folder)
 
 
 def test_a_broken_part_is_named_with_its_line(folder: Path) -> None:
     (folder / "queries.jsonl").write_text(QUERIES + "{oops\n")
     with pytest.raises(FormatError, match=r"queries\.jsonl:4: broken JSON"):
-        load(folder)
+        read(folder)
     (folder / "qrels" / "test.tsv").write_text(QRELS + "q3\td1\tmany\n")
     with pytest.raises(FormatError, match=r"test\.tsv:5: query 'q3': score must be"):
-        load(folder)
+        read(folder)
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="is a folder that holds no data set"):
-        load(tmp_path)
+        read(tmp_path)
 
 
 def test_queries_and_corpus_alone_are_neither_run_nor_gold(folder: Path) -> None:
     with pytest.raises(FormatError, match="no field holds gold"):
-        load(folder / "queries.jsonl", role="gold")
+        read(folder / "queries.jsonl", role="gold")
     with pytest.raises(FormatError, match="no field holds retrieved documents"):
-        load(folder / "corpus.jsonl")
+        read(folder / "corpus.jsonl")
     other = folder / "other.jsonl"
     other.write_text('{"doc_id": "d1", "text": "Because."}\n')
     with pytest.raises(FormatError, match="texts but no queries: a corpus"):
-        load(other)
+        read(other)

@@ -13,7 +13,7 @@ from pyarrow import parquet
 import karat
 from karat.data.policies import Policies
 from karat.errors import FormatError
-from karat.reading.readers import load
+from karat.reading.readers import read
 from karat.reading.write import write
 
 ROWS = {
@@ -89,7 +89,7 @@ def test_typed_columns_of_samples_become_text_and_numbers(tmp_path: Path) -> Non
         }
     )
     parquet.write_table(table, path)
-    data = load(path, role="samples")
+    data = read(path, role="samples")
     assert data.run is not None
     assert ranking(data.run, "7") == ["d1"]
     assert data.queries["7"].metadata["day"] == "2024-01-31"
@@ -140,7 +140,7 @@ def test_infinity_beside_the_ids_does_no_harm(tmp_path: Path) -> None:
     assert "Infinity" not in result.to_json()
     for format in ("json", "jsonl", "csv"):
         with pytest.raises(FormatError, match="cannot hold all of it"):
-            write(load(path, role="samples"), io.BytesIO(), format)
+            write(read(path, role="samples"), io.BytesIO(), format)
 
 
 @pytest.mark.parametrize("name", ["a\rb", "a\r\nb", "\ra", "a\r", "a,b", 'a"b', "a\nb"])

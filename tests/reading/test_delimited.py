@@ -16,7 +16,7 @@ from karat.data.policies import CHOICES, Policies
 from karat.data.runs import Document, Run
 from karat.errors import DataError, FormatError
 from karat.reading.delimited import LONG_CELLS
-from karat.reading.readers import load, load_by
+from karat.reading.readers import read, read_by
 from karat.reading.trec import TrecRun
 
 Save = Callable[[str, str | bytes], str]
@@ -37,7 +37,7 @@ def test_scored_runs_are_known_by_their_header(
     between: str, name: str, header: tuple[str, ...], save: Save, ids: Ids
 ) -> None:
     rows = [header, ("q1", "d1", "0.5"), ("q1", "d2", "1e1"), ("q2", "d1", "-3")]
-    loaded = load(save(name, "\n".join(map(between.join, rows))))
+    loaded = read(save(name, "\n".join(map(between.join, rows))))
     assert isinstance(loaded.run, ScoredRun)
     assert ids(loaded.run) == {"q1": ["d2", "d1"], "q2": ["d1"]}
     assert loaded.format == ("tsv" if between == "\t" else "csv")
@@ -45,10 +45,10 @@ def test_scored_runs_are_known_by_their_header(
 
 
 def test_ranks_decide_where_there_is_no_score(save: Save, ids: Ids) -> None:
-    loaded = load(save("a.csv", "qid,docid,rank\nq,a,3\nq,b,1\nq,c,2\n"))
+    loaded = read(save("a.csv", "qid,docid,rank\nq,a,3\nq,b,1\nq,c,2\n"))
     assert loaded.run is not None
     assert ids(loaded.run) == {"q": ["b", "c", "a"]}
-    loaded = load(save("b.csv", "qid,docid,rank\nq,a,1\nq,b,1\nq,c,0\n"))
+    loaded = read(save("b.csv", "qid,docid,rank\nq,a,1\nq,b,1\nq,c,0\n"))
     assert ids(loaded.run) == {"q": ["c", "a", "b"]}
     assert loaded.run is not None
     assert [n.kind for n in loaded.run.notices({"q": {"a": 1.0}}, Policies())] == [
@@ -57,18 +57,18 @@ def test_ranks_decide_where_there_is_no_score(save: Save, ids: Ids) -> None:
 
 
 def test_rows_without_numbers_are_in_order(save: Save, ids: Ids) -> None:
-    loaded = load(save("a.csv", "qid,docid\nq,b\nq,a\n"), role="run")
+    loaded = read(save("a.csv", "qid,docid\nq,b\nq,a\n"), role="run")
     assert ids(loaded.run) == {"q": ["b", "a"]}
-    loaded = load(save("a.csv", "qid,docid\nq,b\nq,a\n"), role="gold")
+    loaded = read(save("a.csv", "qid,docid\nq,b\nq,a\n"), role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q": {"b": 1.0, "a": 1.0}}
     with pytest.raises(FormatError, match="say whether run or gold"):
-        load(save("a.csv", "qid,docid\nq,b\nq,a\n"))
+        read(save("a.csv", "qid,docid\nq,b\nq,a\n"))
 
 
 def test_texts_of_documents_and_queries_are_kept(save: Save) -> None:
     text = 'qid,query,docid,score,text\nq,why?,a,1,"one, ""two"""\nq,why?,b,2,"x\ny"\n'
-    loaded = load(save("a.csv", text))
+    loaded = read(save("a.csv", text))
     assert loaded.run is not None
     assert loaded.queries["q"].text == "why?"
     ((_, ranking),) = loaded.run.rankings(Policies())
@@ -90,7 +90,7 @@ def test_texts_of_documents_and_queries_are_kept(save: Save) -> None:
     ],
 )
 def test_gold_tables(header: str, role: Any, save: Save) -> None:
-    loaded = load(save("a.tsv", f"{header}\nq1\td1\t2\nq1\td2\t0\n"), role=role)
+    loaded = read(save("a.tsv", f"{header}\nq1\td1\t2\nq1\td2\t0\n"), role=role)
     assert loaded.run is None
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 2.0, "d2": 0.0}}
@@ -99,14 +99,14 @@ def test_gold_tables(header: str, role: Any, save: Save) -> None:
 
 def test_three_columns_without_a_header(save: Save, ids: Ids) -> None:
     path = save("a.tsv", "q1\td1\t2\nq1\td2\t1\n")
-    loaded = load(path, role="gold")
+    loaded = read(path, role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 2.0, "d2": 1.0}}
     with pytest.raises(FormatError, match=r"no header.*--map id=1 .*rank=3"):
-        load(path, role="run")
+        read(path, role="run")
     for number, expected in (("score", ["d1", "d2"]), ("rank", ["d2", "d1"])):
         mapping = {"id": "1", "document": "2", number: "3"}
-        assert ids(load(path, role="run", mapping=mapping).run) == {"q1": expected}
+        assert ids(read(path, role="run", mapping=mapping).run) == {"q1": expected}
 
 
 def test_samples_in_rows_with_json_in_cells(save: Save) -> None:
@@ -119,7 +119,7 @@ def test_samples_in_rows_with_json_in_cells(save: Save) -> None:
         found = json.dumps([{"id": "d1", "text": "a, b"}])
         writer.writerow(["q1", "why?", found, '{"d1": 2}', "3", "x;y", "n"])
         writer.writerow(["q2", "", "['d1', 'd2']", "d2", "", "", ""])
-    loaded = load(path)
+    loaded = read(path)
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 2.0}, "q2": {"d2": 1.0}}
     assert loaded.queries["q1"].k == 3
@@ -131,27 +131,27 @@ def test_samples_in_rows_with_json_in_cells(save: Save) -> None:
 def test_a_cell_may_be_long_and_the_module_s_limit_stays(save: Save) -> None:
     before = csv.field_size_limit()
     contexts = json.dumps(["word " * 100_000]).replace('"', '""')
-    loaded = load(save("a.csv", f'id,contexts\nq,"{contexts}"\n'))
+    loaded = read(save("a.csv", f'id,contexts\nq,"{contexts}"\n'))
     assert isinstance(loaded.run, DocumentRun)
     assert csv.field_size_limit() == before
 
 
 def test_a_table_of_systems_is_split_by_a_column(save: Save, ids: Ids) -> None:
     text = "qid,docid,score,system\nq,a,1,x\nq,b,2,x\nq,a,3,y\n"
-    parts = load_by(save("a.csv", text), "system", role="run")
+    parts = read_by(save("a.csv", text), "system", role="run")
     assert {name: ids(part.run) for name, part in parts.items()} == {
         "x": {"q": ["b", "a"]},
         "y": {"q": ["a"]},
     }
     with pytest.raises(FormatError, match=r":4: .*'a' occurs twice.*--by COLUMN"):
-        load(save("a.csv", text), role="run")
+        read(save("a.csv", text), role="run")
     with pytest.raises(FormatError, match=r"no field 'team' to split by; fields found"):
-        load_by(save("a.csv", text), "team")
+        read_by(save("a.csv", text), "team")
 
 
 def test_each_part_of_a_table_tells_of_itself_alone(save: Save) -> None:
     text = "qid,docid,rank,system\nq,a,1,x\nq,b,1,x\nq,a,1,y\nq,b,1,y\nq,c,1,z\n"
-    parts = load_by(save("a.csv", text), "system", role="run")
+    parts = read_by(save("a.csv", text), "system", role="run")
     told = {
         name: [n.count for n in part.run.notices({"q": {"a": 1.0}}, Policies())]
         for name, part in parts.items()
@@ -163,11 +163,11 @@ def test_each_part_of_a_table_tells_of_itself_alone(save: Save) -> None:
 def test_the_mapping_names_columns(save: Save, ids: Ids) -> None:
     text = "frage,treffer,punkte\nq,a,1\nq,b,2\n"
     mapping = {"id": "frage", "document": "treffer", "score": "punkte"}
-    assert ids(load(save("a.csv", text), mapping=mapping).run) == {"q": ["b", "a"]}
+    assert ids(read(save("a.csv", text), mapping=mapping).run) == {"q": ["b", "a"]}
     with pytest.raises(
         FormatError, match=r"no column is called 'x'; columns found: fr"
     ):
-        load(save("a.csv", text), mapping=mapping | {"score": "x"})
+        read(save("a.csv", text), mapping=mapping | {"score": "x"})
 
 
 @pytest.mark.parametrize("column", ["score", "rank", "grade"])
@@ -176,9 +176,9 @@ def test_only_a_run_may_list_a_document_twice(column: str, save: Save) -> None:
     gold = column == "grade"
     if gold:
         with pytest.raises(FormatError, match=r":4: .*'a' occurs twice, .* line 2$"):
-            load(path, role="gold")
+            read(path, role="gold")
         return
-    run, labels = load(path, role="run"), {"q": ["a"]}
+    run, labels = read(path, role="run"), {"q": ["a"]}
     assert evaluate(run, gold=labels, metrics=["recall"]).means == {"recall": 1.0}
     with pytest.raises(DataError, match=r"'a' (is listed twice|was retr)"):
         evaluate(run, gold=labels, duplicates="error")
@@ -220,7 +220,7 @@ def test_repeated_documents_count_as_in_trec_files(
 
 def test_copies_and_ties_of_a_table_are_counted(save: Save) -> None:
     rows = "q,a,3\nq,b,3\nq,a,1\nr,c,1\n"
-    run = load(save("a.csv", f"qid,docid,score\n{rows}"), role="run")
+    run = read(save("a.csv", f"qid,docid,score\n{rows}"), role="run")
     result = evaluate(run, gold={"q": ["b", "a"]}, metrics=["rr"])
     counts = {notice.kind: notice.count for notice in result.warnings}
     assert counts == {"ties": 2, "duplicates": 1, "extra": 1}
@@ -265,7 +265,7 @@ def test_a_bad_row_is_named_by_its_line(
 ) -> None:
     path = save("a.csv", text)
     with pytest.raises(FormatError) as caught:
-        load(path)
+        read(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert problem in str(caught.value)
     assert len(str(caught.value)) < 500
@@ -274,7 +274,7 @@ def test_a_bad_row_is_named_by_its_line(
 def test_invalid_utf_8_names_its_line(save: Save) -> None:
     path = save("a.csv", HEADER.encode() + b"q,\xe9,1\n")
     with pytest.raises(FormatError, match=r"a\.csv:3: not valid UTF-8: byte 0xe9"):
-        load(path)
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -297,14 +297,14 @@ def test_a_table_that_does_not_fit_says_what_it_has(
     text: str, role: Any, problem: str, save: Save
 ) -> None:
     with pytest.raises(FormatError) as caught:
-        load(save("a.csv", text), role=role)
+        read(save("a.csv", text), role=role)
     assert problem in str(caught.value)
 
 
 def test_a_run_and_its_gold_may_be_one_table(save: Save) -> None:
     path = save("a.csv", "qid,docid,score,grade\nq,a,1,0\nq,b,2,1\n")
-    assert load(path, role="run").run is not None
-    gold = load(path, role="gold").gold
+    assert read(path, role="run").run is not None
+    gold = read(path, role="gold").gold
     assert gold is not None
     assert gold.documents == {"q": {"a": 0.0, "b": 1.0}}
 
@@ -325,12 +325,12 @@ def test_queries_need_no_header(name: str, save: Save) -> None:
     comma = "\t" if name.endswith("tsv") else ","
     rows = [("q01", "how to bake rye"), ("text", 'what is "rye"')]
     lines = (f"{query}{comma}{text}\n" for query, text in rows)
-    loaded = load(save(name, "".join(lines)), role="queries")
+    loaded = read(save(name, "".join(lines)), role="queries")
     assert [(q.id, q.text) for q in loaded.queries.values()] == rows
     named = save(name, f"qid{comma}question\nq01{comma}how?\n")
-    assert load(named, role="queries").queries["q01"].text == "how?"
+    assert read(named, role="queries").queries["q01"].text == "how?"
 
 
 def test_texts_between_tabs_may_begin_with_a_quote(save: Save) -> None:
-    loaded = load(save("queries.tsv", '1\t"rye" meaning\n2\twhy\n'), role="queries")
+    loaded = read(save("queries.tsv", '1\t"rye" meaning\n2\twhy\n'), role="queries")
     assert [q.text for q in loaded.queries.values()] == ['"rye" meaning', "why"]

@@ -14,7 +14,7 @@ from karat.reading.meaning.aliases import (
     is_row,
     known_as,
 )
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 
 def test_every_alias_means_one_field() -> None:
@@ -102,5 +102,5 @@ def test_rows_are_told_from_samples() -> None:
 def test_published_data_sets_are_understood(
     path: str, mapping: str, shared_data: Path
 ) -> None:
-    loaded = load(shared_data / path)
+    loaded = read(shared_data / path)
     assert set(loaded.mapping) == set(mapping.split())

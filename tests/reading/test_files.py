@@ -17,7 +17,7 @@ import karat
 from karat.errors import FormatError, MissingExtraError
 from karat.reading import files
 from karat.reading.files import blocks, lines_in, open_binary
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 DATA = os.urandom(5000) + b"some text\n" * 100_000
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -153,7 +153,7 @@ def test_a_value_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"q": ["d" * 2000]}))
     with pytest.raises(FormatError, match="use JSON Lines"):
-        load(path)
+        read(path)
 
 
 @given(st.binary(max_size=60).map(lambda data: data.replace(b"0", b"\n")))

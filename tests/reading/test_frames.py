@@ -14,7 +14,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import FormatError, MissingExtraError, UnknownNameError
 from karat.reading.frames import load_frame
-from karat.reading.objects import is_frame
+from karat.reading.meaning.shapes import is_frame
 
 COLUMNS: dict[str, list[Any]] = {
     "query_id": ["q1", "q1", "q2"],
@@ -192,7 +192,7 @@ def test_what_is_no_frame_is_not_taken_for_one(thing: Any) -> None:
 
 def test_asking_what_is_a_frame_imports_no_library() -> None:
     code = (
-        "import sys; from karat.reading.objects import is_frame; is_frame({});"
+        "import sys; from karat.reading.meaning.shapes import is_frame; is_frame({});"
         "print({'pandas', 'polars', 'pyarrow'} & {*sys.modules})"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ import pytest
 
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]
@@ -23,18 +23,18 @@ LINES = '{"qid": "a", "retrieved": ["x"]}\n\n{"qid": "b", "retrieved": ["y", "x"
 def test_lines_are_known_by_content(
     name: str, start: str, save: Save, ids: Ids
 ) -> None:
-    loaded = load(save(name, start + LINES))
+    loaded = read(save(name, start + LINES))
     assert loaded.format == "jsonl"
     assert ids(loaded.run) == {"a": ["x"], "b": ["y", "x"]}
 
 
 def test_windows_line_ends_and_a_last_line_without_one(save: Save, ids: Ids) -> None:
-    loaded = load(save("a.jsonl", LINES.strip().replace("\n", "\r\n")))
+    loaded = read(save("a.jsonl", LINES.strip().replace("\n", "\r\n")))
     assert ids(loaded.run) == {"a": ["x"], "b": ["y", "x"]}
 
 
 def test_one_line_is_enough(save: Save, ids: Ids) -> None:
-    loaded = load(save("a.jsonl", LINES.partition("\n")[0]))
+    loaded = read(save("a.jsonl", LINES.partition("\n")[0]))
     assert loaded.format == "jsonl"
     assert ids(loaded.run) == {"a": ["x"]}
 
@@ -43,7 +43,7 @@ def test_json_over_many_lines_is_not_lines_whatever_its_name(
     save: Save, ids: Ids
 ) -> None:
     value = [{"qid": "a", "retrieved": ["x"]}, {"qid": "b", "retrieved": ["y"]}]
-    loaded = load(save("a.jsonl", json.dumps(value, indent=2)))
+    loaded = read(save("a.jsonl", json.dumps(value, indent=2)))
     assert loaded.format == "json"
     assert ids(loaded.run) == {"a": ["x"], "b": ["y"]}
 
@@ -51,13 +51,13 @@ def test_json_over_many_lines_is_not_lines_whatever_its_name(
 def test_lines_longer_than_the_head_are_still_lines(save: Save, ids: Ids) -> None:
     long = {"qid": "a", "retrieved": ["x"], "note": "n" * 100_000}
     text = json.dumps(long) + "\n" + '{"qid": "b", "retrieved": ["y"]}\n'
-    loaded = load(save("a.json", text))
+    loaded = read(save("a.json", text))
     assert loaded.format == "jsonl"
     assert ids(loaded.run) == {"a": ["x"], "b": ["y"]}
 
 
 def test_lists_one_per_line_are_rankings(save: Save, ids: Ids) -> None:
-    loaded = load(save("a.jsonl", '["x", "y"]\n["z"]\n'), role="run")
+    loaded = read(save("a.jsonl", '["x", "y"]\n["z"]\n'), role="run")
     assert ids(loaded.run) == {"0": ["x", "y"], "1": ["z"]}
 
 
@@ -82,7 +82,7 @@ def test_a_bad_line_is_named_by_its_number(line: str, problem: str, save: Save) 
     text = '{"qid": "a", "retrieved": ["x"]}\n\n' + line + "\n"
     path = save("a.jsonl", text.encode("utf-8", "surrogateescape"))
     with pytest.raises(FormatError) as caught:
-        load(path)
+        read(path)
     assert str(caught.value).startswith(f"{path}:3: ")
     assert problem in str(caught.value)
     assert caught.value.line == 3
@@ -106,7 +106,7 @@ def test_broken_json_says_where(
 ) -> None:
     path = save("a.json", text)
     with pytest.raises(FormatError) as caught:
-        load(path, role="run")
+        read(path, role="run")
     assert str(caught.value).startswith(f"{path}{place}: ")
     assert problem in str(caught.value)
 
@@ -114,10 +114,10 @@ def test_broken_json_says_where(
 def test_deep_json_in_a_cell_is_refused_too(save: Save) -> None:
     deep = json.dumps("[" * 100_000 + "]" * 100_000)
     with pytest.raises(FormatError, match="nested too deeply"):
-        load(save("a.json", f'[{{"id": 1, "retrieved": {deep}}}]'))
+        read(save("a.json", f'[{{"id": 1, "retrieved": {deep}}}]'))
 
 
 def test_a_value_deeper_than_any_format_is_shown_without_recursion(save: Save) -> None:
     deep = "[" * 900 + "]" * 900
     with pytest.raises(FormatError, match="cannot be a list"):
-        load(save("a.json", f'{{"q": [{deep}]}}'), role="run")
+        read(save("a.json", f'{{"q": [{deep}]}}'), role="run")

@@ -17,7 +17,7 @@ import pytest
 from karat.data.runs import Run
 from karat.errors import FormatError, ParameterError, UnknownNameError
 from karat.reading.format import FORMATS, SHIPPED
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]
@@ -50,7 +50,7 @@ def test_the_format_is_found_by_content_through_compression(
     format: str, ending: str, name: str, save: Save, ids: Ids
 ) -> None:
     pack = PACK.get(ending, _pack_zstd)
-    loaded = load(save(name + ending, pack(FILES[format])), role="run")
+    loaded = read(save(name + ending, pack(FILES[format])), role="run")
     assert loaded.format == format
     assert ids(loaded.run)["q1"] == ["d2", "d1"]
 
@@ -65,7 +65,7 @@ def test_standard_input_is_read_once(
 ) -> None:
     stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(pack(FILES[format]))))
     monkeypatch.setattr(sys, "stdin", stdin)
-    loaded = load("-", role="run")
+    loaded = read("-", role="run")
     assert loaded.format == format
     assert ids(loaded.run)["q1"] == ["d2", "d1"]
     assert loaded.run is not None
@@ -79,13 +79,13 @@ def test_a_named_pipe_is_read_once(format: str, tmp_path: Path, ids: Ids) -> Non
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(FILES[format],))
     writer.start()
-    loaded = load(pipe, role="run")
+    loaded = read(pipe, role="run")
     assert ids(loaded.run)["q1"] == ["d2", "d1"]
     writer.join()
 
 
 def test_qrels_are_gold(save: Save) -> None:
-    loaded = load(save("qrels.txt", "q1 0 d1 2\nq1 0 d2 -1\n"))
+    loaded = read(save("qrels.txt", "q1 0 d1 2\nq1 0 d2 -1\n"))
     assert loaded.format == "trec_qrels"
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 2.0, "d2": -1.0}}
@@ -94,9 +94,9 @@ def test_qrels_are_gold(save: Save) -> None:
 def test_swapped_files_are_noticed(save: Save) -> None:
     run, qrels = save("run", FILES["trec_run"]), save("qrels", "q1 0 d1 2\n")
     with pytest.raises(FormatError, match="is a TREC run, but gold was asked for"):
-        load(run, role="gold")
+        read(run, role="gold")
     with pytest.raises(FormatError, match="holds TREC qrels, but a run was asked for"):
-        load(qrels, role="run")
+        read(qrels, role="run")
 
 
 def _sqlite(path: Path) -> bytes:
@@ -142,7 +142,7 @@ def test_other_files_are_named(
 ) -> None:
     path = save(name, data)
     with pytest.raises(FormatError) as caught:
-        load(path)
+        read(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert problem in str(caught.value)
 
@@ -151,30 +151,30 @@ def test_a_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     _sqlite(path)
     with pytest.raises(FormatError, match="looks like an SQLite database"):
-        load(path)
+        read(path)
 
 
 def test_broken_compression_is_named(save: Save) -> None:
     packed = gzip.compress(FILES["jsonl"] * 1000)
     path = save("a.jsonl.gz", packed[: len(packed) // 2])
     with pytest.raises(FormatError, match=r"a\.jsonl\.gz"):
-        load(path)
+        read(path)
 
 
 def test_a_path_that_is_not_there_and_a_format_that_is_not(save: Save) -> None:
     with pytest.raises(FormatError, match="no such file"):
-        load("nowhere.json")
+        read("nowhere.json")
     with pytest.raises(UnknownNameError, match="did you mean 'jsonl'"):
-        load(save("a", "{}"), format="jsnl")
+        read(save("a", "{}"), format="jsnl")
     with pytest.raises(ParameterError, match="role must be one of run, gold, samples"):
-        load(save("a", "{}"), role="qrels")  # type: ignore[arg-type]
+        read(save("a", "{}"), role="qrels")  # type: ignore[arg-type]
 
 
 def test_a_named_format_is_not_sniffed(save: Save, ids: Ids) -> None:
     path = save("a.txt", "q1: [d1]")
-    assert ids(load(path, role="run", format="yaml").run) == {"q1": ["d1"]}
+    assert ids(read(path, role="run", format="yaml").run) == {"q1": ["d1"]}
     with pytest.raises(FormatError, match="broken JSON at column 1"):
-        load(path, format="json")
+        read(path, format="json")
 
 
 def test_every_shipped_format_has_a_name_and_says_what_it_holds() -> None:
@@ -207,5 +207,5 @@ def test_every_shipped_format_has_a_name_and_says_what_it_holds() -> None:
 def test_hostile_input_is_refused(name: str, text: str, save: Save) -> None:
     path = save(name, text)
     with pytest.raises(FormatError) as caught:
-        load(path)
+        read(path)
     assert len(str(caught.value)) < 600

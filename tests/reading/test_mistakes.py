@@ -18,7 +18,7 @@ from karat.data.policies import Policies
 from karat.data.queries import Dataset
 from karat.errors import FormatError
 from karat.reading.check import validate
-from karat.reading.readers import load, load_by, take_gold, take_run
+from karat.reading.readers import read, read_by
 
 Save = Callable[[str, str | bytes], str]
 Table = dict[str, list[Any]]
@@ -53,8 +53,8 @@ def ranking(loaded: Dataset) -> list[str | None]:
 def test_a_ranked_table_is_never_gold(kind: str, save: Save) -> None:
     for table in (RANKED, RANKED | {"score": [0.9, 0.1]}):
         with pytest.raises(FormatError, match=r"ranks documents \(rank\) and has no"):
-            take_gold(as_kind(kind, table, save))
-    graded = take_gold(as_kind(kind, RANKED | {"grade": [2, 0]}, save))
+            read(as_kind(kind, table, save), "gold")
+    graded = read(as_kind(kind, RANKED | {"grade": [2, 0]}, save), "gold")
     assert graded.gold is not None
     assert graded.gold.documents == {"q": {"a": 2.0, "x": 0.0}}
 
@@ -64,7 +64,7 @@ def test_documents_of_one_rank_stay_in_order_in_every_format(
     kind: str, save: Save
 ) -> None:
     table: Table = {"query_id": ["q"] * 3, "doc_id": ["b", "c", "a"], "rank": [2, 2, 0]}
-    loaded = take_run(as_kind(kind, table, save))
+    loaded = read(as_kind(kind, table, save), "run")
     assert ranking(loaded) == ["a", "b", "c"]
     result = karat.evaluate(loaded, gold={"q": {"b": 1}}, metrics=["rr"])
     assert result.means == {"rr": 1 / 3}
@@ -89,18 +89,18 @@ def test_the_document_with_two_grades_is_named(kind: str, save: Save) -> None:
         "grade": [1, 1, 1, 2],
     }
     with pytest.raises(FormatError, match=r"query 'q': document 'a' (has|occurs) tw"):
-        take_gold(as_kind(kind, table, save))
+        read(as_kind(kind, table, save), "gold")
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
     frame = pd.DataFrame([["q", "a", "b"]], columns=["query_id", "doc_id", "doc_id"])
     with pytest.raises(FormatError, match="two columns are called 'doc_id'"):
-        take_run(frame)
+        read(frame, "run")
 
 
 def test_a_table_whose_ids_have_spaces_is_no_trec_file(save: Save) -> None:
     text = "query\tdoc_id\tgrade\nrefund window\tshipping\t1\nlost card\tcards\t0\n"
-    loaded = load(save("gold.tsv", text), role="gold")
+    loaded = read(save("gold.tsv", text), role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {
         "refund window": {"shipping": 1.0},
@@ -141,36 +141,36 @@ def test_line_ends_of_old_macs_are_named(name: str, text: str, save: Save) -> No
 
 
 def test_paths_that_lead_nowhere_are_named(tmp_path: Path) -> None:
-    for empty in (lambda: load(""), lambda: karat.evaluate("", gold={"q": ["a"]})):
+    for empty in (lambda: read(""), lambda: karat.evaluate("", gold={"q": ["a"]})):
         with pytest.raises(FormatError, match="the path is empty"):
             empty()
     link = tmp_path / "latest.run"
     link.symlink_to(tmp_path / "gone.run")
     with pytest.raises(FormatError, match=r"it is a link to '.*gone\.run', which is n"):
-        load(link)
+        read(link)
 
 
 def test_closed_standard_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(FormatError, match="-: standard input is closed"):
-        load("-")
+        read("-")
 
 
 def test_a_data_set_is_no_run(save: Save, tmp_path: Path) -> None:
     save("set/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\ta\t1\n")
     save("set/queries.jsonl", '{"_id": "q", "text": {"en": "Why?"}}\n')
     with pytest.raises(FormatError, match=r"BEIR data set, .* but a run was asked for"):
-        load(tmp_path / "set", role="run")
-    assert load(tmp_path / "set", role="gold").queries["q"].text is None
+        read(tmp_path / "set", role="run")
+    assert read(tmp_path / "set", role="gold").queries["q"].text is None
 
 
 def test_an_empty_field_is_told_from_one_that_is_not_there(save: Save) -> None:
     lines = '{"id": "q", "retrieved": null, "relevant": ["a"]}\n'
     with pytest.raises(FormatError, match="'retrieved' is empty in every sample"):
-        load(save("a.jsonl", lines), role="samples")
+        read(save("a.jsonl", lines), role="samples")
     table = "system,query_id,doc_id,score\nA,q,a,1\n,q,b,1\n"
     with pytest.raises(FormatError, match=r"a\.csv:3: 'system' is empty"):
-        load_by(save("a.csv", table), "system")
+        read_by(save("a.csv", table), "system")
 
 
 def test_one_problem_is_told_once(save: Save) -> None:

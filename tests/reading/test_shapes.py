@@ -10,7 +10,7 @@ from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
 from karat.data.runs import Run
 from karat.errors import FormatError
 from karat.reading.columns.run import ColumnarRun
-from karat.reading.readers import load, load_by
+from karat.reading.readers import read, read_by
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]
@@ -69,7 +69,7 @@ RUNS = [
 def test_runs_in_json(
     value: Any, kind: type, expected: object, name: str, save: Save, ids: Ids
 ) -> None:
-    loaded = load(save(name, json.dumps(value)), role="run")
+    loaded = read(save(name, json.dumps(value)), role="run")
     assert type(loaded.run) is kind
     assert ids(loaded.run) == expected
     assert loaded.format == "json"
@@ -93,33 +93,33 @@ GOLDS = [
 
 @pytest.mark.parametrize("value", GOLDS)
 def test_gold_in_json(value: Any, save: Save) -> None:
-    loaded = load(save("gold.json", json.dumps(value)), role="gold")
+    loaded = read(save("gold.json", json.dumps(value)), role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 2.0, "d2": 0.0}}
 
 
 def test_gold_lists_are_ids_or_texts_by_their_looks(save: Save) -> None:
-    loaded = load(save("a.json", '{"q1": ["d1", "d2"]}'), role="gold")
+    loaded = read(save("a.json", '{"q1": ["d1", "d2"]}'), role="gold")
     assert loaded.gold is not None
     assert loaded.gold.documents == {"q1": {"d1": 1.0, "d2": 1.0}}
-    loaded = load(save("b.json", '[["The sky is blue."]]'), role="gold")
+    loaded = read(save("b.json", '[["The sky is blue."]]'), role="gold")
     assert loaded.gold is not None
     assert loaded.gold.passages["0"][0].text == "The sky is blue."
 
 
 def test_numbers_by_query_are_gold_when_whole_and_it_is_said(save: Save) -> None:
-    loaded = load(save("a.json", '{"q1": {"d1": 1}}'))
+    loaded = read(save("a.json", '{"q1": {"d1": 1}}'))
     assert loaded.gold is not None
     assert loaded.run is None
     assert [notice.kind for notice in loaded.notices] == ["role"]
-    loaded = load(save("b.json", '{"q1": {"d1": 0.5}}'))
+    loaded = read(save("b.json", '{"q1": {"d1": 0.5}}'))
     assert loaded.run is not None
     assert [notice.kind for notice in loaded.notices] == ["role"]
 
 
 def test_llama_index_question_sets_have_texts(save: Save) -> None:
     value = {"queries": {"q1": "Why?"}, "corpus": {}, "relevant_docs": {"q1": ["d1"]}}
-    loaded = load(save("a.json", json.dumps(value)))
+    loaded = read(save("a.json", json.dumps(value)))
     assert loaded.queries["q1"].text == "Why?"
 
 
@@ -148,7 +148,7 @@ def test_other_values_are_refused_with_their_place(
 ) -> None:
     path = save("a.txt", text)
     with pytest.raises(FormatError) as caught:
-        load(path, role=role)
+        read(path, role=role)
     assert problem in str(caught.value)
     assert str(caught.value).startswith(path)
 
@@ -172,7 +172,7 @@ ROWS = [
 def test_records_are_split_by_a_field(
     name: str, text: str, save: Save, ids: Ids
 ) -> None:
-    parts = load_by(save(name, text), "system", role="run")
+    parts = read_by(save(name, text), "system", role="run")
     assert {system: ids(part.run) for system, part in parts.items()} == {
         "x": {"q": ["b", "a"]},
         "7": {"q": ["a"]},
@@ -190,24 +190,24 @@ def test_records_are_split_by_a_field(
 )
 def test_what_cannot_be_split_says_why(text: str, problem: str, save: Save) -> None:
     with pytest.raises(FormatError) as caught:
-        load_by(save("a.json", text), "system")
+        read_by(save("a.json", text), "system")
     assert problem in str(caught.value)
 
 
 def test_formats_without_columns_cannot_be_split(save: Save) -> None:
     with pytest.raises(FormatError, match="has no column 'system' to split by"):
-        load_by(save("a", "q 0 d 1\n"), "system")
+        read_by(save("a", "q 0 d 1\n"), "system")
 
 
 def test_records_by_query_may_name_themselves(save: Save, ids: Ids) -> None:
     value = {"a": {"qid": "q1", "docs": ["x"]}, "b": {"qid": "q2", "docs": ["y"]}}
-    loaded = load(save("a.json", json.dumps(value)))
+    loaded = read(save("a.json", json.dumps(value)))
     assert ids(loaded.run) == {"q1": ["x"], "q2": ["y"]}
     value["c"] = 5  # type: ignore[assignment]
     with pytest.raises(
         FormatError, match="query 'c': must be an object like the others"
     ):
-        load(save("a.json", json.dumps(value)))
+        read(save("a.json", json.dumps(value)))
 
 
 @pytest.mark.parametrize("gold", ["answers", "ground_truth", "reference", "claims"])
@@ -216,6 +216,6 @@ def test_columns_are_known_by_whichever_holds_lists(
     gold: str, retrieved: str, save: Save
 ) -> None:
     columns = {"id": ["q1", "q2"], gold: ["a b c", "d e f"], retrieved: [["a"], ["b"]]}
-    loaded = load(save("samples.json", json.dumps(columns)), role="samples")
+    loaded = read(save("samples.json", json.dumps(columns)), role="samples")
     assert loaded.run is not None
     assert loaded.run.queries() == ["q1", "q2"]

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from karat.data.runs import Run
 from karat.errors import FormatError
-from karat.reading.readers import load
+from karat.reading.readers import read
 from karat.reading.yaml_text import decode_yaml
 
 Save = Callable[[str, str | bytes], str]
@@ -32,7 +32,7 @@ samples:
 @pytest.mark.parametrize("name", ["set.yaml", "set.yml", "set.txt", "set"])
 @pytest.mark.parametrize("start", ["", "\ufeff", "# a comment\n---\n"])
 def test_seed_001_s_file_is_read_as_it_is(name: str, start: str, save: Save) -> None:
-    loaded = load(save(name, start + SEED))
+    loaded = read(save(name, start + SEED))
     assert loaded.format == "yaml"
     assert loaded.gold is not None
     assert loaded.gold.documents == {
@@ -45,8 +45,8 @@ def test_seed_001_s_file_is_read_as_it_is(name: str, start: str, save: Save) -> 
 
 
 def test_a_list_or_a_mapping_is_known_by_content(save: Save, ids: Ids) -> None:
-    assert load(save("a", "- id: q\n  retrieved: [a, b]\n")).format == "yaml"
-    loaded = load(save("b", "q1:\n- d1\n- d2\nq2: [d3]\n"), role="run")
+    assert read(save("a", "- id: q\n  retrieved: [a, b]\n")).format == "yaml"
+    loaded = read(save("b", "q1:\n- d1\n- d2\nq2: [d3]\n"), role="run")
     assert ids(loaded.run) == {"q1": ["d1", "d2"], "q2": ["d3"]}
 
 
@@ -141,7 +141,7 @@ def test_what_is_dangerous_or_broken_is_refused_with_its_line(
 ) -> None:
     path = save("a.yaml", text)
     with pytest.raises(FormatError) as caught:
-        load(path)
+        read(path)
     place = path if line is None else f"{path}:{line}"
     assert str(caught.value).startswith(f"{place}: ")
     assert problem in str(caught.value)
@@ -161,5 +161,5 @@ def test_what_is_dangerous_or_broken_is_refused_with_its_line(
 )
 def test_values_that_are_wrong_are_named(text: str, problem: str, save: Save) -> None:
     with pytest.raises(FormatError) as caught:
-        load(save("a.yaml", text), role="run")
+        read(save("a.yaml", text), role="run")
     assert problem in str(caught.value)

@@ -6,7 +6,7 @@ import click
 
 from karat.cli.command import Command, option
 from karat.cli.options import format_name, mapping_option, write_dataset
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 
 @click.command("convert", cls=Command)
@@ -31,5 +31,5 @@ def command(**options: Any) -> None:
     """  # noqa: D301
     source, target, role = options["source"], options["target"], options["role"]
     to = format_name(target, options["to"])
-    loaded = load(source, role=role, mapping=options["map"], format=options["from"])
+    loaded = read(source, role, mapping=options["map"], format=options["from"])
     write_dataset(loaded, target, to, role, [source])

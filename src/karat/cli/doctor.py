@@ -12,7 +12,7 @@ from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted
 from karat.diagnosis.doctor import doctor, fix_gold
 from karat.errors import UsageError
-from karat.reading.readers import take_gold
+from karat.reading.readers import read
 
 _SHOWN = 10
 
@@ -51,7 +51,7 @@ def command(**options: Any) -> None:
         **{name: options[name] for name in ("corpus", "queries", "k")},
     )
     if options["fix"]:
-        data = take_gold(path, options["map"])
+        data = read(path, "gold", mapping=options["map"], shared=True)
         if data.gold is None:
             raise UsageError(f"{path} holds no gold")
         better = replace(data, gold=fix_gold(data.gold, found.findings))

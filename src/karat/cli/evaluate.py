@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,16 +43,13 @@ from karat.leaderboards import leaderboard
 from karat.matching.shipped import MATCHERS
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS, with_references
-from karat.reading.files import STDIN
 from karat.reading.format import FORMATS
-from karat.reading.meaning.aliases import generated
-from karat.reading.meaning.mapping import mapping_of, shared_names
-from karat.reading.readers import load, load_by
+from karat.reading.pair import samples
+from karat.reading.readers import read, read_by
+from karat.reading.source import Role
 from karat.reports import REPORTS
 from karat.reports.terminal import show_text, track, width_of
 from karat.results.leaderboard import WIDTH, Leaderboard
-
-_SHOWN = 12
 
 
 def _read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | None:
@@ -62,12 +58,7 @@ def _read_gold(options: Mapping[str, Any], paths: Sequence[str]) -> Dataset | No
         return None
     if options["gold"] == "-" and "-" in paths:
         raise UsageError("standard input can be read once only: one - at most")
-    return load(
-        options["gold"],
-        role="gold",
-        mapping=mapping_of("gold", options["map"]),
-        optional=shared_names(options["map"]),
-    )
+    return read(options["gold"], "gold", mapping=options["map"], shared=True)
 
 
 def _read_runs(
@@ -76,30 +67,20 @@ def _read_runs(
     gold: Dataset | None,
     judged: Sequence[str],
 ) -> Iterator[tuple[str, Dataset]]:
-    """Each run with its name, read when it is its turn.
-
-    Args:
-        paths: the files.
-        options: what the command was told.
-        gold: what should have been retrieved, if it has a file of its own.
-        judged: metrics that a model may judge; those need references.
-    """
-    role = "samples" if gold is None else "run"
-    chosen = {
-        "role": role,
-        "format": options["format"],
-        "mapping": mapping_of(role, options["map"]),
-        "optional": frozenset() if gold is None else shared_names(options["map"], gold),
-    }
+    """Each run with its name, read when it is its turn."""
+    how = {"mapping": options["map"], "format": options["format"]}
     several = {Path(path).name for path in paths}
     for path in paths:
         if options["by"] is not None:
-            systems = load_by(path, options["by"], **chosen)
+            role: Role = "samples" if gold is None else "run"
+            systems = read_by(path, options["by"], role, shared=gold or False, **how)
             prefix = f"{Path(path).name}:" if len(paths) > 1 else ""
             named = {prefix + name: part for name, part in systems.items()}
         else:
-            others = [other for other in paths if other != path]
-            loaded = _read_run(path, chosen, others)
+            if gold is None:
+                loaded = samples(path, others=paths, **how)
+            else:
+                loaded = read(path, "run", shared=gold, **how)
             # Files of one name in several folders are told apart by their paths.
             own = loaded.run.name if loaded.run is not None else path
             named = {own if len(several) == len(paths) else path: loaded}
@@ -121,39 +102,6 @@ def _check_references(truth: Dataset, metrics: Sequence[str]) -> None:
         path=gold.name,
         hint=f"the file has {theirs} (read as answers); --map reference={theirs} takes "
         f"a text as the reference, --map claims={theirs} a list as claims",
-    )
-
-
-def _read_run(path: str, chosen: Mapping[str, Any], others: Sequence[str]) -> Dataset:
-    try:
-        return load(path, **chosen)
-    except DataError:
-        if chosen["role"] == "run" or path == "-":
-            raise
-        # A run alone is the likeliest mistake, and a sentence about samples no help.
-        with suppress(DataError):
-            loaded = load(path, **{**chosen, "role": "run"})
-            if loaded.gold is None:
-                hint = _where_gold_may_be(loaded, others)
-                raise UsageError(f"{path} holds a run but no gold: {hint}") from None
-        raise
-
-
-def _where_gold_may_be(run: Dataset, others: Sequence[str]) -> str:
-    for path in others:
-        with suppress(DataError):
-            if path != STDIN and load(path).gold is not None:
-                return f"is {path} the gold? then --gold {path}"
-    if "response" in run.mapping:
-        return f"add --gold; {generated(run.mapping['response'])}"
-    unread = next((query.metadata for query in run.queries.values()), {})
-    if not unread and any(query.text for query in run.queries.values()):
-        return "add --gold, or a reference answer to each sample and --model NAME"
-    if not unread:
-        return "add --gold"
-    names = ", ".join(str(name)[:40] for name in [*unread][:_SHOWN])
-    return (
-        f"add --gold, or say which field is the gold, as in --map relevant=...: {names}"
     )
 
 

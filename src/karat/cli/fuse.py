@@ -19,8 +19,7 @@ from karat.data.runs import Run
 from karat.errors import UsageError
 from karat.fusion import METHODS, NORMS, complementarity, fuse
 from karat.fusion.candidates import order_notices
-from karat.reading.meaning.mapping import mapping_of, shared_names
-from karat.reading.readers import load, take_gold
+from karat.reading.readers import read
 from karat.reports.terminal import show
 
 _FORMATS = ("html", "json", "md", "tex", "txt", "csv")
@@ -76,10 +75,9 @@ def command(**options: Any) -> None:
     if target is None and options["gold"] is None:
         raise UsageError("there is nothing to do: name a run to write, as in -o FILE")
     to = None if target is None else format_name(target, options["to"])
-    mapping, optional = mapping_of("run", options["map"]), shared_names(options["map"])
     runs: dict[str, Run] = {}
     for path in paths:
-        dataset = load(path, role="run", mapping=mapping, optional=optional)
+        dataset = read(path, "run", mapping=options["map"], shared=True)
         run = dataset.run
         if run is None:
             raise UsageError(f"{path} holds no run")
@@ -93,6 +91,6 @@ def command(**options: Any) -> None:
         fused = Dataset(run=fuse(runs, options["method"], **how))
         write_dataset(fused, target, to, "run", [*paths, options["gold"]])
     if options["gold"] is not None:
-        gold = take_gold(options["gold"], options["map"])
+        gold = read(options["gold"], "gold", mapping=options["map"], shared=True)
         table = complementarity(runs, gold, k=options["at"]).table()
         show(table, sys.stderr if target == STDOUT else None)

@@ -51,7 +51,7 @@ from karat.judging.grading import Pool
 from karat.leaderboards import leaderboard
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of
-from karat.reading.readers import load, read_corpus, with_texts
+from karat.reading.readers import read, read_corpus, with_texts
 from karat.reading.source import Role, placed
 from karat.reading.write import write
 from karat.reports.page import as_html
@@ -127,7 +127,7 @@ def command(**options: Any) -> None:
     session = open_session(options)
     role: Role | None = "samples" if options["claims"] else None
     mapping = mapping_of("run", options["map"])
-    loaded = {path: load(path, role=role, mapping=mapping) for path in paths}
+    loaded = {path: read(path, role, mapping=mapping) for path in paths}
     if options["claims"]:
         failed = [_split_claims([*loaded.values()], session, targets, options)]
     else:
@@ -218,7 +218,7 @@ def _grade(
     people = _people(options, pooled, runs)
     existing = Gold()
     if options["gold"] is not None:
-        existing = load(options["gold"], role="gold").gold or Gold()
+        existing = read(options["gold"], "gold").gold or Gold()
         _try_writing(existing, targets)
     labels = existing.documents
     together = middle(people) if people else None
@@ -345,7 +345,7 @@ def _questions_of(loaded: Iterable[Dataset], path: str | None) -> dict[str, str]
     for part in loaded:
         facts |= part.queries
     if path is not None:
-        facts |= load(path, role="queries").queries
+        facts |= read(path, "queries").queries
     return {name: query.text for name, query in facts.items() if query.text}
 
 
@@ -374,7 +374,7 @@ def _people(
     """The labels by people to compare with, checked before a model is asked."""
     people = []
     for path in options["agreement"]:
-        people.append((load(path, role="gold").gold or Gold()).documents)
+        people.append((read(path, "gold").gold or Gold()).documents)
         try:
             check_people(people[-1], pooled, runs, options["metric"])
         except DataError as error:

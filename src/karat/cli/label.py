@@ -12,7 +12,7 @@ from karat.data.gold import Gold
 from karat.data.queries import Dataset
 from karat.errors import DataError
 from karat.reading.labels import apply_labels
-from karat.reading.readers import load
+from karat.reading.readers import read
 
 _SHOWN = 10
 
@@ -52,7 +52,7 @@ def command(action: str, files: tuple[str, ...], gold: str | None, output: str) 
 def _gold_or_samples(path: str) -> Dataset:
     """The gold, or samples, which keep what was retrieved for them."""
     with suppress(DataError):
-        samples = load(path, role="samples")
+        samples = read(path, "samples")
         if samples.run is not None and samples.gold is not None:
             return samples
-    return load(path, role="gold")
+    return read(path, "gold")

@@ -18,7 +18,7 @@ from karat.errors import FormatError, UsageError
 from karat.reading.files import decode_json
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import check_names
-from karat.reading.meaning.order import ORDERS
+from karat.reading.meaning.ambiguity import ORDERS
 from karat.reading.source import Role
 from karat.reading.write import write
 

@@ -13,7 +13,7 @@ from karat.data.queries import Dataset
 from karat.data.tables import counted
 from karat.errors import UsageError
 from karat.fusion.pooling import choose_pool
-from karat.reading.readers import load, read_corpus, read_queries, take_gold
+from karat.reading.readers import read, read_corpus, read_queries
 from karat.reports.files import rows_as_csv
 from karat.writing import write_file
 
@@ -50,8 +50,8 @@ def command(**options: Any) -> None:
     targets = [writable(one, [*paths, options["gold"]]) for one in options["output"]]
     for target in targets:
         _refuse_labels(target)
-    runs = [loaded.run for path in paths if (loaded := load(path, role="run")).run]
-    gold = take_gold(options["gold"]).gold if options["gold"] else None
+    runs = [loaded.run for path in paths if (loaded := read(path, "run")).run]
+    gold = read(options["gold"], "gold").gold if options["gold"] else None
     pool = choose_pool(
         runs,
         k=options["k"],

@@ -18,7 +18,6 @@ from karat.data.tables import counted
 from karat.errors import DataError, UsageError
 from karat.evaluation import evaluate
 from karat.reading.check import Checked, validate
-from karat.reading.meaning.mapping import mapping_of, shared_names
 
 _WRONG = 2
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
@@ -55,11 +54,11 @@ def command(**options: Any) -> None:
     if options["gold"] is not None:
         if "-" in options["files"] and options["gold"] == "-":
             raise UsageError("standard input can be read once only: one - at most")
-        gold = _check(options["gold"], options, "gold", shared_names(options["map"]))
+        gold = _check(options["gold"], options, "gold", shared=True)
     role = options["role"] or (options["gold"] and "run")
-    shared = shared_names(options["map"], gold.loaded) if gold else frozenset[str]()
+    shared = (gold.loaded or True) if gold else False
     files = existing(options["files"])
-    checks = [_check(path, options, role, shared) for path in files]
+    checks = [_check(path, options, role, shared=shared) for path in files]
     problems = sum(len(c.problems) for c in (gold, *checks) if c is not None)
     for checked in checks:
         if checked.loaded is not None and (gold is None or gold.loaded is not None):
@@ -69,14 +68,14 @@ def command(**options: Any) -> None:
 
 
 def _check(
-    path: str, options: Mapping[str, Any], role: Any, shared: frozenset[str]
+    path: str, options: Mapping[str, Any], role: Any, *, shared: Dataset | bool
 ) -> Checked:
     """Check one file; say what it holds on stdout, what is wrong with it on stderr."""
     checked = validate(
         path,
         role,
-        mapping=mapping_of(role, options["map"]),
-        optional=shared,
+        mapping=options["map"],
+        shared=shared,
         format=options["format"],
         limit=options["limit"],
     )

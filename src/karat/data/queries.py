@@ -1,7 +1,8 @@
 """Queries: what is known of a question besides its gold; and what an input holds."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from karat.data.gold import Gold
 from karat.data.runs import Notice, Run
@@ -29,21 +30,6 @@ class Query:
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
-    """Gold in a field whose strings may be ids or texts.
-
-    Attributes:
-        kind: what they are if they are texts, `passages` or `answers`.
-        theirs: the field's name.
-        by_query: the strings of each query.
-    """
-
-    kind: str
-    theirs: str
-    by_query: dict[str, Sequence[str]]
-
-
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """What an input turned out to hold: a run, gold, or both, and what was inferred.
@@ -55,8 +41,6 @@ class Dataset:
         format: the format found, such as `jsonl`.
         mapping: our field name -> the input's field name, as inferred or as told.
         notices: coercions and oddities met while reading.
-        bare: whether only its looks tell if the run holds ids or texts.
-        strings: gold of which only its looks tell, and the gold without it.
     """
 
     run: Run | None = None
@@ -65,8 +49,10 @@ class Dataset:
     format: str = ""
     mapping: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
-    bare: bool = False
-    strings: tuple[Gold, Sequence[Strings]] | None = None
+
+    def copy(self) -> Self:
+        """The same with gold that no change to the caller's own can reach."""
+        return replace(self, gold=self.gold and self.gold.copy())
 
 
 class Corpus(Mapping[str, str]):

@@ -1,6 +1,5 @@
 """Whether gold is good: what is wrong with its labels, and gold without that."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,8 +23,7 @@ from karat.diagnosis.evidence import (
 from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.id_forms import other_forms
-from karat.reading.meaning.mapping import mapping_of
-from karat.reading.readers import load, read_corpus, read_queries, take_gold, take_run
+from karat.reading.readers import read, read_corpus, read_queries
 from karat.reading.source import Notes
 from karat.results.plain_values import PlainResult
 
@@ -156,11 +154,7 @@ def doctor(
     if not isinstance(runs, list | tuple):
         raise UsageError("doctor: runs must be a list of runs, as in runs=[run]")
     notes = Notes(keep=_MOST_PROBLEMS)
-    if isinstance(gold, str | os.PathLike):
-        columns = mapping_of("gold", mapping or {})
-        data = load(gold, role="gold", mapping=columns, notes=notes)
-    else:
-        data = take_gold(gold, mapping or {})
+    data = read(gold, "gold", mapping=mapping, shared=True, notes=notes)
     own = data.gold or Gold()
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
@@ -169,7 +163,7 @@ def doctor(
     questions = {
         q: fact.text for q, fact in every_fact if fact and fact.text is not None
     }
-    loaded = [take_run(run, mapping=mapping or {}).run for run in runs]
+    loaded = [read(run, "run", mapping=mapping).run for run in runs]
     ranked = [run for run in loaded if run is not None]
     names = {name for row in own.documents.values() for name in row}
     if corpus and not any(run.holds_any({*corpus}) for run in ranked):

@@ -17,7 +17,7 @@ from karat.data.policies import Policies
 from karat.data.runs import Notice, Run
 from karat.errors import DataError, UsageError
 from karat.reading.files import gc_paused
-from karat.reading.readers import take_run
+from karat.reading.readers import read
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def named_runs(runs: Any) -> dict[str, Run]:
 
 
 def _run(source: Any) -> Run:
-    dataset = take_run(source)
+    dataset = read(source, "run")
     run = dataset.run
     if run is None:
         raise UsageError(f"there is no run in {source!r:.60}")

@@ -19,7 +19,7 @@ from karat.data.tables import Table, number
 from karat.errors import DataError, MismatchError, ParameterError
 from karat.fusion.candidates import candidates, named_runs
 from karat.fusion.fuse import fuse
-from karat.reading.readers import read_run, take_gold
+from karat.reading.readers import read, read_run
 from karat.stats import mean_interval
 from karat.stats.paired import difference_interval
 
@@ -186,7 +186,7 @@ def union_gains(query: Ints, found: Bools) -> tuple[Floats, Floats, Floats]:
 
 
 def _relevant(gold: Any, threshold: float | None) -> dict[str, list[str]]:
-    taken = take_gold(gold).gold
+    taken = read(gold, "gold").gold
     if taken is None:
         raise DataError("there is no gold to compare with")
     relevant = {

@@ -11,7 +11,7 @@ from karat.data.runs import Notice
 from karat.errors import DataError
 from karat.reading.files import open_binary
 from karat.reading.format import choose_format
-from karat.reading.readers import load
+from karat.reading.readers import read
 from karat.reading.source import Notes, Role
 from karat.reading.trec import QRELS, RUN, split_lines_slowly
 
@@ -42,7 +42,7 @@ def validate(
     role: Role | None = None,
     *,
     mapping: Mapping[str, str] | None = None,
-    optional: frozenset[str] = frozenset(),
+    shared: Dataset | bool = False,
     format: str | None = None,
     limit: int = LIMIT,
 ) -> Checked:
@@ -52,19 +52,14 @@ def validate(
         source: a path, or `-` for standard input.
         role: what the file is meant to be.
         mapping: our field name -> the file's, where the inference should not decide.
-        optional: our names in the mapping that may be about another file only.
+        shared: whether the mapping is about another file, too; or what that holds.
         format: the name of the format, where the extension should not decide.
         limit: how many problems are collected.
     """
     notes = Notes(keep=limit)
     try:
-        loaded = load(
-            source,
-            role=role,
-            mapping=mapping,
-            format=format,
-            optional=optional,
-            notes=notes,
+        loaded = read(
+            source, role, mapping=mapping, format=format, shared=shared, notes=notes
         )
         _read_through(loaded)
     except DataError as error:

@@ -29,8 +29,7 @@ from karat.reading.columns.run import (
     find_labels,
 )
 from karat.reading.meaning.aliases import infer, is_row
-from karat.reading.meaning.shapes import interpret
-from karat.reading.objects import is_of
+from karat.reading.meaning.shapes import interpret, is_of
 from karat.reading.parquet import load_samples, load_table, read_records
 from karat.reading.source import Records, Role, Source
 

@@ -17,7 +17,7 @@ from karat.errors import DataError, FormatError
 from karat.reading.format import open_source
 from karat.reading.meaning.shapes import records_of
 from karat.reading.meaning.values import read_id, read_number
-from karat.reading.readers import take_gold
+from karat.reading.readers import read
 from karat.reading.source import Batched, Notes, Source, placed
 
 UNDECIDED: Final = "can't tell"
@@ -89,7 +89,7 @@ def apply_labels(labels: Any, gold: Any = None) -> LabelChanges:
         >>> done.gold.documents, str(done)
         ({'q': {'a': 1.0, 'b': 2.0}}, '1 label added; 0 changed, 0 as before')
     """
-    before = None if gold is None else take_gold(gold).gold
+    before = None if gold is None else read(gold, "gold").gold
     if not isinstance(labels, str | os.PathLike):
         where = Source("labels", "gold")
         return _merge(_read_labels(labels, where), before or Gold())

@@ -32,8 +32,8 @@ from karat.reading.columns.rankings import Rankings, repeated_pair
 from karat.reading.columns.run import ColumnarRun
 from karat.reading.format import SHIPPED, Format, starts_like
 from karat.reading.meaning.aliases import infer, is_row
+from karat.reading.meaning.records import Samples
 from karat.reading.meaning.rows import RowColumns
-from karat.reading.meaning.samples import Samples
 from karat.reading.meaning.shapes import interpret
 from karat.reading.meaning.values import COERCED, COERCED_ONE
 from karat.reading.source import Records, Source

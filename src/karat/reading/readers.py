@@ -3,8 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from karat.data.gold import Gold
 from karat.data.memory_runs import DocumentRun
@@ -16,23 +15,22 @@ from karat.reading.files import gc_paused
 from karat.reading.format import open_source
 from karat.reading.meaning.corpus import bare_id, gather_texts
 from karat.reading.meaning.mapping import mapping_of, shared_names
-from karat.reading.meaning.shapes import interpret, interpret_by
-from karat.reading.meaning.values import as_records, looks_like_text
-from karat.reading.objects import (
+from karat.reading.meaning.shapes import (
     CHROMA,
     FRAMES,
     chroma_rankings,
+    interpret,
+    interpret_by,
     is_frame,
     plain_gold,
     plain_run,
     with_lists,
 )
+from karat.reading.meaning.values import as_records, looks_like_text
 from karat.reading.public_data import is_public, load_public, public_documents
 from karat.reading.source import Notes, Role, Source, placed
 
 T = TypeVar("T")
-
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @overload
@@ -75,11 +73,14 @@ def read_run(
         >>> run.queries()
         ['q1']
     """
-    told = mapping_of("run", mapping or {})
-    if by is not None:
-        parts = _read_by(source, by, "run", told, format)
-        return {name: _run_of(part) for name, part in parts.items()}
-    return _run_of(_read(source, "run", told, format))
+    if by is None:
+        parts = {"": read(source, "run", mapping=mapping, format=format)}
+    else:
+        parts = read_by(source, by, "run", mapping=mapping, format=format)
+    runs = {name: part.run for name, part in parts.items() if part.run is not None}
+    if len(runs) < len(parts):
+        raise DataError("the input holds nothing retrieved")
+    return runs[""] if by is None else runs
 
 
 def read_gold(
@@ -102,10 +103,10 @@ def read_gold(
         >>> read_gold({"q1": {"d1": 2}}).documents
         {'q1': {'d1': 2}}
     """
-    loaded = _read(source, "gold", mapping_of("gold", mapping or {}), format)
-    if loaded.gold is None:
+    gold = read(source, "gold", mapping=mapping, format=format).gold
+    if gold is None:
         raise DataError("the input holds no gold")
-    return loaded.gold
+    return gold
 
 
 def read_samples(
@@ -129,7 +130,7 @@ def read_samples(
         >>> data.run.queries(), data.gold.documents
         (['q1'], {'q1': {'a': 1.0}})
     """
-    return _read(source, "samples", mapping or {}, format)
+    return read(source, "samples", mapping=mapping, format=format)
 
 
 def read_corpus(
@@ -188,7 +189,7 @@ def read_queries(source: Any) -> Mapping[str, Query]:
             for name, fact in source.items()
         }
     if isinstance(source, str | os.PathLike):
-        queries = load(source, role="queries").queries
+        queries = read(source, "queries").queries
         if not queries:
             raise FormatError("holds no texts or tags of queries", path=source)
         return queries
@@ -204,13 +205,7 @@ def read_queries(source: Any) -> Mapping[str, Query]:
 
 
 def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
-    """The texts of a corpus that a run and its gold need, read once.
-
-    Args:
-        run: what was retrieved.
-        gold: what should have been.
-        corpus: texts by id, or what `read_corpus` reads.
-    """
+    """The texts of a corpus that a run and its gold need, read once."""
     if isinstance(corpus, Mapping):
         return corpus
     retrieved = (d for _, ranking in run.rankings(Policies()) for d in ranking)
@@ -222,11 +217,6 @@ def texts_for(run: Run, gold: Gold, corpus: Any) -> Mapping[str, str]:
 
 def with_texts(run: Run, corpus: Any) -> DocumentRun:
     """The run with the texts of its documents, where it has only their ids.
-
-    Args:
-        run: what was retrieved.
-        corpus: texts by id, or what `read_corpus` reads; only texts of documents in the
-            run are kept of it.
 
     Example:
         >>> run = with_texts(read_run({"q": ["d1"]}), {"d1": "Rye is a grain."})
@@ -254,116 +244,87 @@ def with_texts(run: Run, corpus: Any) -> DocumentRun:
     )
 
 
-def load(
-    source: str | os.PathLike[str],
-    *,
+def read(
+    source: Any,
     role: Role | None = None,
+    *,
     mapping: Mapping[str, str] | None = None,
     format: str | None = None,
-    optional: frozenset[str] = frozenset(),
+    shared: Dataset | bool = False,
     notes: Notes | None = None,
 ) -> Dataset:
-    """What a file or folder holds: a run, gold, or samples with both.
+    """What an input holds: a run, gold, or samples with both.
 
     Gzip, bzip2 and zstd are unpacked on the way.
 
     Args:
-        source: a path, `-` for standard input, or `ir_datasets:ID`.
+        source: a path, `-` for standard input, `ir_datasets:ID`, or any object.
         role: what it is taken for where its content could be either.
-        mapping: our field name -> the file's, where the inference should not decide.
-        format: the name of the format, where the extension should not decide.
-        optional: our names in the mapping that may be about another input only.
-        notes: where problems and notices go, if the caller wants them.
+        mapping: our field name -> theirs, where the inference should not decide.
+        format: the name of a file's format, where its extension should not decide.
+        shared: whether the mapping is about another input, too; or that input.
+        notes: where problems and notices of a file go, if the caller wants them.
     """
-    if is_public(source):
-        return load_public(str(source), role)
-    found, where = open_source(
-        source, notes or Notes(), role, mapping, format, optional
-    )
-    loaded = _guarded(lambda: found.read(where), where)
-    _refuse_names(loaded, where)
-    return loaded
+    if isinstance(source, Dataset):
+        return source
+    told = mapping_of(role, mapping) if mapping else {}
+    optional = shared_names(told, shared) if told and shared else frozenset[str]()
+    if isinstance(source, str | os.PathLike):
+        if is_public(source):
+            return load_public(str(source), role)
+        found, where = open_source(
+            source, notes or Notes(), role, told, format, optional
+        )
+        loaded = _guarded(lambda: found.read(where), where)
+        _refuse_names(loaded, where)
+        return loaded
+    return _read_object(source, role or "samples", told, optional)
 
 
-def load_by(
-    source: str | os.PathLike[str],
+def read_by(
+    source: Any,
     column: str,
-    *,
     role: Role | None = None,
+    *,
     mapping: Mapping[str, str] | None = None,
     format: str | None = None,
-    optional: frozenset[str] = frozenset(),
+    shared: Dataset | bool = False,
 ) -> dict[str, Dataset]:
     """A table or list of records split by a column, such as the system's name.
 
     Args:
-        source: a path, or `-` for standard input.
-        column: the file's name of the column.
+        source: a path, `-` for standard input, or a table or list of records.
+        column: the input's name of the column.
         role: what each part is taken for where its content could be either.
-        mapping: our field name -> the file's, where the inference should not decide.
-        format: the name of the format, where the extension should not decide.
-        optional: our names in the mapping that may be about another input only.
+        mapping: as `read` takes it.
+        format: the same.
+        shared: the same.
     """
-    found, where = open_source(source, Notes(), role, mapping, format, optional)
-    parts = _guarded(lambda: found.read_by(where, column), where)
-    for value, part in parts.items():
-        if part.run is not None:
-            # What goes wrong with one of the systems says with which.
-            part.run.name = f"{part.run.name}:{value}"
-    return parts
+    told = mapping_of(role, mapping or {})
+    optional = shared_names(told, shared) if shared else frozenset[str]()
+    if isinstance(source, str | os.PathLike):
+        found, where = open_source(source, Notes(), role, told, format, optional)
+        parts = _guarded(lambda: found.read_by(where, column), where)
+        for value, part in parts.items():
+            if part.run is not None:
+                # What goes wrong with one of the systems says with which.
+                part.run.name = f"{part.run.name}:{value}"
+        return parts
+    if hasattr(source, "mapInArrow"):
+        split: dict[str, Dataset] = FRAMES["split"](source, column, role, told)
+        return split
+    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
+    return interpret_by(value, column, Source(role or "", role, told), "objects")
 
 
-def take_run(
-    source: Any,
-    *,
-    with_gold: bool = False,
-    mapping: Mapping[str, str] = _NOTHING,
-    gold: Dataset | None = None,
+def _read_object(
+    source: Any, role: Role, mapping: Mapping[str, str], optional: frozenset[str]
 ) -> Dataset:
-    """A run from any kind of object or a path, with what else is known.
-
-    Args:
-        source: what the caller handed over.
-        with_gold: the gold must be in it too, as in samples.
-        mapping: our field name -> theirs, where the inference should not decide.
-        gold: the gold, if it comes apart; the mapping may be about it only.
-    """
-    role: Role = "samples" if with_gold else "run"
-    optional = frozenset[str]() if gold is None else shared_names(mapping, gold)
-    return _read(source, role, mapping_of(role, mapping), None, optional)
-
-
-def take_gold(source: Any, mapping: Mapping[str, str] = _NOTHING) -> Dataset:
-    """Gold from any kind of object or a path; the mapping may be about a run only."""
-    told = mapping_of("gold", mapping)
-    return _read(source, "gold", told, None, shared_names(mapping))
-
-
-def _run_of(loaded: Dataset) -> Run:
-    if loaded.run is None:
-        raise DataError("the input holds nothing retrieved")
-    return loaded.run
-
-
-def _read(
-    source: Any,
-    role: Role,
-    mapping: Mapping[str, str],
-    format: str | None,
-    optional: frozenset[str] = frozenset(),
-) -> Dataset:
-    """What a path or any object holds."""
     if not isinstance(source, dict | list):
-        if isinstance(source, Dataset):
-            return source
         if isinstance(source, Gold):
             return Dataset(gold=source)
         if isinstance(source, Run):
             return Dataset(run=source, notices=source.retrieval.notices)
-        if isinstance(source, str | os.PathLike):
-            return load(
-                source, role=role, mapping=mapping, format=format, optional=optional
-            )
         if is_frame(source):
             frame: Dataset = FRAMES["load"](
                 source, role=role, mapping=mapping, name=role, optional=optional
@@ -374,39 +335,21 @@ def _read(
         source = chroma_rankings(source) or source
     plain = {"run": plain_run, "gold": plain_gold}.get(role)
     found = None if plain is None else plain(source)
-    if found is None or mapping:
-        where = Source(role, role, mapping, optional=optional)
-        found = _interpreted(source, where) if found is None else found
-        _refuse_names(found, where)
+    if found is not None and not mapping:
+        return found
+    where = Source(role, role, mapping, optional=optional)
+    if found is None:
+        if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
+            asks = "; ask a retriever with evaluate(retriever=..., queries=...)"
+            raise DataError(
+                f"cannot read {role} from {type(source).__name__}",
+                hint="pass a mapping, a list, a path or a DataFrame"
+                + (asks if role != "gold" else ""),
+            )
+        with gc_paused():
+            found = interpret(with_lists(source), where, "objects")
+    _refuse_names(found, where)
     return found
-
-
-def _interpreted(source: Any, where: Source) -> Dataset:
-    if not isinstance(source, Mapping | Sequence) or isinstance(source, bytes):
-        asks = "; ask a retriever with evaluate(retriever=..., queries=...)"
-        raise DataError(
-            f"cannot read {where.role} from {type(source).__name__}",
-            hint="pass a mapping, a list, a path or a DataFrame"
-            + (asks if where.role != "gold" else ""),
-        )
-    with gc_paused():
-        return interpret(with_lists(source), where, "objects")
-
-
-def _read_by(
-    source: Any,
-    column: str,
-    role: Role,
-    mapping: Mapping[str, str],
-    format: str | None,
-) -> dict[str, Dataset]:
-    if isinstance(source, str | os.PathLike):
-        return load_by(source, column, role=role, mapping=mapping, format=format)
-    if hasattr(source, "mapInArrow"):
-        parts: dict[str, Dataset] = FRAMES["split"](source, column, role, mapping)
-        return parts
-    value = FRAMES["records"](source) if is_frame(source) else with_lists(source)
-    return interpret_by(value, column, Source(role, role, mapping), "objects")
 
 
 def _refuse_names(loaded: Dataset, where: Source) -> None:

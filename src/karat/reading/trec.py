@@ -29,7 +29,7 @@ from karat.reading.columns.run import ColumnarRun, RunSource
 from karat.reading.files import BLOCK, STDIN, open_binary, path_of, read_lines
 from karat.reading.format import SHIPPED, Format
 from karat.reading.meaning.aliases import known_as
-from karat.reading.meaning.order import note_contradictions, scores_say_the_order
+from karat.reading.meaning.ambiguity import note_contradictions, scores_say_the_order
 from karat.reading.source import Notes, Source
 
 Input: TypeAlias = str | os.PathLike[str] | bytes

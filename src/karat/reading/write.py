@@ -20,7 +20,7 @@ from karat.data.runs import Document, Notice, Retrieval, Run
 from karat.errors import FormatError, KaratError
 from karat.reading.format import Format, Layout, get_format, name_format
 from karat.reading.meaning.aliases import WRAPPERS, known_as
-from karat.reading.meaning.order import scores_say_the_order
+from karat.reading.meaning.ambiguity import scores_say_the_order
 from karat.reading.meaning.values import looks_like_text
 from karat.reading.source import Role
 from karat.writing import write_file

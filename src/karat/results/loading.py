@@ -17,7 +17,13 @@ from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import Query
 from karat.data.runs import Document, Latency, Notice
-from karat.errors import DataError, FormatError, UnknownNameError, UsageError
+from karat.errors import (
+    DataError,
+    FormatError,
+    NotSavedError,
+    UnknownNameError,
+    UsageError,
+)
 from karat.reading.files import (
     decode_json,
     decode_text,
@@ -25,7 +31,7 @@ from karat.reading.files import (
     open_binary,
     read_value,
 )
-from karat.reading.readers import load as read_input
+from karat.reading.readers import read as read_input
 from karat.reading.source import placed
 from karat.results.evaluation import Evaluation
 from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
@@ -57,6 +63,8 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
         first = saved[0] if isinstance(saved, list) and saved else saved
         known = isinstance(first, dict) and "schema_version" in first
         mistaken = None if known else _mistaken(path)
+        if mistaken is None and isinstance(error, NotSavedError):
+            mistaken = NotSavedError(error.problem, path=path, hint=error.hint)
         raise mistaken or placed(error, path=os.fspath(path)) from None
 
 
@@ -73,7 +81,7 @@ def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
         what, reader = "gold", "read_gold"
     elif found.gold is not None:
         what, reader = "a file of samples", "read_samples"
-    return FormatError(
+    return NotSavedError(
         f"is {what}, not a saved evaluation",
         path=os.fspath(path),
         hint=f"karat.{reader} reads it",
@@ -125,7 +133,7 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
 def _check_version(saved: Mapping[str, Any]) -> None:
     version = saved.get("schema_version")
     if type(version) is not int or version < 1:
-        raise FormatError(
+        raise NotSavedError(
             "is not a saved evaluation: it has no schema_version",
             hint="karat evaluate -o result.json writes one",
         )

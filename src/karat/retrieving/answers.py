@@ -14,8 +14,8 @@ from karat.errors import FormatError, Transient, UnknownNameError
 from karat.reading.meaning.aliases import IDS, TEXTS, ask
 from karat.reading.meaning.documents import read_document
 from karat.reading.meaning.mapping import INSIDE, names_inside, value_at
+from karat.reading.meaning.shapes import FRAMES, chroma_rankings, is_frame
 from karat.reading.meaning.values import is_scores, show
-from karat.reading.objects import FRAMES, chroma_rankings, is_frame
 from karat.reading.source import Notes
 
 PATHS: Final = (

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from karat.data.policies import CHOICES
 from karat.errors import FormatError, UnknownNameError, UsageError
 from karat.reading.files import decode_text
-from karat.reading.meaning.order import ORDERS
+from karat.reading.meaning.ambiguity import ORDERS
 from karat.reading.source import placed
 from karat.reading.yaml_text import decode_yaml, key_lines
 from karat.retrieving.retrieve import load_object

@@ -28,7 +28,7 @@ from karat.gates import (
 from karat.metrics import read_metric, split_metrics
 from karat.planning import DEFAULT_METRICS
 from karat.reading.meaning.aliases import FIELDS
-from karat.reading.readers import load as load_input, take_gold
+from karat.reading.readers import read
 from karat.reports import REPORTS
 from karat.reports.ci import as_junit
 from karat.reports.page import as_html
@@ -183,7 +183,9 @@ def _score_all(
                 )
         else:
             if "gold" in data and not gold:
-                gold.append(take_gold(data["gold"], scoring["mapping"]))
+                gold.append(
+                    read(data["gold"], "gold", mapping=scoring["mapping"], shared=True)
+                )
             inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
             run = source.run(_queries(suite, data)) if source.run else source.decides[0]
             evaluation = evaluate(
@@ -256,7 +258,7 @@ def _queries(suite: Suite, data: Mapping[str, Path]) -> Any:
         raise suite.error("a retriever that is asked needs gold, and queries")
     if "queries" in data:
         return data["queries"]
-    facts = load_input(data["gold"], role="gold").queries
+    facts = read(data["gold"], "gold").queries
     if not any(fact.text for fact in facts.values()):
         raise suite.error(
             "a retriever that is asked needs queries: a file of their texts", "gold"

@@ -25,7 +25,7 @@ from karat.errors import (
 )
 from karat.evaluation import evaluate
 from karat.metrics import Metric, read_metric, split_metrics
-from karat.reading.readers import read_queries, take_gold, with_texts
+from karat.reading.readers import read, read_queries, with_texts
 from karat.results.result_cache import digest_of, store_result, stored_result
 from karat.retrieving.client import ErrorGuard
 from karat.retrieving.retrieve import place_of, retrieve
@@ -87,7 +87,7 @@ def sweep(  # noqa: PLR0913
         {'rank': 0}
     """
     settings = _settings(factory, grid, k)
-    truth = take_gold(gold, mapping or {})
+    truth = read(gold, "gold", mapping=mapping, shared=True)
     facts = read_queries(queries)
     wanted = {*truth.gold.queries} if truth.gold else set()
     texts = {query: f.text or "" for query, f in facts.items() if query in wanted}

@@ -242,11 +242,6 @@ def infer(
 ) -> dict[str, str]:
     """Which of their fields is which of ours.
 
-    Args:
-        names: the field names of a record, or of a table.
-        role: `run` or `gold`, where a name alone does not tell.
-        mapping: what the user said, ours -> theirs; it always holds.
-
     Example:
         >>> infer(["question", "contexts", "gold_ids", "colour"])
         {'query': 'question', 'retrieved_texts': 'contexts', 'relevant': 'gold_ids'}

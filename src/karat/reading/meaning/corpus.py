@@ -32,11 +32,6 @@ def gather_texts(
 ) -> Corpus:
     """The text of each document, from what a format read or a caller handed over.
 
-    Args:
-        value: records with an id and a text, or one mapping of id to text.
-        source: where they come from.
-        ids: the documents whose texts are kept; None keeps all.
-
     Raises:
         FormatError: a record lacks its id or text, or one id has two texts.
     """
@@ -125,11 +120,6 @@ def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -
 
     Documents that are texts, and no ids of the corpus, become passages.
 
-    Args:
-        gold: what should have been retrieved.
-        corpus: texts by id.
-        documents: whether those of the corpus are wanted as passages too.
-
     Example:
         >>> gold = Gold({"q": {"d1": 2}})
         >>> with_gold_texts(gold, {"d1": "Rye."}, documents=True).passages["q"][0].text
@@ -162,10 +152,6 @@ def with_gold_texts(gold: Gold, corpus: Mapping[str, str], *, documents: bool) -
 
 def unknown_documents(gold: Gold, corpus: Mapping[str, str]) -> tuple[Notice, ...]:
     """That relevant documents are in no corpus, if any are not.
-
-    Args:
-        gold: what should have been retrieved.
-        corpus: texts by id.
 
     Example:
         >>> print(*unknown_documents(Gold({"q": {"d1": 1, "d2": 1}}), {"d1": "Rye."}))

@@ -41,34 +41,12 @@ def mapping_of(role: str | None, mapping: Mapping[str, str]) -> dict[str, str]:
     return {ours: theirs for ours, theirs in mapping.items() if ours not in others}
 
 
-def shared_names(
-    mapping: Mapping[str, str], gold: Dataset | None = None
-) -> frozenset[str]:
-    """Our names in a mapping that may be about the other one of run and gold only.
-
-    Args:
-        mapping: our field name -> an input's, as the user wrote it.
-        gold: the gold once it is read: a run must have all that it does not have.
-    """
-    if gold is not None:
-        known = gold.mapping.values()
-        return frozenset(ours for ours, theirs in mapping.items() if theirs in known)
-    return frozenset(mapping_of("run", mapping)) & mapping_of("gold", mapping).keys()
-
-
-def renamed(run: Dataset, gold: Dataset) -> dict[str, dict[str, str]]:
-    """The fields of run and gold that were read under other names than ours."""
-    if not (run.mapping or gold.mapping):
-        return {}
-    mappings = {"fields": dict(run.mapping)}
-    if gold is not run:
-        mappings["fields"] = mapping_of("run", run.mapping)
-        mappings["gold_fields"] = mapping_of("gold", gold.mapping)
-    others = {
-        name: {ours: theirs for ours, theirs in mapping.items() if ours != theirs}
-        for name, mapping in mappings.items()
-    }
-    return {name: mapping for name, mapping in others.items() if mapping}
+def shared_names(mapping: Mapping[str, str], other: object) -> frozenset[str]:
+    """Our names in a mapping that may be about the other one of run and gold only."""
+    if isinstance(other, Dataset):
+        names = other.mapping.values()
+        return frozenset(ours for ours, theirs in mapping.items() if theirs in names)
+    return frozenset(mapping.keys() - _OF_RUNS - _OF_GOLD)
 
 
 def value_at(record: object, path: str) -> Any:
@@ -122,11 +100,6 @@ def list_with(record: Mapping[Any, Any], path: str) -> str | None:
 def paths_to(record: object, ours: AbstractSet[str], before: str = "") -> Iterator[str]:
     """The paths to fields inside others that may hold what is looked for.
 
-    Args:
-        record: where to look.
-        ours: our names for what is looked for; lists of objects may be ranked ones.
-        before: the path to the record.
-
     Example:
         >>> [*paths_to({"id": "q", "step": {"hits": [{"id": "a"}]}}, RETRIEVED)]
         ['step.hits']
@@ -145,11 +118,6 @@ def rename_inside(
     value: Any, names: Mapping[str, str]
 ) -> tuple[Any, Mapping[str, str]]:
     """The documents of a list with fields of theirs under our names; and which.
-
-    Args:
-        value: a ranking or gold; only the objects in a list are looked into, also those
-            that come in pairs with a score.
-        names: our name -> theirs, or the path to it.
 
     Example:
         >>> rename_inside([{"uid": "a", "sim": 0.5}], {"document": "uid"})

@@ -24,7 +24,7 @@ from karat.reading.columns.ids import ByteColumn
 from karat.reading.columns.rankings import Rankings
 from karat.reading.columns.run import ColumnarRun, RunSource
 from karat.reading.meaning.aliases import closest
-from karat.reading.meaning.order import note_ascending, note_contradictions
+from karat.reading.meaning.ambiguity import note_ascending, note_contradictions
 from karat.reading.meaning.values import (
     are_ids,
     note_unread,

@@ -1,0 +1,227 @@
+"""Run and gold as a pair: read, put together, and ready to be scored."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from karat.data.gold import Gold
+from karat.data.memory_runs import DocumentRun, ScoredRun
+from karat.data.policies import Policies
+from karat.data.queries import Dataset, Query
+from karat.data.runs import Notice, Run
+from karat.data.tables import counted
+from karat.errors import DataError, FormatError, MismatchError, UsageError
+from karat.reading.files import STDIN
+from karat.reading.meaning.aliases import generated
+from karat.reading.meaning.ambiguity import reorder, settle
+from karat.reading.meaning.corpus import unknown_documents, with_gold_texts
+from karat.reading.meaning.mapping import mapping_of
+from karat.reading.readers import read, read_queries, texts_for, with_texts
+
+_SHOWN = 12
+
+
+class Pair(NamedTuple):
+    """A run and its gold, with nothing left to decide.
+
+    Attributes:
+        run: what was retrieved.
+        gold: what should have been.
+        facts: what else is known of the queries.
+        notices: what was seen while reading.
+        fields: field names that were read under another name, as provenance says it.
+    """
+
+    run: Run
+    gold: Gold
+    facts: Mapping[str, Query]
+    notices: tuple[Notice, ...]
+    fields: Mapping[str, Mapping[str, str]]
+
+    @property
+    def gold_names(self) -> Mapping[str, str]:
+        """Our name -> theirs of the gold's fields, as far as they differ."""
+        return self.fields.get("gold_fields", self.fields.get("fields", {}))
+
+
+def pair(
+    run: Any,
+    gold: Any = None,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    queries: Any = None,
+    order: str | None = None,
+    corpus: Any = None,
+    kind: str | None = None,
+) -> Pair:
+    """Read a run and its gold.
+
+    Args:
+        run: what was retrieved, as `read_run` takes it; samples if there is no gold.
+        gold: what should have been, as `read_gold` takes it.
+        mapping: our field name -> theirs, of run and gold alike.
+        queries: texts and tags of the queries, where they come apart.
+        order: which scores come first, where that is not as usual.
+        corpus: texts of the documents by id, for runs and gold of ids.
+        kind: the kind of gold that the caller's matcher reads, `documents` or
+            `passages`; it decides whether strings are ids or texts.
+
+    Raises:
+        DataError: an input that cannot be read, or that lacks what it should hold.
+        UsageError: there is no gold.
+    """
+    asked = {} if queries is None else read_queries(queries)
+    if gold is None:
+        retrieved = truth = samples(run, mapping=mapping)
+        notices = truth.notices
+    else:
+        truth = read(gold, "gold", mapping=mapping, shared=True)
+        retrieved = read(run, "run", mapping=mapping, shared=truth)
+        notices = (*retrieved.notices, *truth.notices)
+        retrieved = _under_ids(retrieved, truth, asked)
+    retrieved, truth = settle(retrieved, truth, kind)
+    ranked, wanted = retrieved.run, truth.gold
+    if ranked is None:
+        raise DataError(
+            "the input holds nothing retrieved",
+            hint="a sample needs a field such as retrieved; --map retrieved=THEIRS, or "
+            "mapping={'retrieved': ...}, names another one",
+        )
+    if wanted is None:
+        raise UsageError(
+            "no gold: pass gold=..., or samples that carry their own relevant ids, "
+            "passages or answers"
+        )
+    if gold is not None and retrieved.notices and truth.notices:
+        _check_places(ranked, retrieved.notices, wanted, truth.notices)
+    retrieval = ranked.retrieval
+    if order is not None:
+        ranked, notices = _ordered(ranked, order, notices)
+    if corpus is not None:
+        texts = texts_for(ranked, wanted, corpus)
+        ranked = with_texts(ranked, texts)
+        notices = (*notices, *unknown_documents(wanted, texts))
+        by_text = kind == "passages" or "ids" not in ranked.kinds()
+        wanted = with_gold_texts(wanted, texts, documents=by_text)
+    if ranked is not retrieved.run:
+        ranked.retrieval = retrieval
+    facts = truth.queries or retrieved.queries
+    if not facts and retrieval.texts:
+        facts = {q: Query(q, text) for q, text in retrieval.texts.items()}
+    if asked:
+        facts = {**facts, **asked}
+        notices = (*notices, *_unknown_queries(asked, wanted))
+    return Pair(ranked, wanted, facts, notices, _renamed(retrieved, truth))
+
+
+def samples(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    format: str | None = None,
+    others: Iterable[Any] = (),
+) -> Dataset:
+    """Samples; a file of a run alone is refused, with where its gold may be."""
+    try:
+        return read(source, "samples", mapping=mapping, format=format)
+    except DataError:
+        if not isinstance(source, str | os.PathLike) or source == STDIN:
+            raise
+        # A run alone is the likeliest mistake, and a sentence about samples no help.
+        run = Dataset(gold=Gold())
+        with suppress(DataError):
+            run = read(source, "run", mapping=mapping, format=format)
+        if run.gold is not None:
+            raise
+        hint = _where_gold_may_be(run, (one for one in others if one != source))
+        raise FormatError(f"{source} holds a run but no gold: {hint}") from None
+
+
+def _where_gold_may_be(run: Dataset, others: Iterable[Any]) -> str:
+    for path in others:
+        with suppress(DataError):
+            if path != STDIN and read(path).gold is not None:
+                return f"is {path} the gold? then --gold {path}"
+    if "response" in run.mapping:
+        return f"add --gold; {generated(run.mapping['response'])}"
+    unread = next((query.metadata for query in run.queries.values()), {})
+    if not unread and any(query.text for query in run.queries.values()):
+        return "add --gold, or a reference answer to each sample and --model NAME"
+    if not unread:
+        return "add --gold (gold=... in Python)"
+    names = ", ".join(str(name)[:40] for name in [*unread][:_SHOWN])
+    return (
+        f"add --gold, or say which field is the gold, as in --map relevant=...: {names}"
+    )
+
+
+def _under_ids(
+    retrieved: Dataset, truth: Dataset, asked: Mapping[str, Query]
+) -> Dataset:
+    """A run whose queries are their texts, as in traces, under the ids of gold."""
+    if not truth.queries and not asked:
+        return retrieved
+    rankings = getattr(retrieved.run, "by_query", {})
+    ids = {fact.text: name for name, fact in {**truth.queries, **asked}.items()}
+    wanted = () if truth.gold is None else truth.gold.queries
+    if not any(q in ids for q in rankings) or not {*rankings}.isdisjoint(wanted):
+        return retrieved
+    run: Any = retrieved.run
+    kind = ScoredRun if isinstance(run, ScoredRun) else DocumentRun
+    rows = rankings if kind is ScoredRun else dict(run.rankings(Policies()))
+    again = kind({ids.get(q, q): row for q, row in rows.items()}, run.name)
+    again.retrieval = run.retrieval.under(ids)
+    queries = {ids.get(q, q): fact for q, fact in retrieved.queries.items()}
+    return replace(retrieved, run=again, queries=queries)
+
+
+def _unknown_queries(facts: Mapping[str, Query], gold: Gold) -> tuple[Notice, ...]:
+    """That what is known of queries is about none of the gold, if that is so."""
+    if not facts.keys().isdisjoint(gold.queries):
+        return ()
+    text = "queries with texts or tags, and none of them is a query of the gold"
+    one = "query with a text or tags, which is no query of the gold"
+    return (Notice("queries", len(facts), text, (*facts,)[:3], one),)
+
+
+def _ordered(
+    run: Run, order: str, notices: tuple[Notice, ...]
+) -> tuple[Run, tuple[Notice, ...]]:
+    """The run as the caller wants it ordered, and what is to be said then."""
+    run = reorder(run, order)
+    what = f"by score, {'larger' if order == 'descending' else 'smaller'} first"
+    text, one = f"rankings are ordered {what}", f"ranking is ordered {what}"
+    others = (notice for notice in notices if notice.kind != "order")
+    return run, (*others, Notice("order", len(run.queries()), text, one=one))
+
+
+def _check_places(
+    run: Run, of_run: tuple[Notice, ...], gold: Gold, of_gold: tuple[Notice, ...]
+) -> None:
+    """Lists without ids go together by position: they must be equally long."""
+    if not all(any(n.kind == "numbered" for n in seen) for seen in (of_run, of_gold)):
+        return
+    retrieved, wanted = len(run.queries()), len(gold.queries)
+    if retrieved != wanted:
+        raise MismatchError(
+            "run and gold have no query ids and go together by position, but the run "
+            f"has {counted(retrieved, 'query')} and the gold {wanted}",
+            hint="an empty list stands for a query without documents",
+        )
+
+
+def _renamed(run: Dataset, gold: Dataset) -> dict[str, dict[str, str]]:
+    """The fields of run and gold that were read under other names than ours."""
+    if not (run.mapping or gold.mapping):
+        return {}
+    mappings = {"fields": dict(run.mapping)}
+    if gold is not run:
+        mappings["fields"] = mapping_of("run", run.mapping)
+        mappings["gold_fields"] = mapping_of("gold", gold.mapping)
+    others = {
+        name: {ours: theirs for ours, theirs in mapping.items() if ours != theirs}
+        for name, mapping in mappings.items()
+    }
+    return {name: mapping for name, mapping in others.items() if mapping}
