@@ -3,16 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import partial
 from statistics import median
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
 from karat.data.tables import counted
-from karat.diagnosis.corpus_search import ALIKE, similarity
+from karat.diagnosis.corpus_search import ALIKE, LexicalRanks, similarity
 from karat.diagnosis.diagnosis import BY_WORDS, CAUSES, TEXTS, Miss, Related
 from karat.diagnosis.evidence import ENOUGH, Evidence, MissedItem
-from karat.diagnosis.run_findings import Detection
+from karat.diagnosis.run_findings import Detection, Explanation
 
 # Search by words finds what it ranks at least so high, and is led somewhere by what it
 # ranks in such a share of the corpus.
@@ -68,37 +69,35 @@ class Examiner:
         """Each miss with its cause."""
         misses = []
         for one in missed:
-            miss = next(filter(None, (self._check(cause, one) for cause in CAUSES)))
-            best = one.ranked or one.homes
+            every = ((cause, self._explain(cause, one)) for cause in CAUSES)
+            cause, why = next((cause, why) for cause, why in every if why)
+            best, needed_k = one.ranked or one.homes, why.needed_k or one.rank or None
+            fix = CAUSES[cause].action
+            if needed_k and needed_k > self.k:
+                fix += f"; k = {needed_k} finds it, too"
             text = best.gold if best else next(iter(one.texts), None)
-            misses.append(replace(miss, text=text))
+            rest = one.rank or None, needed_k, text, why.related, why.facts
+            misses.append(Miss(one.query, one.name, cause, why.reason, fix, *rest))
         return misses
 
-    def _check(self, cause: str, one: MissedItem) -> Miss | None:
-        """The miss, if this is its cause."""
+    def _explain(self, cause: str, one: MissedItem) -> Explanation | None:
         if cause in self._checks:
             return self._checks[cause](self, one)
         detection = self.detections.get(cause)
-        why = detection.explains.get(one.key) if detection else None
-        return self._miss(one, cause, why.reason, related=why.related) if why else None
+        return detection.explains.get(one.key) if detection else None
 
-    def _wrong_id(self, one: MissedItem) -> Miss | None:
+    def _wrong_id(self, one: MissedItem) -> Explanation | None:
         form, shares = one.form, one.ranked
         if form is None or (shares and not shares.whole and shares.fragments(self.k)):
             return None
         ranking = self.evidence.rankings.get(one.query, ())
         rank = next((r for r, d in enumerate(ranking, 1) if d.id == form.found), None)
         where = f"at rank {rank}" if rank else "in the corpus"
-        return self._miss(
-            one,
-            "wrong id form",
-            f"{form}, {where}",
-            needed_k=rank,
-            related=(Related(id=form.found, rank=rank),),
-        )
+        related = (Related(id=form.found, rank=rank),)
+        return Explanation(f"{form}, {where}", related, needed_k=rank)
 
-    def _damaged(self, one: MissedItem) -> Miss | None:
-        """The miss, if its text was damaged on the way into the corpus."""
+    def _damaged(self, one: MissedItem) -> Explanation | None:
+        """Its text was damaged on the way into the corpus."""
         habits, corpus = self.evidence.habits, self.evidence.corpus
         if habits is None or corpus is None or self.evidence.judged:
             return None
@@ -121,19 +120,10 @@ class Examiner:
                 share = homes.share(parts[0])
                 related = (homes.related(parts[0], rank=None),)
                 reason = f"{related[0].id!r:.60} has {share:.0%} of it, and ends there"
-        if reason is None:
-            return None
-        return self._miss(one, "damaged text", reason, related=related)
+        return Explanation(reason, related) if reason else None
 
-    def _twin(self, one: MissedItem) -> Miss | None:
-        """The miss, if a document in the top k says the same and is not labelled so."""
-        return self._copy(one, "unlabelled twin retrieved", contradicts=False)
-
-    def _contradiction(self, one: MissedItem) -> Miss | None:
-        """The miss, if a document in the top k says nearly the same, but not quite."""
-        return self._copy(one, "contradicting copy retrieved", contradicts=True)
-
-    def _copy(self, one: MissedItem, cause: str, *, contradicts: bool) -> Miss | None:
+    def _copy(self, one: MissedItem, *, contradicts: bool) -> Explanation | None:
+        """A document in the top k that says the same, or nearly and contradicts it."""
         shares, ids = one.ranked, self.evidence.ids
         if shares is None:
             return None
@@ -161,11 +151,11 @@ class Examiner:
             if contradicts:
                 reason = f"{where} is {alike:.0%} alike and contradicts it"
             copy = shares.related(number, rank=number + 1, similarity=alike)
-            return self._miss(one, cause, reason, related=(copy,))
+            return Explanation(reason, (copy,))
         return None
 
-    def _split(self, one: MissedItem) -> Miss | None:
-        """The miss, if the top k has a fragment, and only chunks together the whole."""
+    def _split(self, one: MissedItem) -> Explanation | None:
+        """The top k has a fragment, and only chunks together the whole."""
         shares, homes = one.ranked, one.homes
         if shares is None or shares.whole or (self.evidence.ids and one.rank):
             return None
@@ -187,17 +177,15 @@ class Examiner:
         if not top or union < ENOUGH:
             return None
         part = shares.union(top)
-        return self._miss(
-            one,
-            "split over chunks",
+        return Explanation(
             f"the top {self.k} has {part:.0%} of it, in {counted(len(top), 'chunk')} "
             "cut within it",
-            related=tuple(shares.related(n, rank=n + 1) for n in every[:_SHOWN]),
-            facts={"coverage": part, "union_coverage": shares.union(every)},
+            tuple(shares.related(n, rank=n + 1) for n in every[:_SHOWN]),
+            {"coverage": part, "union_coverage": shares.union(every)},
         )
 
-    def _displaced(self, one: MissedItem) -> Miss | None:
-        """The miss, if it would be in the top k without near-duplicates above it."""
+    def _displaced(self, one: MissedItem) -> Explanation | None:
+        """It would be in the top k without near-duplicates above it."""
         if not one.rank:
             return None
         above = self.evidence.rankings.get(one.query, [])[: one.rank - 1]
@@ -211,32 +199,28 @@ class Examiner:
         if rank > self.k:
             return None
         pairs = ((n, above[n], above[other]) for n, other in again[:_SHOWN])
-        return self._miss(
-            one,
-            "displaced by near-duplicates",
+        return Explanation(
             f"at rank {one.rank}, and at {rank} without "
             f"{counted(len(again), 'near-duplicate')} of documents above it",
-            related=tuple(
+            tuple(
                 Related(d.id, n + 1, d.text, similarity(d.text or "", o.text or ""))
                 for n, d, o in pairs
             ),
-            facts={"rank_without_duplicates": rank},
+            {"rank_without_duplicates": rank},
         )
 
-    def _dropped(self, one: MissedItem) -> Miss | None:
-        """The miss, if the reranker moved it out of the top k or lost it."""
+    def _dropped(self, one: MissedItem) -> Explanation | None:
+        """The reranker moved it out of the top k or lost it."""
         rank = (self.candidates or {}).get(one.query, {}).get(one.name)
         if rank is None or (rank > self.k and one.rank):
             return None
         after = f"at rank {one.rank}" if one.rank else "not"
-        return self._miss(
-            one,
-            "dropped by the reranker",
+        return Explanation(
             f"at rank {rank} of the candidates, and {after} in what came of them",
             facts={"candidate_rank": rank},
         )
 
-    def _below(self, one: MissedItem) -> Miss | None:
+    def _below(self, one: MissedItem) -> Explanation | None:
         if not one.rank:
             return None
         reason, facts = f"at rank {one.rank}, below k = {self.k}", {}
@@ -246,10 +230,10 @@ class Examiner:
             if last is not None and own is not None:
                 facts = {"score_margin": abs(last - own)}
                 reason += f"; its score is {own:.4g}, that at rank {self.k} {last:.4g}"
-        return self._miss(one, "below k", reason, facts=facts)
+        return Explanation(reason, facts=facts)
 
-    def _near_miss(self, one: MissedItem) -> Miss | None:
-        """The miss, if a text in the top k is nearly that of the item."""
+    def _near_miss(self, one: MissedItem) -> Explanation | None:
+        """A text in the top k is nearly that of the item."""
         shares, homes = one.ranked, one.homes
         if self.evidence.ids or shares is None:
             return None
@@ -281,63 +265,52 @@ class Examiner:
         near_one = shares.related(number, rank=number + 1, similarity=best)
         differs = near_one.differs or _changes(shares.gold, near_one.text or "")
         name = "a text" if near_one.id is None else repr(near_one.id)
-        return self._miss(
-            one,
-            "near miss in text",
+        return Explanation(
             f"{name} at rank {number + 1} has {best:.0%} of it",
-            related=(replace(near_one, differs=differs),),
-            facts={"similarity": best},
+            (replace(near_one, differs=differs),),
+            {"similarity": best},
         )
 
-    def _absent(self, one: MissedItem) -> Miss | None:
-        """The miss, if the corpus does not have its document, or all of its text."""
+    def _absent(self, one: MissedItem) -> Explanation | None:
+        """The corpus does not have its document, or all of its text."""
         corpus, homes = self.evidence.corpus, one.homes
         if self.evidence.ids and corpus is not None:
             if one.rank or any(name in corpus for name in one.ids):
                 return None
-            reason = "no document of the corpus has this id"
-            return self._miss(one, "not in the corpus", reason)
+            return Explanation("no document of the corpus has this id")
         if homes is None or (union := homes.union()) >= ENOUGH:
             return None
         related = tuple(homes.related(n, rank=None) for n in homes.ranked()[:1])
         closest_one = "".join(f"; the closest is {near.id!r}" for near in related)
         how = "lost in parsing: " if union >= _HALF else ""
-        return self._miss(
-            one,
-            "not in the corpus",
-            f"{how}the corpus has {union:.0%} of it{closest_one}",
-            related=related,
-            facts={"coverage": union},
-        )
+        reason = f"{how}the corpus has {union:.0%} of it{closest_one}"
+        return Explanation(reason, related, {"coverage": union})
 
-    def _embedding(self, one: MissedItem) -> Miss | None:
+    def _embedding(self, one: MissedItem) -> Explanation | None:
         if not self._is_found_by_words(one):
             return None
-        rank, _ = self._lexical_rank(one)
-        reason = f"search by words (BM25) has it at rank {rank}"
-        return self._miss(one, "embedding miss", reason, facts={"bm25_rank": rank})
+        return self._gap(one)
 
-    def _hop(self, one: MissedItem) -> Miss | None:
-        """The miss, if words of what was found lead to it."""
-        rank = self._rank_by_found(one)
-        words = self.evidence.words
-        if rank is None or words is None or rank > max(_GOOD_RANK, _LED * len(words)):
+    def _hop(self, one: MissedItem) -> Explanation | None:
+        """Words of what was found lead to it."""
+        words, question = self.evidence.words, self.evidence.question(one.query)
+        texts = [d.text or "" for d in self.evidence.hits(one.query, self.k)]
+        if words is None or question is None or not any(texts):
             return None
-        return self._miss(
-            one,
-            "partial multi-hop",
+        rank = words.rank_beyond(question, texts, self._homes(one))
+        if rank is None or rank > max(_GOOD_RANK, _LED * len(words)):
+            return None
+        return Explanation(
             f"{one.hits} of {one.relevant} gold items are in the top {self.k}, and "
             f"search by their words has it at rank {rank}",
             facts={"hop_rank": rank},
         )
 
-    def _doubtful(self, one: MissedItem) -> Miss | None:
-        """The miss, if nothing leads to it, and what was retrieved is the answer."""
-        _, tried = self._lexical_rank(one)
-        words, question = self.evidence.words, self.evidence.question(one.query)
-        if not tried or words is None or question is None:
+    def _doubtful(self, one: MissedItem) -> Explanation | None:
+        """Nothing leads to it, and what was retrieved is the answer."""
+        if (search := self._by_words(one)) is None:
             return None
-        homes = self._homes(one)
+        words, question, homes = search
         if words.leads(question, (), homes):
             return None
         part = f"{one.hits} of {one.relevant} gold items are in the top {self.k}"
@@ -350,22 +323,21 @@ class Examiner:
         if words.leads(question, self.evidence.other_texts(one), homes):
             return None
         reason = f"it shares hardly a word with the question or its gold; {part}"
-        return self._miss(one, "label in doubt", reason)
+        return Explanation(reason)
 
-    def _gap(self, one: MissedItem) -> Miss | None:
-        rank, tried = self._lexical_rank(one)
-        if not tried:
+    def _gap(self, one: MissedItem) -> Explanation | None:
+        if (search := self._by_words(one)) is None:
             return None
-        reason = "search by words (BM25) does not find it"
-        if rank is not None:
-            reason = f"search by words (BM25) has it at rank {rank}"
-        facts = {} if rank is None else {"bm25_rank": rank}
-        return self._miss(one, "lexical gap", reason, facts=facts)
+        words, question, homes = search
+        rank = words.rank(question, homes)
+        if rank is None:
+            return Explanation("search by words (BM25) does not find it")
+        reason = f"search by words (BM25) has it at rank {rank}"
+        return Explanation(reason, facts={"bm25_rank": rank})
 
-    def _never(self, one: MissedItem) -> Miss:
+    def _never(self, one: MissedItem) -> Explanation:
         depth = max(0, self.evidence.depth[one.query])
-        reason = f"not among {counted(depth, 'document')} retrieved"
-        return self._miss(one, "never retrieved", reason)
+        return Explanation(f"not among {counted(depth, 'document')} retrieved")
 
     def _homes(self, one: MissedItem) -> list[str]:
         """The documents of the corpus that have the item, or most of it."""
@@ -374,41 +346,26 @@ class Examiner:
         own = one.homes.whole or one.homes.ranked()
         return [one.homes.documents[n].id or "" for n in own]
 
-    def _lexical_rank(self, one: MissedItem) -> tuple[int | None, bool]:
-        """Where search by words finds the item, and whether that could be tried."""
-        words, homes = self.evidence.words, self._homes(one)
-        question = self.evidence.question(one.query)
-        if words is None or not question or not homes:
-            return None, False
-        return words.rank(question, homes), self.evidence.depth[one.query] > 0
-
-    def _is_found_by_words(self, one: MissedItem) -> bool:
+    def _by_words(self, one: MissedItem) -> tuple[LexicalRanks, str, list[str]] | None:
+        """Search by words, what it is asked, and what it should find, where it can."""
         words, question = self.evidence.words, self.evidence.question(one.query)
         if words is None or not question or self.evidence.depth[one.query] <= 0:
-            return False
-        return words.finds(question, self._homes(one), self.k)
-
-    def _rank_by_found(self, one: MissedItem) -> int | None:
-        """Where the words of what was found for the query lead to the item."""
-        words, question = self.evidence.words, self.evidence.question(one.query)
-        texts = [d.text or "" for d in self.evidence.hits(one.query, self.k)]
-        if words is None or question is None or not any(texts):
             return None
-        return words.rank_beyond(question, texts, self._homes(one))
+        homes = self._homes(one)
+        return (words, question, homes) if homes else None
 
-    def _miss(self, one: MissedItem, cause: str, reason: str, **more: Any) -> Miss:
-        more = {"rank": one.rank or None, "needed_k": one.rank or None, **more}
-        fix = CAUSES[cause].action
-        if more["needed_k"] and more["needed_k"] > self.k:
-            fix += f"; k = {more['needed_k']} finds it, too"
-        return Miss(one.query, one.name, cause, reason, fix, **more)
+    def _is_found_by_words(self, one: MissedItem) -> bool:
+        search = self._by_words(one)
+        return search is not None and search[0].finds(*search[1:], self.k)
 
     # How each cause is looked for; the others are found in the run as a whole.
-    _checks: ClassVar[dict[str, Callable[["Examiner", MissedItem], Miss | None]]] = {
+    _checks: ClassVar[
+        dict[str, Callable[["Examiner", MissedItem], Explanation | None]]
+    ] = {
         "wrong id form": _wrong_id,
         "damaged text": _damaged,
-        "unlabelled twin retrieved": _twin,
-        "contradicting copy retrieved": _contradiction,
+        "unlabelled twin retrieved": partial(_copy, contradicts=False),
+        "contradicting copy retrieved": partial(_copy, contradicts=True),
         "split over chunks": _split,
         "displaced by near-duplicates": _displaced,
         "dropped by the reranker": _dropped,

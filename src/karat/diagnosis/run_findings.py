@@ -27,16 +27,19 @@ _LOOKED_UP = 300
 
 
 class Explanation(NamedTuple):
-    """Why one item was missed, as far as a finding about the run tells."""
+    """Why one item was missed; the fields are those of `Miss`."""
 
     reason: str
     related: tuple[Related, ...] = ()
+    facts: Mapping[str, float] = {}
+    needed_k: int | None = None
 
 
 class Detection(NamedTuple):
-    """A finding, the misses that it explains, and whether it is about the whole run."""
+    """Something wrong with a run, in how many queries, and the misses it explains."""
 
-    finding: RunFinding
+    sentence: str
+    queries: int
     explains: Mapping[tuple[str, str], Explanation]
     whole_run: bool = True
 
@@ -131,7 +134,7 @@ def _reversed(view: RunView) -> Detection | None:
         for one, place in places
         if place <= view.k
     }
-    return _detection("ranking reversed", sentence, worse, explains)
+    return Detection(sentence, worse, explains)
 
 
 def _mixed_up(view: RunView) -> Detection | None:
@@ -175,7 +178,7 @@ def _mixed_up(view: RunView) -> Detection | None:
         f"{len(empty)} of {counted(queries, 'query')} have no gold in the top "
         f"{view.k}, and the gold of {count} of them is in that of other queries"
     )
-    return _detection("results of another query", sentence, count, explains)
+    return Detection(sentence, count, explains)
 
 
 def _hubs(view: RunView) -> Detection | None:
@@ -211,7 +214,7 @@ def _hubs(view: RunView) -> Detection | None:
             )
             related = tuple(Related(d.id, n, d.text) for n, d in wrong[:_SOME])
             explains[one.key] = Explanation(reason, related)
-    return _detection("displaced by a hub", sentence, len(own), explains)
+    return Detection(sentence, len(own), explains)
 
 
 def _too_few(view: RunView) -> Detection | None:
@@ -232,9 +235,7 @@ def _too_few(view: RunView) -> Detection | None:
         f"documents, in the median {median(depth[query] for query in few):g}"
     )
     whole = len(few) >= max(_LEAST_MISSES, _TENTH * len(depth))
-    return _detection(
-        "fewer than k retrieved", sentence, len(few), explains, whole=whole
-    )
+    return Detection(sentence, len(few), explains, whole)
 
 
 def _never_retrieved(view: RunView) -> Detection | None:
@@ -271,7 +272,7 @@ def _never_retrieved(view: RunView) -> Detection | None:
     why = Explanation("no query retrieves it, at any rank")
     explains = {one.key: why for one in never}
     queries = len({one.query for one in never})
-    return _detection("retrieved by no query", sentence, queries, explains)
+    return Detection(sentence, queries, explains)
 
 
 def _ties(view: RunView) -> Detection | None:
@@ -297,35 +298,23 @@ def _ties(view: RunView) -> Detection | None:
         f"{k} and {k + 1} have the same score"
     )
     whole = len(tied) >= max(_LEAST_MISSES, _THIRD * len(scores))
-    return _detection("tied at the cut", sentence, len(tied), explains, whole=whole)
+    return Detection(sentence, len(tied), explains, whole)
 
 
-def _detection(
-    kind: str,
-    sentence: str,
-    queries: int,
-    explains: Mapping[tuple[str, str], Explanation],
-    *,
-    whole: bool = True,
-) -> Detection:
-    finding = RunFinding(kind, sentence, CAUSES[kind].action, queries)
-    return Detection(finding, explains, whole)
-
-
-_DETECTORS: tuple[Callable[[RunView], Detection | None], ...] = (
-    _reversed,
-    _mixed_up,
-    _hubs,
-    _too_few,
-    _never_retrieved,
-    _ties,
-)
+_DETECTORS: dict[str, Callable[[RunView], Detection | None]] = {
+    "ranking reversed": _reversed,
+    "results of another query": _mixed_up,
+    "displaced by a hub": _hubs,
+    "fewer than k retrieved": _too_few,
+    "retrieved by no query": _never_retrieved,
+    "tied at the cut": _ties,
+}
 
 
 def detect(view: RunView) -> dict[str, Detection]:
     """Everything that is wrong with a run as a whole, by its cause."""
-    every = (detector(view) for detector in _DETECTORS)
-    return {one.finding.kind: one for one in every if one is not None}
+    every = ((kind, detector(view)) for kind, detector in _DETECTORS.items())
+    return {kind: one for kind, one in every if one is not None}
 
 
 def run_findings(
@@ -338,7 +327,7 @@ def run_findings(
             one = detections[kind]
             # Where other causes explain the same misses better, it is but an effect.
             if one.whole_run and 2 * counts[kind] >= len(one.explains):
-                yield one.finding
+                yield RunFinding(kind, one.sentence, cause.action, one.queries)
         elif cause.disaster and counts[kind] >= max(
             _LEAST_MISSES, _THIRD * len(misses)
         ):
