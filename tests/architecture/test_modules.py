@@ -16,7 +16,7 @@ MOST_LINES, LEAST_LINES = 600, 30
 # One line each: what the version is, and that `python -m karat` is the command.
 SHORT = {"karat.version", "karat.__main__"}
 # What is measured today. A change may lower these numbers, and not raise them.
-MOST_IMPORTED = 71
+MOST_IMPORTED = 69
 MOST_WITH_ONE_IMPORTER = 38
 
 LAZY = re.compile(r"(karat(?:\.\w+)+)(?::\w+)?")

@@ -87,13 +87,7 @@ class Place:
 
 
 def ids_of(array: Any, place: Place, *, blank: bool = False) -> Column:
-    """The ids in an array of texts or whole numbers, dictionary-encoded or not.
-
-    Args:
-        array: the Arrow array.
-        place: where it comes from.
-        blank: texts may be empty, as those of documents may.
-    """
+    """The ids in an array of texts or whole numbers; `blank` lets texts be empty."""
     pyarrow = load_pyarrow()
     if pyarrow.types.is_dictionary(array.type):
         if array.null_count or array.dictionary.null_count:
@@ -209,9 +203,7 @@ class Tabular(ABC):
     ) -> list[TablePiece]:
         """The rows of some columns, in pieces that follow each other.
 
-        Args:
-            columns: what to read.
-            coded: columns of few distinct texts, which may come dictionary-encoded.
+        `coded` ones hold few distinct texts, and may come dictionary-encoded.
         """
 
     def table(self, columns: Sequence[str]) -> Any:
@@ -299,12 +291,7 @@ class _Part:
 class ParquetSource(Tabular):
     """One table in one or several Parquet files, or in the bytes of one.
 
-    Args:
-        path: how messages call it.
-        files: names of the files; their rows follow each other. Folders of the form
-            `column=value` are columns too.
-        data: the bytes, when there is one file and it is in memory.
-        system: Arrow's file system, if it is not this machine's.
+    Folders of the form `column=value` are columns too.
     """
 
     def __init__(

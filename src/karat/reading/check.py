@@ -46,16 +46,7 @@ def validate(
     format: str | None = None,
     limit: int = LIMIT,
 ) -> Checked:
-    """Read a file to its end and collect what is wrong with it.
-
-    Args:
-        source: a path, or `-` for standard input.
-        role: what the file is meant to be.
-        mapping: our field name -> the file's, where the inference should not decide.
-        shared: whether the mapping is about another file, too; or what that holds.
-        format: the name of the format, where the extension should not decide.
-        limit: how many problems are collected.
-    """
+    """Read a file to its end and collect what is wrong with it."""
     notes = Notes(keep=limit)
     try:
         loaded = read(

@@ -24,12 +24,7 @@ _TRIPLE = 3
 
 
 class Delimited(Format):
-    """A table as text; its first row names the columns.
-
-    Args:
-        name: `csv` or `tsv`.
-        delimiters: what may stand between cells; the first is written.
-    """
+    """A table as text; its first row names the columns."""
 
     layout = "rows"
 

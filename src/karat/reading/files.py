@@ -116,11 +116,7 @@ def blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
 
 
 def lines_in(stream: BinaryIO, size: int = BLOCK) -> Iterator[list[bytes]]:
-    """The lines of a stream, those of about so many bytes at a time.
-
-    Raises:
-        FormatError: a line does not end within `LONGEST_LINE`.
-    """
+    """The lines of a stream, those of about so many bytes at a time."""
     parts, length, number = list[bytes](), 0, 1
     for block in blocks(stream, size):
         end = block.rfind(b"\n") + 1
@@ -144,11 +140,7 @@ def read_lines(stream: BinaryIO) -> bytes:
 
 
 def read_value(stream: BinaryIO) -> bytes:
-    """All bytes of one value.
-
-    Raises:
-        FormatError: it is longer than `LONGEST_VALUE`.
-    """
+    """All bytes of one value."""
     data = stream.read(LONGEST_VALUE + 1)
     if len(data) > LONGEST_VALUE:
         raise FormatError(
@@ -186,12 +178,7 @@ def _unpacked(stream: Any, name: str) -> BinaryIO:
 
 
 class Pieces(io.RawIOBase):
-    """A stream of pieces of bytes.
-
-    Args:
-        pieces: what is read, one after the other.
-        owner: what is closed with it.
-    """
+    """A stream of pieces of bytes."""
 
     def __init__(self, pieces: Iterator[bytes], owner: BinaryIO | None = None) -> None:
         self._pieces = pieces
@@ -325,10 +312,6 @@ def decode_text(data: bytes, line: int = 1) -> str:
 
 def decode_json(text: str, line: int | None = None) -> Any:
     """The value of a JSON text. Keys given twice, NaN and great depth are errors.
-
-    Args:
-        text: the whole text.
-        line: the line of the file it stands on, when it is one line of many.
 
     Example:
         >>> decode_json('{"d1": 2}')

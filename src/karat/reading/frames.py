@@ -48,15 +48,7 @@ def load_frame(
     name: str = "frame",
     optional: frozenset[str] = frozenset(),
 ) -> Dataset:
-    """What a DataFrame holds: a run, gold, or samples.
-
-    Args:
-        frame: any table; one row per retrieved or judged document, or one per query.
-        role: what it is taken for, where its columns could mean either.
-        mapping: our field name -> the column, where the inference should not decide.
-        name: how reports call the run and the gold.
-        optional: our names in the mapping that may be about another input only.
-    """
+    """What a DataFrame holds: a run, gold, or samples."""
     source = Source(name, role, dict(mapping or {}), optional=optional)
     if is_distributed(frame):
         return load_distributed(frame, source)

@@ -193,13 +193,7 @@ def _open_arrow(path: str, head: bytes, data: bytes | None) -> Tabular:
 
 
 def load_table(table: Tabular, source: Source, format: str) -> Dataset:
-    """A run or gold from one row per document, or samples from one row per query.
-
-    Args:
-        table: the columns.
-        source: what the user said of them.
-        format: how the result calls the format.
-    """
+    """A run or gold from one row per document, or samples from one row per query."""
     if not table.size:
         raise source.error("has columns, but no rows")
     names = table.schema.names

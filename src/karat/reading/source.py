@@ -62,12 +62,7 @@ class Notes:
     ) -> None:
         """Count something the user should know, with up to three examples.
 
-        Args:
-            kind: one word for it.
-            text: what was met, in the plural; `{query has|queries have}` at its start
-                is for one and for several.
-            example: where.
-            one: the same in the singular, where it is another text.
+        `{query has|queries have}` at the start of the text is for one and for several.
         """
         if not one and (both := _ONE_OR_MORE.match(text)):
             rest = text[both.end() :]

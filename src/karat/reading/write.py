@@ -32,16 +32,10 @@ def write(
     format: str | None = None,
     role: Role | None = None,
 ) -> tuple[Notice, ...]:
-    """Write a run, gold, or samples with both.
+    """Write a run, gold, or samples with both; what there was no room for is returned.
 
-    Args:
-        loaded: what to write.
-        target: a path, or a binary stream. A path that ends in `.gz` is compressed.
-        format: the name of the format; by default the ending of the path decides.
-        role: the part to write, when the format cannot hold all of it.
-
-    Returns:
-        What the format had no room for.
+    A path that ends in `.gz` is compressed. `role` is the part to write, where the
+    format cannot hold all of it.
     """
     path = os.fspath(target) if isinstance(target, str | os.PathLike) else None
     chosen = get_format(format) if format is not None else name_format(path)
@@ -248,12 +242,7 @@ def _facts(query: Query) -> dict[str, Any]:
 
 
 def _ranking(documents: list[Document], *, named: bool) -> Any:
-    """A ranking in its shortest form that reads back as it is.
-
-    Args:
-        documents: best first.
-        named: bare strings would be read as texts.
-    """
+    """A ranking in its shortest form that reads back; `named` ids are no bare texts."""
     plain = all(set(_fields_of(document)) <= {"id", "score"} for document in documents)
     ids = [document.id for document in documents]
     if plain and documents and scores_say_the_order(documents):

@@ -46,9 +46,6 @@ def numbers(texts: ByteColumn) -> Floats:
 
     The digits before the point, eight at most, and those behind it, 24 at most, are
     read eight at a time. What has more, or an exponent beyond 200, is read by itself.
-
-    Raises:
-        ValueError: a text is not a finite decimal number.
     """
     sign = texts.data.take(texts.start)
     minus = sign == ord("-")
@@ -158,14 +155,7 @@ def _digits(digits: Keys, bad: Keys) -> Keys:
 
 
 def _scaled(whole: Keys, decimals: list[Keys], power: Ints | int, odd: Bools) -> Floats:
-    """Numbers divided by powers of ten; marks where the rounding is unsure.
-
-    Args:
-        whole: the numbers.
-        decimals: what follows them, eight digits at a time.
-        power: which power of ten.
-        odd: which numbers are marked.
-    """
+    """Numbers divided by powers of ten; marks where the rounding is unsure."""
     wide = whole > _EXACT
     for digits in decimals:
         wide |= digits > 0

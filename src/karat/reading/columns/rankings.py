@@ -202,12 +202,7 @@ def given_ranks(some: Rankings) -> tuple[Ints, Bools]:
 
 
 def _ties_of(rows: Ints, tied: Bools) -> tuple[Ints, Ints]:
-    """The rows tied with any of some rows, and a number for each tie.
-
-    Args:
-        rows: the rows asked for.
-        tied: whether each row is tied with the next.
-    """
+    """The rows tied with any of some rows, and a number for each tie."""
     if not tied.any():
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     tie = np.concatenate(([0], np.cumsum(~tied)))

@@ -60,11 +60,7 @@ class RunSource(ABC):
 
     @abstractmethod
     def parts(self, *, texts: bool = False) -> Iterable[Callable[[], Rankings]]:
-        """Parts cut between two queries, which threads may read.
-
-        Args:
-            texts: whether the texts of documents are asked for.
-        """
+        """Parts cut between two queries, which threads may read."""
 
     def repeated(self, query: str, document: str) -> DataError:
         """What to say of a document that a query retrieves twice."""
