@@ -202,6 +202,11 @@ def test_failed_queries_fail_a_suite(karat: Karat, folder: Path) -> None:
             "    gates:\n      fail_under: {rr: 0}\n      gate_tags: true\n    metrics",
             "karat.yaml:10: gate_tags is for max_drop, which is not there",
         ),
+        (
+            "      dense: dense.run\n    metrics",
+            "    baseline: keyword\n    gates: {max_drop: {rr: 0.1}}\n    metrics",
+            "max_drop has nothing to compare with baseline 'keyword' by name: keyword",
+        ),
         ("    metrics", "    match: exactly\n    metrics", "'exactly'; did you mean"),
         (
             "    metrics",

@@ -175,3 +175,11 @@ def test_aggregates_are_equal(measure: str) -> None:
     ours = front.compute_aggregated_measure(measure, values)
     theirs = original.compute_aggregated_measure(measure, values)
     assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+def test_ids_that_are_numbers_are_the_same_as_texts() -> None:
+    kinds: Any = ({1: {2: 1}}, {"1": {"2": 1}})
+    for qrels in kinds:
+        for run in kinds:
+            scores = front.RelevanceEvaluator(qrels, {"map"}).evaluate(run)
+            assert scores == {"1": {"map": 1.0}}

@@ -98,7 +98,7 @@ class RelevanceEvaluator:
         self, scores: Mapping[str, Mapping[str, float]]
     ) -> dict[str, dict[str, float]]:
         """Query -> measure -> value, for queries that both sides have."""
-        run = {q: row for q, row in scores.items() if q in self._qrels}
+        run = {str(q): row for q, row in scores.items() if str(q) in self._qrels}
         if not run or not self._parameters:
             return {query: {} for query in run}
         qrels = {query: self._qrels[query] for query in run}

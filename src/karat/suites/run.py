@@ -302,15 +302,16 @@ def _check_all(
 ) -> list[GateResult]:
     """What came of the gates."""
     drops = [gate for gate in gates if gate.kind == "drop"]
+    baseline = suite.settings.get("baseline")
     if drops and not pairs:
-        raise suite.error(
-            "max_drop needs a baseline: the name of a retriever, or a saved evaluation",
-            *("gates", "max_drop"),
-        )
+        why = "needs a baseline: the name of a retriever, or a saved evaluation"
+        if baseline is not None:
+            names = ", ".join(board)
+            why = f"has nothing to compare with baseline {baseline!r} by name: {names}"
+        raise suite.error(f"max_drop {why}", "gates", "max_drop")
     settings = suite.settings.get("gates", {})
     limits = [gate for gate in gates if gate.kind != "drop"]
     # What is compared with need not pass: it is there already.
-    baseline = suite.settings.get("baseline")
     candidates = [run for own, run in board.items() if own != baseline]
     results = check_gates(limits, candidates or board.values())
     with_baseline = {new.run for _, new in pairs}
