@@ -253,11 +253,25 @@ def test_a_run_may_come_from_standard_input(
 def test_json_is_all_that_stands_on_stdout(karat: Karat) -> None:
     done = karat("evaluate", "dense.run", "-g", "gold.qrels", "--json", "-m", "rr")
     saved = json.loads(done.out)
-    assert saved["schema_version"] == 2
+    assert saved["schema_version"] == 3
     assert saved["metrics"]["rr"]["undefined"] == 1
     assert [q["id"] for q in saved["queries"]][:2] == ["q01", "q02"]
     several = karat("evaluate", "*.run", "-g", "gold.qrels", "--json", "-m", "rr")
     assert [s["run"] for s in json.loads(several.out)] == ["dense.run", "keyword.run"]
+
+
+def test_a_saved_file_keeps_the_top_documents(karat: Karat, folder: Path) -> None:
+    base = ("evaluate", "dense.run", "-g", "gold.qrels", "-m", "rr")
+    counts = {}
+    for name, options in {
+        "all": (),
+        "two": ("--keep", "2"),
+        "no": ("--keep", "0"),
+    }.items():
+        karat(*base, *options, "-o", f"{name}.json")
+        kept = package.load(folder / f"{name}.json").kept
+        counts[name] = max(map(len, kept.values()), default=0)
+    assert counts == {"all": 20, "two": 2, "no": 0}
 
 
 def test_an_output_has_the_format_of_its_extension(karat: Karat, folder: Path) -> None:

@@ -116,17 +116,13 @@ def test_reasons_are_in_the_json_unless_texts_must_stay_out(
     karat: Karat, samples: str, teach: Teach, folder: Path
 ) -> None:
     teach(KNOWS)
-    rows = json.loads(karat("evaluate", samples, *JUDGED, "--json").out)["queries"]
-    assert rows[0]["matches"]["claims"]["verdicts"][0] == {
+    saved = json.loads(karat("evaluate", samples, *JUDGED, "--json").out)
+    assert saved["evaluation"]["matches"]["claims"]["verdicts"]["0"][0] == {
         "claim": "claim-1",
         "text": "Dough rises",
         "alone": [1],
-        "together": [],
         "reason": "so it is",
-        "failure": None,
         "disagreement": 0.0,
-        "partial": [],
-        "against": [],
     }
     out = str(folder / "out.json")
     done = karat("evaluate", samples, *JUDGED, "--json", "--no-text", "-o", out)

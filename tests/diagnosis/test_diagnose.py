@@ -110,7 +110,7 @@ def test_a_diagnosis_survives_saving_and_pickling(
         karat.Diagnosis.load(tmp_path / "bad.json")
     text = (tmp_path / "d.json").read_text().replace('"k": 2', '"k": "two"')
     (tmp_path / "bad.json").write_text(text)
-    with pytest.raises(FormatError, match="k cannot be str"):
+    with pytest.raises(FormatError, match=r"diagnosis.k must be an integer, got str"):
         karat.Diagnosis.load(tmp_path / "bad.json")
 
 

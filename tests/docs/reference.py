@@ -27,8 +27,11 @@ from karat.metrics.aliases import NAMES
 from karat.reading.format import FORMATS
 from karat.reading.meaning.aliases import ALIASES, FIELDS
 from karat.reports import REPORTS
+from karat.results.plain_values import SCHEMA_VERSION
+from tests.docs.saved_schema import attributes, evaluation_schema
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+SCHEMA = FOLDER.parent / "schema" / f"evaluation-{SCHEMA_VERSION}.schema.json"
 WRITTEN = "<!-- Written by `make docs` from the code; change it there. -->\n"
 WIDTH = 88
 
@@ -121,6 +124,7 @@ def main() -> None:
         (FOLDER / name).write_text(text, "utf-8")
     for path, text in stubs().items():
         path.write_text(text, "utf-8")
+    SCHEMA.write_text(evaluation_schema(), "utf-8")
 
 
 def stubs() -> dict[Path, str]:
@@ -282,18 +286,6 @@ def switch(name: str) -> str:
 
 def first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
-
-
-def attributes(thing: type) -> list[str]:
-    """The entries of a docstring's section on attributes, each on one line."""
-    section = (inspect.getdoc(thing) or "").partition("Attributes:\n")[2]
-    entries: list[str] = []
-    for line in inspect.cleandoc(section).splitlines():
-        if line.startswith(" "):
-            entries[-1] += f" {line.strip()}"
-        else:
-            entries.append(line)
-    return entries
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, executed
-from tests.docs.reference import FOLDER, pages, stubs
+from tests.docs.reference import FOLDER, SCHEMA, pages, stubs
+from tests.docs.saved_schema import evaluation_schema
 
 
 def name(path: Path) -> str:
@@ -64,6 +65,10 @@ def test_stubs_have_the_public_names_of_now() -> None:
 def test_the_reference_pages_are_what_the_code_says_now() -> None:
     for page, text in pages().items():
         assert (FOLDER / page).read_text("utf-8") == text, "make docs writes them anew"
+
+
+def test_the_schema_of_saved_files_is_what_the_types_say_now() -> None:
+    assert SCHEMA.read_text("utf-8") == evaluation_schema(), "make docs writes it anew"
 
 
 def test_a_block_runs_as_in_a_notebook(tmp_path: Path) -> None:

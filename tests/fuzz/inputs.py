@@ -221,9 +221,8 @@ def _evaluations() -> list[Any]:
     spans = ["recall[span]@5", "coverage@5"]
     one = evaluate(SAMPLES, metrics=metrics, keep=2).to_dict()
     judged = _copied(one)
-    for row in judged["queries"]:
-        for matched in row["matches"].values():
-            matched |= {"verdicts": [VERDICT], "usage": {}}
+    for matches in judged["evaluation"]["matches"].values():
+        matches |= {"verdicts": {"0": [VERDICT]}, "usage": {"0": {}}}
     return [one, judged, evaluate(SAMPLES, metrics=spans).to_dict(), [one]]
 
 

@@ -30,7 +30,7 @@ from tests.judging.models import (
 )
 from tests.reading.records import load_records
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-3.schema.json"
 TEXTS = ["Bread rises in an hour.", "Ovens are hot.", "Rye is a grain."]
 SAMPLE = {
     "id": "q1",

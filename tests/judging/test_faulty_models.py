@@ -86,8 +86,7 @@ def judged(model: Model, journal: Path) -> Evaluation:
 
 def without_usage(evaluation: Evaluation) -> dict[str, Any]:
     everything = evaluation.to_dict()
-    for row in everything["queries"]:
-        del row["matches"]["claims"]["usage"]
+    del everything["evaluation"]["matches"]["claims"]["usage"]
     return everything
 
 

@@ -17,7 +17,7 @@ from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, support, verdicts
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-2.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "evaluation-3.schema.json"
 SAMPLES: list[dict[str, Any]] = [
     {
         "id": name,
@@ -100,7 +100,7 @@ def test_the_saved_evaluation_says_who_judged_and_what_it_took() -> None:
     result = judged(Counting(support({})), votes=3)
     saved = decode_json(result.to_json())
     jsonschema.validate(saved, decode_json(SCHEMA.read_text("utf-8")))
-    assert saved["provenance"]["judge"] == {
+    assert saved["evaluation"]["provenance"]["judge"] == {
         "model": "scripted",
         "endpoint": "script",
         "parameters": {"seed": 0},
@@ -117,7 +117,8 @@ def test_the_saved_evaluation_says_who_judged_and_what_it_took() -> None:
 def test_without_a_judge_nothing_is_taken(without: dict[str, Any]) -> None:
     result = karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}, metrics="rr", **without)
     assert result.usage == Usage()
-    assert "usage" not in result.to_dict()["queries"][0]
+    saved = result.to_dict()["evaluation"]["matches"]["id"]
+    assert "usage" not in saved
     assert "judged with" not in str(result)
 
 

@@ -56,7 +56,7 @@ def told(result: karat.Evaluation) -> dict[str, Any]:
     """All that a result says, but for who computed it."""
     told = result.to_dict()
     for name in ("engine", "partitions", "rows"):
-        told["provenance"].pop(name, None)
+        told["evaluation"]["provenance"].pop(name, None)
     return told
 
 

@@ -178,11 +178,23 @@ def test_a_sweep_is_a_value(tmp_path: Path) -> None:
     assert "<svg" in result.to_html()
     with pytest.raises(UsageError, match="unknown cost 'token'; did you mean 'tokens'"):
         result.plot("token")
-    for text in ("{}", "[", '{"kind": "comparison"}', "[1]"):
+    head = '{"kind": "sweep", "schema_version": 1'
+    for text, sentence in (
+        ("{}", ": is not a saved sweep"),
+        ("[", ":1: broken JSON"),
+        ('{"kind": "comparison"}', ": is not a saved sweep"),
+        ("[1]", ": is not a saved sweep"),
+        (f"{head}}}", ": sweep: 'metrics' is missing"),
+        (
+            head + ', "metrics": ["rr"], "queries": ["q1"], "trials": '
+            '[{"setting": {}, "scores": {"rr": []}}]}',
+            ": does not have a score per query",
+        ),
+    ):
         (tmp_path / "other.json").write_text(text)
-        with pytest.raises(FormatError, match=r"other.json: is not a saved sweep"):
+        with pytest.raises(FormatError, match=f"other.json{sentence}"):
             Sweep.load(tmp_path / "other.json")
-    with pytest.raises(FormatError, match="cannot be read"):
+    with pytest.raises(FormatError, match="no such file"):
         Sweep.load(tmp_path / "none.json")
 
 

@@ -139,8 +139,8 @@ def _check_references(truth: Dataset, metrics: Sequence[str]) -> None:
 )
 @option(
     "--keep N",
-    f"Keep the top N documents of each query; default: {SHOWN_DEPTH} for a page, and 5 "
-    "where texts are matched.",
+    f"Keep the top N documents of each query; default: {SHOWN_DEPTH} for a page or a "
+    ".json file, and 5 where texts are matched.",
     type=click.IntRange(min=0),
 )
 @option("--parts", "RUN is one run: a glob of its Parquet files.")
@@ -179,7 +179,7 @@ def command(**options: Any) -> None:
     if judge is None:
         inputs = track(inputs, len(paths), "scoring")
     keep, pages = options["keep"], [path for path in outputs if path.suffix == PAGE]
-    if keep is None and pages:
+    if keep is None and any(path.suffix in {PAGE, ".json"} for path in outputs):
         keep = SHOWN_DEPTH
     board = leaderboard(inputs, keep=keep, **scoring)
     if judge is not None:

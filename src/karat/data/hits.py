@@ -177,7 +177,7 @@ class Hits:
     coverage: Coverage | None = None
     subtopics: Subtopics | None = None
     joint: Bools | None = None
-    gold: GoldGrades = field(default=_UNKNOWN, repr=False)
+    gold: GoldGrades = field(default=_UNKNOWN, repr=False, metadata={"saved": False})
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from karat.data.arrays import Bools
 from karat.data.hits import Hits, concatenate_hits
+from karat.data.judgements import Usage, Verdict
 from karat.data.runs import Notice
-
-if TYPE_CHECKING:
-    from karat.data.judgements import Usage, Verdict
 
 T = TypeVar("T")
 _EXAMPLES = 3
@@ -40,12 +38,16 @@ class Matches:
     items: Sequence[str]
     missing: Bools
     extra: int = 0
-    notices: tuple[Notice, ...] = ()
-    run_notices: tuple[Notice, ...] | None = None
+    notices: tuple[Notice, ...] = field(default=(), metadata={"saved": False})
+    run_notices: tuple[Notice, ...] | None = field(
+        default=None, metadata={"saved": False}
+    )
     failures: Mapping[int, str] = field(default_factory=dict)
-    verdicts: "Mapping[int, tuple[Verdict, ...]]" = field(default_factory=dict)
-    usage: "Mapping[int, Usage]" = field(default_factory=dict)
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
+    usage: Mapping[int, Usage] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(
+        default_factory=dict, metadata={"saved": False}
+    )
 
     def first_ranks(self) -> list[dict[str, int | None]]:
         """The first rank of each gold item by name, query by query; None: not found.

@@ -9,7 +9,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
@@ -48,6 +48,78 @@ class Document:
     end: int | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     rank: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TopDocuments(Mapping[str, tuple[Document, ...]]):
+    """The top documents of queries, kept as columns: one for each field of `Document`.
+
+    Attributes:
+        queries: ids of the queries.
+        count: how many documents there are of each.
+        id: one entry per document, query after query; none where no document has it.
+        text: the same.
+        score: the same.
+        source: the same.
+        start: the same.
+        end: the same.
+        metadata: the same.
+        rank: the same.
+
+    Example:
+        >>> TopDocuments.of({"q1": (Document("a"), Document("b"))})["q1"][1].id
+        'b'
+    """
+
+    queries: Sequence[str]
+    count: Ints
+    id: Sequence[str | None] = ()
+    text: Sequence[str | None] = ()
+    score: Sequence[float | None] = ()
+    source: Sequence[str | None] = ()
+    start: Sequence[int | None] = ()
+    end: Sequence[int | None] = ()
+    metadata: Sequence[Mapping[str, object]] = ()
+    rank: Sequence[int | None] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.count) != len(self.queries) or (self.count < 0).any():
+            raise DataError("there must be a count >= 0 for each query")
+        total = int(self.count.sum())
+        for name in _DOCUMENT:
+            if (size := len(getattr(self, name))) not in {0, total}:
+                raise DataError(f"{name} must have {total} entries, got {size}")
+
+    @classmethod
+    def of(cls, documents: Mapping[str, Sequence[Document]]) -> "TopDocuments":
+        """The documents by query as columns."""
+        every = [one for top in documents.values() for one in top]
+        columns = {name: [getattr(one, name) for one in every] for name in _DOCUMENT}
+        count = np.array([*map(len, documents.values())], np.int64)
+        known = {n: c for n, c in columns.items() if any(v not in _NOTHING for v in c)}
+        return cls([*documents], count, **known)
+
+    @cached_property
+    def _stretches(self) -> dict[str, tuple[int, int]]:
+        ends = self.count.cumsum()
+        pairs = zip((ends - self.count).tolist(), ends.tolist(), strict=True)
+        return dict(zip(self.queries, pairs, strict=True))
+
+    def __getitem__(self, query: str) -> tuple[Document, ...]:
+        start, end = self._stretches[query]
+        known = {name: c[start:end] for name in _DOCUMENT if (c := getattr(self, name))}
+        rows = zip(*known.values(), strict=True) if known else ((),) * (end - start)
+        return tuple(Document(**dict(zip(known, row, strict=True))) for row in rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+_DOCUMENT = tuple(one.name for one in fields(Document))
+_NOTHING: tuple[object, ...] = (None, {})
 
 
 def ranks_of(documents: Iterable[Document]) -> list[int]:

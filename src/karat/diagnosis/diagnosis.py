@@ -275,7 +275,9 @@ class Diagnosis(PlainResult):
     notes: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
-    evaluation: Evaluation | None = field(default=None, compare=False, repr=False)
+    evaluation: Evaluation | None = field(
+        default=None, compare=False, repr=False, metadata={"saved": False}
+    )
 
     @cached_property
     def totals(self) -> dict[str, int]:
@@ -443,9 +445,7 @@ class Diagnosis(PlainResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the evaluation, in plain values."""
-        plain = super(Diagnosis, replace(self, evaluation=None)).to_dict()
-        del plain["evaluation"]
-        return {**plain, "totals": self.totals}
+        return {**super().to_dict(), "totals": self.totals}
 
     def to_html(self) -> str:
         """A page that a browser shows; of a loaded diagnosis without every query."""

@@ -15,7 +15,7 @@ from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
-from karat.data.runs import Document, Latency, Notice
+from karat.data.runs import Document, Latency, Notice, TopDocuments
 from karat.data.tables import Table, counted, number
 from karat.errors import MissingExtraError, UnknownNameError, UsageError
 from karat.metrics import Metric
@@ -23,7 +23,7 @@ from karat.reading.files import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
-from karat.results.saved_form import as_json, to_dict
+from karat.results.plain_values import as_json, plain_evaluation, to_dict
 from karat.results.scores import MetricScores, mean_ranges, score_measures
 from karat.results.slices import query_rows, tag_table
 from karat.writing import write_file
@@ -109,8 +109,10 @@ class Evaluation(Mapping[str, MetricScores]):
     notices: tuple[Notice, ...] = ()
     labelled_by: Mapping[str, int] = field(default_factory=dict)
     own_k: Ints | None = None
-    kept: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
-    labels: Gold | None = None
+    kept: TopDocuments | Mapping[str, tuple[Document, ...]] = field(
+        default_factory=dict
+    )
+    labels: Gold | None = field(default=None, metadata={"saved": False})
     fingerprints: Sequence[str] = ()
     latency: Latency | None = None
 
@@ -143,7 +145,7 @@ class Evaluation(Mapping[str, MetricScores]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        return to_dict(self) == to_dict(other)
+        return plain_evaluation(self) == plain_evaluation(other)
 
     __hash__ = None  # type: ignore[assignment]
 

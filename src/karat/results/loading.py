@@ -2,8 +2,8 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import astuple, replace
 from itertools import chain
 from typing import Any
 
@@ -12,11 +12,8 @@ import numpy as np
 from karat.data.arrays import Ints
 from karat.data.coverage import Coverage
 from karat.data.hits import Hits, Subtopics
-from karat.data.judgements import Usage, Verdict
 from karat.data.matches import Matches
-from karat.data.policies import Policies
-from karat.data.queries import Query
-from karat.data.runs import Document, Latency, Notice
+from karat.data.runs import Latency
 from karat.errors import (
     DataError,
     FormatError,
@@ -34,13 +31,33 @@ from karat.reading.files import (
 from karat.reading.readers import read as read_input
 from karat.reading.source import placed
 from karat.results.evaluation import Evaluation
-from karat.results.saved_form import DOCUMENT_COLUMNS, ITEM_COLUMNS, SCHEMA_VERSION
-from karat.results.saved_types import check_types
+from karat.results.plain_values import SCHEMA_VERSION, Head, from_plain
 from karat.results.scores import MetricScores
 
 _ROUNDING = 1e-12
-_KINDS = dict.fromkeys(("rank", "item", "item_rank"), np.int64) | {"sound": np.bool_}
-Rows = Sequence[Mapping[str, Any]]
+_ROWS = '\n  "queries": ['
+# By class: arrays of one length each, as one per query.
+_LENGTHS: Mapping[type, Mapping[str, str]] = {
+    Evaluation: {"queries": "missing own_k fingerprints"},
+    MetricScores: {"queries": "scores"},
+    Matches: {"queries": "missing"},
+    Hits: {
+        "queries": "gold_count retrieved own_k",
+        "rows": "query rank grade item joint",
+        "items": "gold_grade",
+    },
+    Coverage: {
+        "queries": "size",
+        "documents": "query rank gold length fresh tokens",
+        "rises": "item item_rank share sound",
+    },
+    Subtopics: {"topics": "item topic grade"},
+}
+_INDEXES = {"query": "queries", "item": "items"}
+_LEAST = {
+    **dict.fromkeys(("query", "item", "topic", "gold_count", "retrieved", "size"), 0),
+    **dict.fromkeys(("rank", "item_rank", "own_k"), 1),
+}
 
 
 def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
@@ -57,7 +74,7 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
     saved = None
     try:
         with open_binary(path) as stream, gc_paused():
-            saved = decode_json(decode_text(read_value(stream)))
+            saved = decode_json(_without_rows(decode_text(read_value(stream))))
             return from_dict(_choose(saved, path, run))
     except DataError as error:
         first = saved[0] if isinstance(saved, list) and saved else saved
@@ -66,6 +83,21 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Evaluation:
         if mistaken is None and isinstance(error, NotSavedError):
             mistaken = NotSavedError(error.problem, path=path, hint=error.hint)
         raise mistaken or placed(error, path=os.fspath(path)) from None
+
+
+def _without_rows(text: str) -> str:
+    """The text without the rows for people, if they stand where `save` writes them.
+
+    A line break in JSON is in no string, so that a line begins where it seems to.
+    """
+    parts, at = [], 0
+    while (start := text.find(_ROWS, at)) >= 0:
+        end = text.find("\n  ]", start)
+        if end < 0:
+            break
+        parts.append(text[at : start + len(_ROWS)])
+        at = end
+    return "".join((*parts, text[at:]))
 
 
 def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
@@ -118,16 +150,20 @@ def from_dict(saved: Mapping[str, Any]) -> Evaluation:
         True
     """
     _check_version(saved)
-    check_types(saved)
     try:
-        result = _read(saved)
-    except KeyError as error:
-        raise FormatError(f"is not a whole evaluation: {error} is missing") from None
-    except (ValueError, IndexError) as error:
-        raise FormatError(f"is not a whole evaluation: {error}") from None
-    for name, summary in saved["metrics"].items():
-        _check_mean(result.columns[name], summary)
-    return result
+        rest = {name: saved[name] for name in saved.keys() - {"evaluation", "queries"}}
+        head = from_plain(Head, rest, "the head")
+        value = saved.get("evaluation")
+        result: Evaluation = from_plain(Evaluation, value, "evaluation")
+        _check(result)
+    except FormatError as error:
+        raise FormatError(f"is not a whole evaluation: {error.problem}") from None
+    columns = {
+        name: replace(column, queries=result.queries)
+        for name, column in result.columns.items()
+    }
+    _check_head(result, head)
+    return replace(result, columns=columns)
 
 
 def _check_version(saved: Mapping[str, Any]) -> None:
@@ -147,188 +183,130 @@ def _check_version(saved: Mapping[str, Any]) -> None:
         )
 
 
-def _check_mean(column: MetricScores, summary: Mapping[str, Any]) -> None:
-    mean = math.nan if summary["mean"] is None else summary["mean"]
-    same = math.isclose(column.mean, mean, rel_tol=1e-9, abs_tol=1e-12)
-    if column.n != summary["n"] or not (same or column.n == 0):
-        raise FormatError(
-            f"contradicts itself: {column.metric} is {mean} over {summary['n']} "
-            f"queries, but its scores give {column.mean} over {column.n}"
-        )
-
-
-def _read(saved: Mapping[str, Any]) -> Evaluation:
-    rows: Rows = saved["queries"]
-    queries = [row["id"] for row in rows]
-    metrics = saved["metrics"]
-    missing = np.array([row["missing"] for row in rows], bool)
-    own_k = [row["own_k"] for row in rows if "own_k" in row]
-    if len(own_k) not in {0, len(rows)}:
-        raise ValueError("'own_k' is missing in some queries")
-    result = Evaluation(
-        run=saved["run"],
-        gold=saved["gold"],
-        queries=queries,
-        columns={
-            name: _column(name, summary, rows, queries)
-            for name, summary in metrics.items()
-        },
-        missing=missing,
-        policies=Policies(**saved["policies"]),
-        matchers={
-            name: summary["matcher"]
-            for name, summary in metrics.items()
-            if summary["matcher"] is not None
-        },
-        matches={
-            name: _matches([row["matches"][name] for row in rows], facts, missing)
-            for name, facts in saved["matchers"].items()
-        },
-        default_matcher=saved["default_matcher"],
-        provenance=saved["provenance"],
-        facts={
-            row["id"]: Query(
-                row["id"],
-                row.get("text"),
-                row.get("k"),
-                tuple(row.get("tags", ())),
-                row.get("metadata", {}),
+def _check_head(result: Evaluation, head: Head) -> None:
+    """Refuse a head that says something else than the value."""
+    for name in ("run", "gold"):
+        one, two = getattr(head, name), getattr(result, name)
+        if one != two:
+            raise FormatError(f"contradicts itself: its {name} is {one!r} and {two!r}")
+    if odd := head.metrics.keys() ^ result.columns.keys():
+        raise FormatError(f"contradicts itself: {min(odd)} is not in both lists")
+    for name, summary in head.metrics.items():
+        column = result.columns[name]
+        same = math.isclose(column.mean, summary.mean, rel_tol=1e-9, abs_tol=1e-12)
+        if column.n != summary.n or not (same or column.n == 0):
+            raise FormatError(
+                f"contradicts itself: {name} is {summary.mean} over {summary.n} "
+                f"queries, but its scores give {column.mean} over {column.n}"
             )
-            for row in rows
-            if not row.keys().isdisjoint(("text", "k", "tags", "metadata"))
-        },
-        notices=tuple(
-            Notice(**{**notice, "examples": tuple(notice["examples"])})
-            for notice in saved["warnings"]
-        ),
-        labelled_by=saved["labelled_by"],
-        own_k=np.array(own_k, np.int64) if own_k else None,
-        kept={
-            row["id"]: tuple(Document(**document) for document in row["documents"])
-            for row in rows
-            if "documents" in row
-        },
-        fingerprints=[row["gold_fingerprint"] for row in rows],
-        latency=_latency(rows, saved["latency"]) if "latency" in saved else None,
-    )
-    # What the evaluation itself shows is not told twice.
-    shown = {*result.warnings[len(result.notices) :]}
-    told = tuple(notice for notice in result.notices if notice not in shown)
-    return replace(result, notices=told)
 
 
-def _verdicts(row: Mapping[str, Any]) -> tuple[Verdict, ...]:
-    found: list[dict[str, Any]] = [
-        {name: tuple(v) if isinstance(v, list) else v for name, v in verdict.items()}
-        for verdict in row.get("verdicts", ())
-    ]
-    return tuple(Verdict(**verdict) for verdict in found)
-
-
-def _column(
-    name: str, summary: Mapping[str, Any], rows: Rows, queries: Sequence[str]
-) -> MetricScores:
-    scores = np.array([row["scores"][name] for row in rows], np.float64)
-    low, high = summary["bounds"]
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
-    outside = (scores < low - _ROUNDING) | (scores > high + _ROUNDING)
-    if not low < high or outside.any():
-        raise ValueError(f"the scores of {name} are not between {low} and {high}")
-    failed = summary["failed"]
-    places = {q: place for place, q in enumerate(queries)} if failed else {}
-    return MetricScores(
-        metric=name,
-        scores=scores,
-        queries=queries,
-        undefined=summary["undefined"],
-        failures={places[query]: why for query, why in failed.items()},
-        binary=summary["binary"],
-        bounds=(low, high),
-        cutoffs=tuple(summary["cutoffs"]),
-        average=summary.get("average", "mean"),
-        higher_is_better=summary.get("higher_is_better", True),
-    )
-
-
-def _latency(rows: Rows, summary: Mapping[str, Any]) -> Latency:
-    timed = {row["id"]: row["latency"] for row in rows if "latency" in row}
-    earlier, first = (
-        {query for query, time in timed.items() if time.get(mark)}
-        for mark in ("earlier", "first_call")
-    )
-    times = {query: time["ms"] for query, time in timed.items()}
-    return Latency(times, earlier, first, summary.get("concurrency"))
-
-
-def _matches(rows: Rows, facts: Mapping[str, Any], missing: Any) -> Matches:
-    items = [item for row in rows for item in row["items"]]
-    ranks = [[rank for rank in item[2:] if rank is not None] for item in items]
-    grade = np.array([item[1] for item in items], np.float64)
-    count = np.array([len(row["items"]) for row in rows], np.int64)
-    item = np.arange(len(items)).repeat([*map(len, ranks)])
-    rank = np.array([*chain.from_iterable(ranks)], np.int64)
-    paid = grade[item]
-    has = rows[0].keys() if rows else ()
-    if "gains" in has:
-        paid = np.array([gain for row in rows for gain in row["gains"]], np.float64)
-        if len(paid) != len(item):
-            raise ValueError(f"{len(item)} ranks have {len(paid)} gains")
-    query = np.arange(len(rows)).repeat(count)[item]
-    order = np.lexsort((item, rank, query))
-    places = [*enumerate(rows)]
-    joint = {*_numbered([row.get("joint", ()) for row in rows], count)}
-    pairs = zip(item[order].tolist(), rank[order].tolist(), strict=True)
-    return Matches(
-        hits=Hits(
-            query=query[order],
-            rank=rank[order],
-            grade=paid[order],
-            gold_count=count,
-            gold_grade=grade,
-            retrieved=np.array([row["retrieved"] for row in rows], np.int64),
-            item=item[order],
-            distinct=facts["distinct"],
-            judged=facts["judged"],
-            coverage=_coverage([row["coverage"] for row in rows], count)
-            if "coverage" in has
-            else None,
-            subtopics=Subtopics.of(_numbered([row["subtopics"] for row in rows], count))
-            if "subtopics" in has
-            else None,
-            joint=np.array([pair in joint for pair in pairs], bool) if joint else None,
-        ),
-        items=[item[0] for item in items],
-        missing=missing,
-        extra=facts["extra"],
-        failures={p: row["failure"] for p, row in places if "failure" in row},
-        verdicts={p: _verdicts(row) for p, row in places if "verdicts" in row},
-        usage={p: Usage(**row["usage"]) for p, row in places if "usage" in row},
-    )
-
-
-def _numbered(lists: Sequence[Any], count: Ints) -> list[Any]:
-    """Entries of each query that begin with an item, which is numbered over all."""
-    found = []
-    starts = (count.cumsum() - count).tolist()
-    for entries, start, size in zip(lists, starts, count.tolist(), strict=True):
-        for item, *rest in entries:
-            if item >= size:
-                raise ValueError("something is said of an item that is not there")
-            found.append((start + item, *rest))
-    return found
-
-
-def _coverage(saved: Rows, count: Ints) -> Coverage:
-    columns: dict[str, Any] = {}
-    documents = [part["documents"] for part in saved]
-    rises = _numbered([part["rises"] for part in saved], count)
-    for names, table in (
-        (DOCUMENT_COLUMNS, [*chain.from_iterable(documents)]),
-        (ITEM_COLUMNS, rises),
+def _check(result: Evaluation) -> None:
+    """Refuse parts that do not fit together."""
+    queries = {*result.queries}
+    sizes = {"queries": len(result.queries)}
+    _check_arrays(result, "evaluation", sizes)
+    if len(queries) < len(result.queries):
+        raise FormatError("evaluation.queries has an id twice")
+    latency = Latency({}) if result.latency is None else result.latency
+    for name, parts in (
+        ("facts", result.facts),
+        ("kept", result.kept),
+        ("latency.milliseconds", latency.milliseconds),
     ):
-        values = [*zip(*table, strict=True)] or [()] * len(names)
-        for name, column in zip(names, values, strict=True):
-            columns[name] = np.array(column, _KINDS.get(name, np.float64))
-    query = np.arange(len(saved)).repeat([*map(len, documents)])
-    size = np.array([part["size"] for part in saved], np.float64)
-    return Coverage(size=size, query=query, **columns)
+        if odd := parts.keys() - queries:
+            raise FormatError(f"evaluation.{name}.{min(odd)} is of no query")
+    if not all(0 <= time < math.inf for time in latency.milliseconds.values()):
+        raise FormatError("evaluation.latency.milliseconds must be >= 0")
+    cutoffs = (fact.k for fact in result.facts.values() if fact.k is not None)
+    counts = (*result.labelled_by.values(), *(n.count for n in result.notices))
+    if min(cutoffs, default=1) < 1 or min(counts, default=0) < 0:
+        raise FormatError("evaluation has a k that is not >= 1, or a count not >= 0")
+    for name, column in result.columns.items():
+        _check_column(column, name, f"evaluation.columns.{name}", sizes)
+        if result.matchers.get(name) not in result.matches:
+            raise FormatError(f"evaluation.matches lacks those that {name} reads")
+    for name, matches in result.matches.items():
+        _check_matches(matches, f"evaluation.matches.{name}", sizes)
+
+
+def _check_column(
+    column: MetricScores, name: str, place: str, sizes: Mapping[str, int]
+) -> None:
+    _check_arrays(column, place, sizes)
+    _check_places(f"{place}.failures", column.failures, sizes)
+    low, high = column.bounds
+    outside = (column.scores < low - _ROUNDING) | (column.scores > high + _ROUNDING)
+    if not low < high or outside.any():
+        raise FormatError(f"{place}.scores are not between {low} and {high}")
+    if column.metric != name or column.undefined < 0:
+        raise FormatError(f"{place} is not of {name}, or its count is less than 0")
+
+
+def _check_matches(matches: Matches, place: str, sizes: Mapping[str, int]) -> None:
+    hits, coverage, topics = matches.hits, matches.hits.coverage, matches.hits.subtopics
+    sizes = {**sizes, "items": len(matches.items)}
+    _check_arrays(matches, place, sizes)
+    _check_arrays(hits, f"{place}.hits", sizes)
+    if hits.gold_count.sum() != sizes["items"]:
+        raise FormatError(f"{place}.hits.gold_count must add up to {sizes['items']}")
+    _check_order(f"{place}.hits", hits.query, hits.rank)
+    if hits.item is not None and (hits.gold_query[hits.item] != hits.query).any():
+        raise FormatError(f"{place}.hits.item has an item of another query")
+    if coverage is not None:
+        _check_arrays(coverage, f"{place}.hits.coverage", sizes)
+        _check_order(f"{place}.hits.coverage", coverage.query, coverage.rank)
+        _check_order(f"{place}.hits.coverage", coverage.item, coverage.item_rank)
+    if topics is not None:
+        _check_arrays(topics, f"{place}.hits.subtopics", sizes)
+    for name in ("failures", "verdicts", "usage"):
+        _check_places(f"{place}.{name}", getattr(matches, name), sizes)
+    verdicts = [*chain.from_iterable(matches.verdicts.values())]
+    ranks = (v.alone + v.together + v.partial + v.against for v in verdicts)
+    counts = (matches.extra, *chain.from_iterable(map(astuple, matches.usage.values())))
+    if min(chain.from_iterable(ranks), default=1) < 1 or min(counts) < 0:
+        raise FormatError(f"{place} has a rank that is not >= 1, or a count not >= 0")
+    if not all(0 <= verdict.disagreement <= 1 for verdict in verdicts):
+        raise FormatError(f"{place}.verdicts: disagreement must be between 0 and 1")
+
+
+def _check_arrays(value: Any, place: str, sizes: Mapping[str, int]) -> None:
+    """Refuse arrays of another length, and entries that cannot be."""
+    for unit, names in _LENGTHS[type(value)].items():
+        arrays = {name: getattr(value, name) for name in names.split()}
+        size = sizes.get(unit, len(next(iter(arrays.values()))))
+        for name, array in arrays.items():
+            if array is None or (name == "fingerprints" and not array):
+                continue
+            if len(array) != size:
+                raise FormatError(
+                    f"{place}.{name} must have {size} entries, got {len(array)}"
+                )
+            if isinstance(array, np.ndarray) and name != "scores":
+                _check_entries(array, name, f"{place}.{name}", sizes)
+
+
+def _check_entries(array: Any, name: str, place: str, sizes: Mapping[str, int]) -> None:
+    least, end = (
+        _LEAST.get(name, -math.inf),
+        sizes.get(_INDEXES.get(name, ""), math.inf),
+    )
+    right = (array >= least) & (array < end)
+    if not right.all():
+        at = int(np.flatnonzero(~right)[0])
+        wanted = f">= {least}" if name in _LEAST else "a number"
+        most = f" and < {end}" if name in _INDEXES else ""
+        raise FormatError(f"{place}[{at}] must be {wanted}{most}, got {array[at]}")
+
+
+def _check_order(place: str, first: Ints, second: Ints) -> None:
+    step = np.diff(first)
+    if ((step < 0) | ((step == 0) & (np.diff(second) < 0))).any():
+        raise FormatError(f"{place}: rows must be sorted by query or item, and rank")
+
+
+def _check_places(
+    place: str, by_query: Mapping[int, Any], sizes: Mapping[str, int]
+) -> None:
+    if max(by_query, default=0) >= max(sizes["queries"], 1):
+        raise FormatError(f"{place}.{max(by_query)} is of no query")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -44,13 +44,13 @@ class MetricScores:
 
     metric: str
     scores: Floats
-    queries: Sequence[str] = ()
+    queries: Sequence[str] = field(default=(), metadata={"saved": False})
     undefined: int = 0
     failures: Mapping[int, str] = field(default_factory=dict)
     binary: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
     cutoffs: tuple[int, ...] = ()
-    average: str = "mean"
+    average: Literal["mean", "geometric", "sum"] = "mean"
     higher_is_better: bool | None = True
 
     def __getitem__(self, query: str) -> float:

@@ -9,11 +9,9 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,15 +20,13 @@ from karat.data.intervals import Interval
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError, FormatError, MissingExtraError
 from karat.metrics import read_metric
-from karat.reading.files import decode_json, decode_text
 from karat.results.evaluation import SHOWN
+from karat.results.plain_values import PlainResult
 from karat.stats.multiple_tests import best_interval, maybe_best
 from karat.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class Trial:
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep:
+class Sweep(PlainResult):
     """What the settings of a sweep achieved.
 
     Attributes:
@@ -82,6 +78,8 @@ class Sweep:
         earlier: how many of them were kept from an earlier sweep.
         unasked: how many queries of the gold have no text to ask.
     """
+
+    saved_as: ClassVar[str] = "sweep"
 
     metrics: Sequence[str]
     queries: Sequence[str]
@@ -214,9 +212,13 @@ class Sweep:
             )
         return notes
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, in plain values: what `save` writes."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "sweep", **asdict(self)}
+    def tables(self) -> list[Table]:
+        """All that a person is shown."""
+        return [self.summary()]
+
+    def to_json(self) -> str:
+        """Everything as JSON, on one line; `load` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def to_html(self) -> str:
         """A page that a browser shows: the table, and quality by what it costs."""
@@ -237,30 +239,20 @@ class Sweep:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to JSON, which `Sweep.load` reads back, or to a page (`.html`)."""
         page = str(path).endswith(".html")
-        text = json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
-        write_file(path, self.to_html() if page else text)
+        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Sweep":
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """The sweep saved in a file.
 
         Raises:
             FormatError: the file cannot be read, or holds something else.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            problem = f"cannot be read: {error.strerror}"
-            raise FormatError(problem, path=path) from None
-        with suppress(DataError, KeyError, TypeError, AttributeError):
-            saved = decode_json(decode_text(data))
-            kind = saved.pop("kind"), saved.pop("schema_version")
-            if kind == ("sweep", SCHEMA_VERSION):
-                trials = [Trial(**trial) for trial in saved.pop("trials")]
-                rows = (row for trial in trials for row in trial.scores.values())
-                if {*map(len, rows)} <= {len(saved["queries"])}:
-                    return Sweep(trials=trials, **saved)
-        raise FormatError("is not a saved sweep of this karat", path=path)
+        found = super().load(path)
+        rows = (row for trial in found.trials for row in trial.scores.values())
+        if not {*map(len, rows)} <= {len(found.queries)} or not found.trials:
+            raise FormatError("does not have a score per query", path=path)
+        return found
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per setting as a pandas DataFrame: means and costs."""
@@ -282,16 +274,10 @@ class Sweep:
             for trial in self.trials
         )
 
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
     def __repr__(self) -> str:
         settings, queries = len(self.trials), len(self.queries)
         counts = f"{counted(settings, 'setting')}, {counted(queries, 'query')}"
         return f"<Sweep of {counts}, best {self.best}>"
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def _mean(values: Sequence[float | None]) -> float:
