@@ -163,9 +163,9 @@ def _score_all(
 ) -> tuple[Leaderboard, tuple[str, ...]]:
     """What every retriever scored, and those that were not scored again."""
     data = _data(suite)
-    names = suite.settings.get("retrievers", {})
-    sources = {own: _source(suite, own, fresh=fresh) for own in names}
-    gold: list[Dataset] = []
+    retrievers = suite.settings.get("retrievers", {})
+    sources = {own: _source(suite, own, fresh=fresh) for own in retrievers}
+    gold: Dataset | None = None
     evaluations, unchanged = {}, []
     for own, source in sources.items():
         key = digest_of("evaluation", own, source.decides, data, scoring)
@@ -182,11 +182,10 @@ def _score_all(
                     evaluation, notices=(*evaluation.notices, _earlier(evaluation))
                 )
         else:
-            if "gold" in data and not gold:
-                gold.append(
-                    read(data["gold"], "gold", mapping=scoring["mapping"], shared=True)
-                )
-            inputs: dict[str, Any] = {**data, "gold": gold[0] if gold else None}
+            if "gold" in data and gold is None:
+                names = scoring["mapping"]
+                gold = read(data["gold"], "gold", mapping=names, shared=True)
+            inputs: dict[str, Any] = {**data, "gold": gold}
             run = source.run(_queries(suite, data)) if source.run else source.decides[0]
             evaluation = evaluate(
                 run, **inputs, **scoring, name=own, judged=True, keep=_SHOWN

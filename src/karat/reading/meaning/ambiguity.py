@@ -16,7 +16,7 @@ first. What may have been meant otherwise is said, with the switch that does it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from typing import Any, Self
 
@@ -53,19 +53,15 @@ class Undecided(Dataset):
 
     Attributes:
         bare: whether the run is of such strings.
-        strings: those of the gold.
-        rest: the gold without them.
+        strings: the gold without its own such strings, and these.
     """
 
     bare: bool = False
-    strings: Sequence[Strings] = ()
-    rest: Gold = field(default_factory=Gold)
+    strings: tuple[Gold, Sequence[Strings]] | None = None
 
     def copy(self) -> Self:
         """The same gold, which no change to the caller's own can reach."""
-        return replace(
-            super().copy(), strings=deepcopy(self.strings), rest=self.rest.copy()
-        )
+        return replace(super().copy(), strings=deepcopy(self.strings))
 
 
 def are_prose(rows: Iterable[Iterable[Any]]) -> bool:
@@ -117,7 +113,7 @@ def settle(
     Example:
         >>> texts = Dataset(DocumentRun({"q": [Document(text="Rye is a grain.")]}))
         >>> words = Strings("passages", "", {"q": ["Rye"]})
-        >>> gold = Undecided(gold=Gold({"q": {"Rye": 1}}), strings=[words])
+        >>> gold = Undecided(gold=Gold({"q": {"Rye": 1}}), strings=(Gold(), [words]))
         >>> settle(texts, gold)[1].gold.kinds()
         ('passages',)
     """
@@ -128,12 +124,13 @@ def settle(
     wanted = {"documents": False, "passages": True}.get(kind or "")
     bare = isinstance(run, Undecided) and run.bare
     if isinstance(gold, Undecided) and gold.strings and run.run is not None:
+        rest, strings = gold.strings
         texts = wanted
         if texts is None and not bare and len(kinds := run.run.kinds()) == 1:
             texts = "texts" in kinds
         if texts is not None:
-            labels, _ = decided(gold.rest, gold.strings, texts=texts)
-            mapping = _renamed(gold.mapping, gold.strings, texts=texts)
+            labels, _ = decided(rest, strings, texts=texts)
+            mapping = _renamed(gold.mapping, strings, texts=texts)
             gold = replace(gold, gold=labels, mapping=mapping)
     if bare and run.run is not None and gold.gold is not None:
         ids = any(gold.gold.documents.values())

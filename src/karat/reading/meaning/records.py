@@ -222,16 +222,16 @@ class Gathered:
     def finish(self, name: str, order: Sequence[str]) -> Dataset:
         """The run and the gold, where there are any."""
         strings = [*self._undecided.values()]
-        gold, rest = None, Gold()
+        gold, undecided = None, None
         if self._gold or strings:
             gold = Gold(**self._gold, order=tuple(order), name=name)
         if gold is not None and strings:
-            rest = gold
-            gold, found = decided(rest, strings)
+            undecided = (gold, strings)
+            gold, found = decided(gold, strings)
             self.mapping = {**self.mapping, **found, **self.mapping}
         run, bare = self._run(name)
         loaded = Undecided(
-            run, gold, mapping=self.mapping, bare=bare, strings=strings, rest=rest
+            run, gold, mapping=self.mapping, bare=bare, strings=undecided
         )
         return loaded if run is None or gold is None else settle(loaded, loaded)[0]
 
@@ -491,19 +491,7 @@ class Samples:
                 holder = list_with(record, self._inside["document"])
                 fields |= {"retrieved": holder} if holder else {}
             kept = {f: t for f, t in fields.items() if f in _SAMPLE}
-            used = {t.partition(".")[0] for t in kept.values()} | {*kept.values()}
-            facts = [(f, t) for f, t in kept.items() if f not in _RANKING | _LABELS]
-            places = [kept["metadata"]] if "metadata" in kept else []
-            places += [name for name in names if name in _SETTINGS]
-            facts += [(f, f"{place}.{f}") for place in places for f in _NESTED]
-            self._plans[keys] = _Plan(
-                identity=kept.get("id"),
-                ranking=[field for field in kept.items() if field[0] in _RANKING],
-                gold=[field for field in kept.items() if field[0] in GOLD],
-                grades=kept.get("relevant_grades"),
-                facts=[fact for fact in facts if fact[0] != "id"],
-                rest=[name for name in names if name not in used],
-            )
+            self._plans[keys] = _plan_of(kept, names)
         return self._plans[keys]
 
     def _read(self, query: str, record: Mapping[Any, Any], plan: _Plan) -> None:
@@ -578,5 +566,22 @@ class Samples:
 
 
 _RANKING = RETRIEVED | {"retrieved_scores", "retrieved_distances"}
-_LABELS = GOLD | {"relevant_grades"}
 _SAMPLE = FIELDS.keys() - {"document", "score", "rank", "grade", "text"}
+
+
+def _plan_of(fields: Mapping[str, str], names: Sequence[str]) -> _Plan:
+    """How records are read: each of their fields by what it is."""
+    used = {t.partition(".")[0] for t in fields.values()} | {*fields.values()}
+    rest = [name for name in names if name not in used]
+    plan = _Plan(fields.get("id"), [], [], fields.get("relevant_grades"), [], rest)
+    for field in fields.items():
+        if field[0] in _RANKING:
+            plan.ranking.append(field)
+        elif field[0] in GOLD:
+            plan.gold.append(field)
+        elif field[0] not in {"id", "relevant_grades"}:
+            plan.facts.append(field)
+    places = [fields["metadata"]] if "metadata" in fields else []
+    for place in (*places, *filter(_SETTINGS.__contains__, names)):
+        plan.facts.extend((f, f"{place}.{f}") for f in _NESTED)
+    return plan

@@ -105,11 +105,11 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
     if labels is None or (graded and not _holds_numbers(labels)):
         return None
     notes = _numbered(source)
-    strings: list[Strings] = []
+    strings = None
     if not graded:
         if not _is_text(*labels.values()) or are_prose(labels.values()):
             return None
-        strings.append(Strings("passages", "", labels))
+        strings = (Gold(name=name), [Strings("passages", "", labels)])
         for ids in labels.values():
             note_repeated(ids, notes)
         labels = {query: dict.fromkeys(ids, 1.0) for query, ids in labels.items()}
@@ -119,11 +119,8 @@ def plain_gold(source: Any, name: str = "gold") -> Dataset | None:
         finite = np.count_nonzero(np.isfinite(columns.grade)) == len(columns.grade)
         if finite and _is_text(labels, columns.names):
             notices = notes.notices()
-            if not strings:
-                return Dataset(gold=gold, format=_FORMAT, notices=notices)
-            rest = Gold(name=name)
             return Undecided(
-                gold=gold, format=_FORMAT, notices=notices, strings=strings, rest=rest
+                gold=gold, format=_FORMAT, notices=notices, strings=strings
             )
     return None
 
