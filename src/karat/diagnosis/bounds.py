@@ -92,25 +92,15 @@ class Bounds(NamedTuple):
 
 
 class _Query(NamedTuple):
-    """The judged and the unjudged documents of a query, by rank.
-
-    Attributes:
-        name: id of the query.
-        gold: the grades of all its labels.
-        ranks: where judged documents stand.
-        grades: what they are worth.
-        unjudged: rank and document of those in the top k that nobody judged.
-        below: how many unjudged documents stand below k.
-        top: how many documents the top k has.
-    """
+    """The judged and the unjudged documents of a query, by rank."""
 
     name: str
-    gold: list[float]
-    ranks: list[int]
-    grades: list[float]
-    unjudged: list[tuple[int, Document]]
-    below: int
-    top: int
+    gold: list[float]  # the grades of all its labels
+    ranks: list[int]  # where judged documents stand
+    grades: list[float]  # what these are worth
+    unjudged: list[tuple[int, Document]]  # in the top k
+    below: int  # how many unjudged documents stand below k
+    top: int  # how many documents the top k has
 
 
 def bounds_of(
@@ -233,11 +223,7 @@ def _limit(
 def _hits(
     queries: Sequence[_Query], tried: Sequence[Floats], missing: float | None = None
 ) -> tuple[Hits, Ints]:
-    """Hits in which every way to grade unjudged documents is a query of its own.
-
-    Returns:
-        The hits, and the query of each way.
-    """
+    """Hits with every way to grade the unjudged as a query, and the query of each."""
     ranks, grades, gold = [], [], []
     for query, ways in zip(queries, tried, strict=True):
         own = np.array([*query.ranks, *(rank for rank, _ in query.unjudged)], np.int64)

@@ -33,14 +33,7 @@ _SHOWN, _FEW_WORDS, _WORDS = 5, 12, 2000
 
 @dataclass(frozen=True)
 class Examiner:
-    """Looks for the causes of misses.
-
-    Attributes:
-        evidence: rankings, gold and corpus.
-        k: the cutoff.
-        detections: what is wrong with the run as a whole, by its cause.
-        candidates: query -> rank of each gold item before reranking, if given.
-    """
+    """Looks for the causes of misses; `candidates` are ranks before reranking."""
 
     evidence: Evidence
     k: int

@@ -13,12 +13,9 @@ import numpy.typing as npt
 from rapidfuzz.fuzz import ratio
 
 from karat.data.arrays import Ints
+from karat.diagnosis.text_damage import words_of
 from karat.matching.contains import UNSPACED
-from karat.matching.coverage.alphabet import (
-    Source,
-    grams_of,
-)
-from karat.matching.normaliser import fold
+from karat.matching.coverage.alphabet import Source, grams_of
 
 ALIKE = 0.87
 """The share of letters that near-duplicates have in common, in the same order."""
@@ -38,7 +35,6 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _RARE_WORD = 3, 0.01
 # Words lead to what they rank so high, with such a share of the highest score.
 _GOOD_RANK, _LED, _HARDLY = 10, 0.03, 0.25
-_WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 
 
@@ -114,7 +110,7 @@ class LexicalRanks:
     """At which rank search by words (BM25) finds documents of a corpus."""
 
     def __init__(self, corpus: Mapping[str, str], bm25s: Any) -> None:
-        self._places = {name: place for place, name in enumerate(corpus)}
+        self.places = {name: place for place, name in enumerate(corpus)}
         self._index = bm25s.BM25()
         words = [_words.__wrapped__(text) for text in corpus.values()]
         self._count = Counter(chain.from_iterable(map(set, words)))
@@ -135,7 +131,7 @@ class LexicalRanks:
         return None
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""
@@ -168,7 +164,7 @@ class LexicalRanks:
         self, words: Sequence[str], documents: Sequence[str]
     ) -> tuple[int | None, float]:
         """The rank of the best document, and its share of the highest score."""
-        own = [self._places[name] for name in documents if name in self._places]
+        own = [self.places[name] for name in documents if name in self.places]
         words = [word for word in words if word in self._count]
         if not own or not words:
             return None, 0.0
@@ -189,7 +185,7 @@ def _words(text: str) -> list[str]:
         >>> _words("Rye, 黑麦面包")
         ['rye', '黑麦', '麦面', '面包']
     """
-    plain = _WORD.findall(fold(text))
+    plain = words_of(text)
     if text.isascii():
         return plain
     words: list[str] = []

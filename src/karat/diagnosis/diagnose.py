@@ -13,7 +13,7 @@ from karat.data.tables import counted, number
 from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
-from karat.diagnosis.evidence import Evidence, MissedItem, check_corpus, gold_of
+from karat.diagnosis.evidence import DEPTH, Evidence, check_corpus, gold_of
 from karat.diagnosis.headroom import gains_of, headroom, ideal
 from karat.diagnosis.run_findings import RunView, detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
@@ -24,8 +24,6 @@ from karat.reading.readers import read_corpus
 from karat.results.evaluation import Evaluation
 from karat.version import __version__
 
-# So many documents of each ranking are looked at.
-_DEPTH = 1000
 _MOST_OF = 0.9
 _BUDGETS = (100, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 _STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
@@ -73,7 +71,7 @@ def diagnose(
     if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
         corpus = read_corpus(corpus)
     metrics = [f"recall@{k}", f"ndcg@{k}", "rr"]
-    scoring = {"metrics": metrics, "keep": _DEPTH, **options, "corpus": corpus}
+    scoring = {"metrics": metrics, "keep": DEPTH, **options, "corpus": corpus}
     name = Path(run).name if isinstance(run, str | Path) else "run"
     notes: list[str] = []
     try:
@@ -122,7 +120,6 @@ class _Case:
         self.gains = gains_of(matches, places, threshold)
         self.hits = self._count(self._within(k))
         self.whole = self._count(np.ones(len(self.gains.query), np.bool_))
-        self.ids = matcher.startswith("id")
         self.candidates = None
         if candidates is not None:
             rows = candidates.matches[matcher].first_ranks()
@@ -140,7 +137,7 @@ class _Case:
     def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
         """All that can be told."""
         result, k, evidence = self.result, self.k, self.evidence
-        missed = evidence.gather(self._missed())
+        missed = evidence.gather(k)
         detections = detect(RunView(evidence, missed, k))
         examiner = Examiner(evidence, k, detections, self.candidates)
         misses = examiner.examine(missed)
@@ -179,21 +176,6 @@ class _Case:
             evaluation=result,
         )
 
-    def _missed(self) -> list[MissedItem]:
-        rows = np.flatnonzero(~self._within(self.k)).tolist()
-        query, rank = self.gains.query.tolist(), self.gains.rank.tolist()
-        hits, whole = self.hits.tolist(), self.whole.tolist()
-        return [
-            MissedItem(
-                self.result.queries[query[row]],
-                self.gains.name[row],
-                rank[row],
-                hits[query[row]],
-                whole[query[row]],
-            )
-            for row in rows
-        ]
-
     def _query_slices(self) -> tuple[Slice, ...]:
         rows = zip(self.result.queries, self.whole.tolist(), strict=True)
         features = (query_features(self.result.facts.get(q), n) for q, n in rows)
@@ -201,7 +183,7 @@ class _Case:
 
     def _document_slices(self) -> tuple[Slice, ...]:
         """The same of gold documents, each of which was found or not."""
-        if not self.ids:
+        if not self.evidence.ids:
             return ()
         recalls = self._within(self.k).astype(np.float64)
         return find_slices(recalls, map(self.evidence.features.of, self.gains.name))
@@ -218,7 +200,7 @@ class _Case:
             rows = np.array([places[miss.query] for miss in own])
             after = self.hits + count_by(rows, len(places))
             advice, action = CAUSES[cause].advice, CAUSES[cause].action
-            if self.ids and advice != "higher k":
+            if self.evidence.ids and advice != "higher k":
                 # The top k holds k documents, and no more relevant ones.
                 after = np.maximum(self.hits, np.minimum(after, self.k))
             best, k, how = self._recall(after) or 0.0, None, "if they are found"
@@ -226,10 +208,7 @@ class _Case:
                 # The smallest k that finds nine in ten of them, and whatever else.
                 ranks = sorted(miss.needed_k or 0 for miss in own)
                 k = ranks[math.ceil(_MOST_OF * len(ranks)) - 1]
-                best, how = (
-                    self._recall(self._count(self._within(k))) or 0.0,
-                    f"at k = {k}",
-                )
+                best, how = self._recall_at(k) or 0.0, f"at k = {k}"
             queries = len({miss.query for miss in own})
             sentence = (
                 f"{action}: {counted(len(own), 'gold item')} of "
@@ -248,8 +227,7 @@ class _Case:
         deepest = int(self.gains.rank.max(initial=1))
         steps = {step for step in _STEPS if step < deepest} | {deepest, self.k}
         for k in sorted(steps):
-            recall = self._recall(self._count(self._within(k)))
-            if recall is not None:
+            if (recall := self._recall_at(k)) is not None:
                 yield k, recall
 
     def _headroom(self, misses: Sequence[Miss]) -> dict[str, float]:
@@ -286,7 +264,7 @@ class _Case:
     def _oracle(self, parts: Mapping[str, float]) -> dict[str, float]:
         """What the best order of everything retrieved would score."""
         every = self._count(self.gains.rank > 0)
-        recall = self._recall(np.minimum(every, self.k) if self.ids else every)
+        recall = self._recall(np.minimum(every, self.k) if self.evidence.ids else every)
         if recall is None:
             return {}
         ndcg = parts["score"] + parts["ordering"] + parts["cutoff"]
@@ -295,7 +273,7 @@ class _Case:
     def _unjudged(self) -> Bounds | None:
         """What unjudged documents leave open, where gold is ids, each an item."""
         evidence = self.evidence
-        if not self.ids or evidence.gold.groups or not evidence.rankings:
+        if not self.evidence.ids or evidence.gold.groups or not evidence.rankings:
             return None
         threshold = self.result.policies.threshold
         labels, rankings = evidence.gold.documents, evidence.rankings
@@ -306,6 +284,9 @@ class _Case:
 
     def _count(self, rows: Bools) -> Ints:
         return count_by(self.gains.query[rows], self.gains.size)
+
+    def _recall_at(self, k: int) -> float | None:
+        return self._recall(self._count(self._within(k)))
 
     def _recall(self, hits: Ints) -> float | None:
         return _mean(ratio(hits, self.whole))

@@ -302,14 +302,11 @@ class Diagnosis(PlainResult):
     def summary(self) -> Table:
         """A row per cause: how many misses, and the recall that a fix could win."""
         wins = {todo.cause: todo for todo in self.todos}
-        rows = [
-            [
-                *(cause, str(count), str(wins[cause].queries)),
-                *(f"{count / len(self.misses):.0%}", f"+{number(wins[cause].wins)}"),
-                wins[cause].advice,
-            ]
-            for cause, count in self.totals.items()
-        ]
+        rows = []
+        for cause, count in self.totals.items():
+            todo, share = wins[cause], f"{count / len(self.misses):.0%}"
+            numbers = [str(count), str(todo.queries), share, f"+{number(todo.wins)}"]
+            rows.append([cause, *numbers, todo.advice])
         hits = self.relevant - len(self.misses)
         against = "" if self.run == self.gold else f" against {self.gold}"
         title = (
@@ -382,14 +379,11 @@ class Diagnosis(PlainResult):
         """What each metric may be, whatever the unjudged documents are worth."""
         if not self.bounds:
             return None
-        rows = [
-            [
-                *(name, number(one.score), number(one.worst), number(one.best)),
-                str(one.n),
-                "exact" if one.exact else "no wider than this",
-            ]
-            for name, one in self.bounds.items()
-        ]
+        rows = []
+        for name, one in self.bounds.items():
+            means = map(number, (one.score, one.worst, one.best))
+            exact = "exact" if one.exact else "no wider than this"
+            rows.append([name, *means, str(one.n), exact])
         k, judged = self.k, number(self.judged)
         notes = [
             f"judged@{k}: {judged}; at worst unjudged ones below rank {k} are relevant",
@@ -417,14 +411,8 @@ class Diagnosis(PlainResult):
             f"exploratory: {counted(len(both), 'slice')} looked at, p corrected "
             "for that (false discovery rate); confirm on other queries"
         )
-        columns = [
-            "queries and documents that fare worse",
-            "n",
-            "recall",
-            "others",
-            "p",
-        ]
-        return Table(columns, rows, notes=[note])
+        head = ["queries and documents that fare worse", "n", "recall", "others", "p"]
+        return Table(head, rows, notes=[note])
 
     def tables(self) -> list[Table]:
         """All that a person is shown."""

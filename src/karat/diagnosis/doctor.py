@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from karat.data.gold import Gold, Item
+from karat.data.gold import Gold
 from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K
 from karat.data.runs import Document, Run
@@ -15,8 +15,8 @@ from karat.diagnosis.corpus_search import LexicalRanks, group_alike
 from karat.diagnosis.diagnosis import unexamined_notes
 from karat.diagnosis.evidence import (
     ENOUGH,
+    Shares,
     check_corpus,
-    compare_with,
     corpus_shares,
     item_texts,
 )
@@ -28,8 +28,8 @@ from karat.reading.source import Notes
 from karat.results.plain_values import PlainResult
 
 _SHOWN = 20
-_ALIKE = "near-duplicate items"
 _MOST_PROBLEMS = 1000
+_TEXTS = "passages", "answers", "claims"
 # So many documents on top of search by words answer by words; of a text with fewer
 # words, words say nothing.
 _ANSWERS, _FEW_WORDS = 3, 6
@@ -177,7 +177,7 @@ def doctor(
     return GoldFindings(
         gold=own.name,
         queries=len(own.queries),
-        items=sum(len(check.items(query)) for query in own.queries),
+        items=sum(map(len, (*own.documents.values(), *check.texts.values()))),
         findings=tuple(findings),
         not_examined={n: w for n, w in KINDS.items() if w and not inputs.get(w, True)},
     )
@@ -208,10 +208,6 @@ class _Check:
         gold = self.gold
         return {query: item_texts(gold, query, self.corpus) for query in gold.queries}
 
-    def items(self, query: str) -> list[str]:
-        """The names of the gold items of a query."""
-        return [*self.gold.documents.get(query, ()), *self.texts[query]]
-
     def all(self) -> Iterator[Finding]:
         """Everything that is found."""
         for query in self.gold.queries:
@@ -229,7 +225,7 @@ class _Check:
     def _empty(self, query: str) -> Iterator[Finding]:
         if query in self.questions and not self.questions[query].strip():
             yield Finding("empty text", query, "", "the query asks nothing")
-        for kind in ("passages", "answers", "claims"):
+        for kind in _TEXTS:
             for item in getattr(self.gold, kind).get(query, ()):
                 if not Source(item.text).letters:
                     text = f"{item.id!r:.60} has no text"
@@ -282,10 +278,6 @@ class _Check:
                 yield Finding("not covered", query, name, text)
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.corpus or ())}
-
-    @cached_property
     def _twins(self) -> dict[str, list[str]]:
         """Document of the corpus -> its near-duplicates, itself among them."""
         corpus = {n: text for n, text in (self.corpus or {}).items() if text.strip()}
@@ -316,7 +308,7 @@ class _Check:
                     kind = "conflicting grades"
                     what += f", with grade {label:g} instead of {grade:g}"
                 elif label == grade and first and not same:
-                    kind, fix = _ALIKE, "alternatives"
+                    kind, fix = "near-duplicate items", "alternatives"
                 if kind:
                     yield Finding(kind, query, name, what, other, fix)
 
@@ -335,7 +327,9 @@ class _Check:
                 what += f", with grades {one.grade:g} and {item.grade:g}"
                 yield Finding("conflicting grades", query, one.id, what, item.id)
             else:
-                yield Finding(_ALIKE, query, item.id, what, one.id, "remove")
+                yield Finding(
+                    "near-duplicate items", query, item.id, what, one.id, "remove"
+                )
 
     def _queries(self) -> Iterator[Finding]:
         first: dict[str, str] = {}
@@ -377,11 +371,8 @@ class _Check:
         if name is None or count < max(2, (len(rows) + 1) // 2):
             return
         if words is not None and self.questions.get(query):
-            questions = self.questions[query]
-            ours, theirs = (
-                words.rank(questions, relevant),
-                words.rank(questions, [name]),
-            )
+            question = self.questions[query]
+            ours, theirs = words.rank(question, relevant), words.rank(question, [name])
             if theirs is None or (ours is not None and ours <= theirs):
                 return
         text = (
@@ -402,7 +393,7 @@ class _Check:
         depth = max(self.k, _DEPTH, int(_SHARE * len(corpus)))
         retrieved = {name for row in rows for name in row[:depth]}
         here = [name for name in relevant if name in corpus]
-        places = {name: self._places[name] for name in here}
+        places = {name: words.places[name] for name in here}
         led = {n for n in here if n in retrieved or words.leads(question, (), [n])}
         firsts = {row[0] for row in rows if row} - {*self.gold.documents[query], None}
         tops = [n for n in firsts if n and (words.rank(question, [n]) or 9) <= _ANSWERS]
@@ -426,8 +417,7 @@ def _differ(one: str, other: str) -> bool:
     """Whether two texts that are much alike differ in a number, negation or name."""
     if Source(one).letters == Source(other).letters:
         return False
-    (shares,) = compare_with([(one, [Document(text=other)])])
-    return bool(shares.differs(0))
+    return bool(Shares.of(one, [Document(text=other)]).differs(0))
 
 
 def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
@@ -453,17 +443,11 @@ def fix_gold(gold: Gold, findings: Sequence[Finding]) -> Gold:
             group = row_groups.get(one.item) or row_groups.get(one.other) or one.item
             row_groups[one.item] = row_groups[one.other] = group
 
-    def without_removed(kind: str) -> dict[str, tuple[Item, ...]]:
-        return {
+    texts: dict[str, Any] = {
+        kind: {
             query: tuple(item for item in items if (query, item.id) not in removed)
             for query, items in getattr(gold, kind).items()
         }
-
-    return replace(
-        gold,
-        documents=documents,
-        groups=groups,
-        passages=without_removed("passages"),
-        answers=without_removed("answers"),
-        claims=without_removed("claims"),
-    )
+        for kind in _TEXTS
+    }
+    return replace(gold, documents=documents, groups=groups, **texts)

@@ -25,9 +25,11 @@ from karat.results.evaluation import Evaluation
 ENOUGH = 0.9
 """The share of a gold text that makes a document have it."""
 
-# So many documents of a ranking are read.
+DEPTH = 1000
+"""So many documents of each ranking are looked at."""
+
+# So many of them are read.
 _READ = 100
-_DEEPEST = 1000
 
 
 class Shares(NamedTuple):
@@ -38,12 +40,33 @@ class Shares(NamedTuple):
         documents: the documents, in rank order.
         masks: document -> which letters of the gold text it has.
         passage: the comparison behind it.
+
+    Example:
+        >>> texts = [Document(text="Rye is a gr"), Document(text="ain of the north.")]
+        >>> shares = Shares.of("Rye is a grain of the north.", texts)
+        >>> round(shares.share(0), 2), shares.union([0, 1]), shares.is_fragment(0)
+        (0.38, 1.0, True)
     """
 
     gold: str
     documents: Sequence[Document]
     masks: dict[int, Bools]
     passage: Passage
+
+    @classmethod
+    def of(cls, gold: str, documents: Sequence[Document]) -> "Shares":
+        """What these documents have of a gold text."""
+        sources = Source.read([document.text or "" for document in documents])
+        (passage,), _ = compare([gold], sources)
+        masks: dict[int, Bools] = {}
+        size = len(passage.gold.letters)
+        for part in passage.parts:
+            mask = masks.setdefault(part.document, np.zeros(size, np.bool_))
+            for run in part.runs:
+                mask[run.start : run.end] = True
+            for gap in part.gaps:
+                mask[gap.start : gap.end] |= gap.covered
+        return cls(gold, documents, masks, passage)
 
     def share(self, number: int) -> float:
         """The share that one document has."""
@@ -110,37 +133,6 @@ class Shares(NamedTuple):
             ),
             differs=self.differs(number),
         )
-
-
-def compare_with(
-    pairs: Sequence[tuple[str, Sequence[Document]]],
-) -> list[Shares]:
-    """What the documents beside each gold text have of it.
-
-    Example:
-        >>> texts = [Document(text="Rye is a gr"), Document(text="ain of the north.")]
-        >>> (shares,) = compare_with([("Rye is a grain of the north.", texts)])
-        >>> round(shares.share(0), 2), shares.union([0, 1]), shares.is_fragment(0)
-        (0.38, 1.0, True)
-    """
-    every = []
-    for gold, documents in pairs:
-        sources = Source.read([document.text or "" for document in documents])
-        (passage,), _ = compare([gold], sources)
-        every.append(Shares(gold, documents, _masks(passage), passage))
-    return every
-
-
-def _masks(passage: Passage) -> dict[int, Bools]:
-    masks: dict[int, Bools] = {}
-    size = len(passage.gold.letters)
-    for part in passage.parts:
-        mask = masks.setdefault(part.document, np.zeros(size, np.bool_))
-        for run in part.runs:
-            mask[run.start : run.end] = True
-        for gap in part.gaps:
-            mask[gap.start : gap.end] |= gap.covered
-    return masks
 
 
 class MissedItem(NamedTuple):
@@ -215,10 +207,16 @@ class Evidence:
         )
         self.has_questions = any(fact.text for fact in self.facts.values())
 
-    def gather(self, missed: Sequence[MissedItem]) -> list[MissedItem]:
-        """The misses, with what is known of each."""
-        if self.ids:
-            missed = [one._replace(ids=self._members(one)) for one in missed]
+    def gather(self, k: int) -> list[MissedItem]:
+        """The relevant items that are not in the top k, with what is known of each."""
+        missed = []
+        for query, ranks in self.items.items():
+            hits = sum(0 < rank <= k for rank in ranks.values())
+            missed += [
+                MissedItem(query, name, rank, hits, len(ranks), self._ids(query, name))
+                for name, rank in ranks.items()
+                if not 0 < rank <= k
+            ]
         forms = self._other_forms(missed)
         texts = [self.texts_of(one) for one in missed]
         ranked: list[Shares | None] = [None] * len(missed)
@@ -250,11 +248,11 @@ class Evidence:
         fact = self.facts.get(query)
         return fact.text if fact else None
 
-    def hits(self, query: str, k: int) -> list[Document]:
-        """The documents in the top k that have relevant items."""
+    def hits(self, query: str, k: int | None = None) -> list[Document]:
+        """The documents in the top k, or anywhere, that have relevant items."""
+        ranking = self.rankings.get(query, [])[:k]
         ranks = self.items.get(query, {}).values()
-        ranking = self.rankings.get(query, [])
-        return [ranking[r - 1] for r in ranks if r and r <= min(k, len(ranking))]
+        return [ranking[rank - 1] for rank in ranks if 0 < rank <= len(ranking)]
 
     @cached_property
     def groups(self) -> dict[str, int]:
@@ -281,11 +279,11 @@ class Evidence:
         sources = {d.id: d.source for d in every if d.id and d.source}
         return DocumentFeatures(self.corpus or {}, sources)
 
-    def _members(self, one: MissedItem) -> tuple[str, ...]:
+    def _ids(self, query: str, item: str) -> tuple[str, ...]:
         """The ids of an item: its own, or those of the documents of its group."""
-        groups = self.gold.groups.get(one.query, {})
-        own = [name for name, group in groups.items() if group == one.name]
-        return tuple(own) or (one.name,)
+        groups = self.gold.groups.get(query, {})
+        own = [name for name, group in groups.items() if group == item]
+        return tuple(own or [item]) if self.ids else ()
 
     def texts_of(self, one: MissedItem) -> tuple[str, ...]:
         """What the item says, in any of its forms."""
@@ -336,7 +334,7 @@ def _at_their_ranks(documents: Sequence[Document]) -> Sequence[Document]:
     if ranks == [*range(1, len(ranks) + 1)]:
         return documents
     by_rank = dict(zip(ranks, documents, strict=True))
-    return [by_rank.get(n + 1, Document()) for n in range(min(max(ranks), _DEEPEST))]
+    return [by_rank.get(n + 1, Document()) for n in range(min(max(ranks), DEPTH))]
 
 
 def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:
@@ -383,13 +381,11 @@ def _best_shares(
     texts: Sequence[tuple[str, ...]], rows: Sequence[Sequence[Document]]
 ) -> list[Shares | None]:
     """Of each item's texts, what its documents have of the one they have most of."""
-    every = [(n, text) for n, own in enumerate(texts) for text in own if rows[n]]
-    best: dict[int, Shares] = {}
-    compared = compare_with([(text, rows[n]) for n, text in every])
-    for (place, _), shares in zip(every, compared, strict=True):
-        if place not in best or shares.union() > best[place].union():
-            best[place] = shares
-    return [*map(best.get, range(len(texts)))]
+    every = (
+        [Shares.of(text, row) for text in own if row]
+        for own, row in zip(texts, rows, strict=True)
+    )
+    return [max(own, key=Shares.union, default=None) for own in every]
 
 
 def corpus_shares(

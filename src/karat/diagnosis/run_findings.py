@@ -46,31 +46,19 @@ class Detection(NamedTuple):
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as a whole, with all that it misses.
-
-    Attributes:
-        evidence: rankings, gold and corpus.
-        missed: the items that are not in the top k.
-        k: the cutoff.
-    """
+    """A run as a whole, with all that it misses in the top k."""
 
     evidence: Evidence
     missed: Sequence[MissedItem]
     k: int
 
     @cached_property
-    def tops(self) -> dict[str, list[str]]:
-        """Query -> the keys of the documents in its top k."""
-        rows = self.evidence.rankings.items()
-        return {query: [*map(_key, row[: self.k])] for query, row in rows}
-
-    @cached_property
     def owners(self) -> dict[str, list[tuple[int, str]]]:
         """Document -> the ranks in the top k that it has, and for which queries."""
         owners: dict[str, list[tuple[int, str]]] = {}
-        for query, top in self.tops.items():
-            for rank, key in enumerate(top, 1):
-                owners.setdefault(key, []).append((rank, query))
+        for query, row in self.evidence.rankings.items():
+            for rank, document in enumerate(row[: self.k], 1):
+                owners.setdefault(_key(document), []).append((rank, query))
         owners.pop("", None)
         return owners
 
@@ -183,14 +171,14 @@ def _mixed_up(view: RunView) -> Detection | None:
 
 def _hubs(view: RunView) -> Detection | None:
     """Some documents are in the top k of most queries, and relevant to few."""
-    queries, owners = len(view.tops), view.owners
+    queries, owners = len(view.evidence.rankings), view.owners
     least = max(_HALF * queries, _SOME * view.k * queries / max(1, len(owners)))
     often = {key: own for key, own in owners.items() if len(own) >= least}
     if queries < _MANY or not often:
         return None
     useful = Counter(
         _key(document)
-        for query in view.tops
+        for query in view.evidence.rankings
         for document in view.evidence.hits(query, view.k)
     )
     hubs = {n: own for n, own in often.items() if useful[n] <= _FIFTH * len(own)}
@@ -253,11 +241,10 @@ def _never_retrieved(view: RunView) -> Detection | None:
         o for o in absent if not any(view.often[key] for key in view.documents[o.key])
     ]
     again = [
-        view.often[_key(ranking[rank - 1])] > 1
+        view.often[_key(document)] > 1
         for query, items in evidence.items.items()
-        if len(items) <= _FEW_ITEMS and (ranking := evidence.rankings.get(query, []))
-        for rank in items.values()
-        if 0 < rank <= len(ranking)
+        if len(items) <= _FEW_ITEMS
+        for document in evidence.hits(query)
     ]
     # How often a document that its query retrieves is retrieved by no other.
     alone = 1 - mean(again) if again else 1.0

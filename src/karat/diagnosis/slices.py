@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 from typing import Final
 
@@ -89,24 +88,16 @@ def query_features(query: Query | None, relevant: int) -> Iterator[str]:
 class DocumentFeatures:
     """What can be seen of documents at a glance, beside the others of their corpus."""
 
-    def __init__(
-        self, corpus: Mapping[str, str], sources: Mapping[str, str] | None = None
-    ) -> None:
-        self.corpus, self.sources = corpus, sources or {}
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.corpus)}
-
-    @cached_property
-    def _size(self) -> float:
-        return median(map(len, self.corpus.values())) if self.corpus else 0.0
+    def __init__(self, corpus: Mapping[str, str], sources: Mapping[str, str]) -> None:
+        self.corpus, self.sources = corpus, sources
+        self._places = {name: place for place, name in enumerate(corpus)}
+        self._size = median(map(len, corpus.values())) if corpus else 0.0
 
     def of(self, name: str) -> Iterator[str]:
         """The features of one document.
 
         Example:
-            >>> [*DocumentFeatures({"wiki/a": "Rye."}).of("wiki/a")]
+            >>> [*DocumentFeatures({"wiki/a": "Rye."}, {}).of("wiki/a")]
             ['document id: wiki/...', 'document length: medium', 'corpus part: 1 of 10']
         """
         prefix = _PREFIX.match(name)

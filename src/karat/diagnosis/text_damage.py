@@ -93,13 +93,12 @@ class Habits(NamedTuple):
     def doubt(self, text: str) -> str | None:
         """What may be wrong with a text that nobody finds, in words; None: nothing."""
         words = words_of(text)
-        if len(words) >= _LEAST_WORDS and not is_wide(text):
-            strange = _share(words, self.common) < _UNLIKE * self.share
-            if strange:
-                return (
-                    "its text has hardly a word that most others have: it is in "
-                    "another language, or unreadable"
-                )
+        many = len(words) >= _LEAST_WORDS and not is_wide(text)
+        if many and _share(words, self.common) < _UNLIKE * self.share:
+            return (
+                "its text has hardly a word that most others have: it is in another "
+                "language, or unreadable"
+            )
         if self.ends:
             cut = not _END.search(text)
         else:
