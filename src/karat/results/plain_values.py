@@ -73,9 +73,7 @@ def as_plain(value: Any) -> Any:  # noqa: PLR0911
             return value
         return None if math.isnan(value) else str(float(value))
     if isinstance(value, np.ndarray):
-        plain = value.tolist()
-        finite = value.dtype.kind != "f" or np.isfinite(value).all()
-        return plain if finite else [*map(as_plain, plain)]
+        return _plain_array(value)
     if isinstance(value, Interval):
         return value.to_dict()
     if is_dataclass(value):
@@ -94,6 +92,18 @@ def as_plain(value: Any) -> Any:  # noqa: PLR0911
         simple = {*map(type, value)} <= {str, int, NoneType}
         return [*value] if simple else [*map(as_plain, value)]
     return value
+
+
+def _plain_array(array: Any) -> list[Any]:
+    """Its entries; whole numbers as integers, which take half the time."""
+    if array.dtype.kind != "f":
+        return [*array.tolist()]
+    whole = (array < _SCALARS[int][2]) & (array == np.trunc(array))
+    # No integer is a negative zero.
+    if whole.all() and not np.signbit(array).any():
+        return [*array.astype(np.int64).tolist()]
+    plain = array.tolist()
+    return [*plain] if np.isfinite(array).all() else [*map(as_plain, plain)]
 
 
 @cache
