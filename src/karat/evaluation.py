@@ -221,6 +221,20 @@ def _refuse_engine(engine: object) -> NoReturn:
     raise UnknownNameError("engine", engine, ["local"])
 
 
+def _check_option(name: str, retriever: Any) -> None:
+    """Refuse an option that is unknown, or that needs a retriever."""
+    from karat.retrieving.retrieve import RetrieveOptions  # noqa: PLC0415
+
+    known = RetrieveOptions.__annotations__
+    if name == "qrels":
+        raise UsageError("qrels are called gold here: pass them as gold=")
+    if name not in known:
+        names = [*(evaluate.__kwdefaults__ or ()), *known]
+        raise UnknownNameError("option of evaluate", name, names)
+    if retriever is None:
+        raise UsageError(f"{name} is about a retriever: pass one as retriever=")
+
+
 def _question(
     options: dict[str, Any], retriever: Any, retrieving: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -228,15 +242,8 @@ def _question(
 
     The gold among the options is read here, before anything is asked in vain.
     """
-    from karat.retrieving.retrieve import RetrieveOptions  # noqa: PLC0415
-
-    known = RetrieveOptions.__annotations__
     for name in retrieving:
-        if name not in known:
-            names = [*(evaluate.__kwdefaults__ or ()), *known]
-            raise UnknownNameError("option of evaluate", name, names)
-        if retriever is None:
-            raise UsageError(f"{name} is about a retriever: pass one as retriever=")
+        _check_option(name, retriever)
     if options["run"] is not None:
         raise UsageError("run and retriever are one too many: pass either")
     if options["gold"] is None:

@@ -263,9 +263,11 @@ def _ranking(run: Run, query: str, policies: Policies) -> list[Document]:
 
 
 def _only(gold: Gold, query: str) -> Gold:
-    kinds = {kind: getattr(gold, kind) for kind in KINDS}
+    kinds: dict[str, Any] = {
+        kind: {query: getattr(gold, kind).get(query, {})} for kind in KINDS
+    }
     return Gold(
-        **{kind: {query: rows.get(query, {})} for kind, rows in kinds.items()},
+        **kinds,
         references={q: text for q, text in gold.references.items() if q == query},
         order=(query,),
         name=gold.name,

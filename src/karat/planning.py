@@ -288,7 +288,11 @@ def _plan(
         if name not in matchers:
             matchers[name] = given[name] if name in given else read_matcher(name)
         matchers[name].check(measure.metric.name)
-        measures[measure.label] = measure.with_threshold(policies.threshold)
+        measure = measure.with_threshold(policies.threshold)
+        if measures.setdefault(measure.label, measure).metric != measure.metric:
+            raise UsageError(
+                f"two metrics are spelled {measure.label}: give yours another name"
+            )
     return Plan(tuple(measures.values()), matchers, default, policies)
 
 

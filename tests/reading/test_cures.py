@@ -1,12 +1,16 @@
 """What an error proposes works when it is typed."""
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import karat
+from karat import evaluate, read_gold, read_run
 from karat.errors import FormatError, KaratError, UsageError
+from karat.extend import CutoffMetric, Hits
 
 GOLD = {"q": ["b"]}
 IDS = [{"id": "a"}, {"id": "b"}]
@@ -101,3 +105,47 @@ def test_brief_answers_are_noticed(answer: str) -> None:
     for clear in ("42", "Rome", "\u5317\u4eac"):
         run = [{"id": "q", "retrieved_texts": [clear], "answers": [clear]}]
         assert not karat.evaluate(run, metrics="containment@1").warnings
+
+
+def test_what_was_seen_while_reading_is_told_when_it_is_scored() -> None:
+    rising = {f"q{i}": {"a": 0.1, "b": 0.9} for i in range(9)}
+    gold = {q: ["a"] for q in rising}
+    whole = evaluate(rising, gold=gold, metrics=["rr"])
+    apart = evaluate(read_run(rising), gold=gold, metrics=["rr"])
+    assert "order" in {notice.kind for notice in whole.warnings}
+    assert apart.warnings == whole.warnings
+    joined = {"q1": "a,b", "q2": "d"}
+    run = {"q1": ["a"], "q2": ["d"]}
+    whole = evaluate(run, gold=joined, metrics=["rr"])
+    apart = evaluate(run, gold=read_gold(joined), metrics=["rr"])
+    assert "joined" in {notice.kind for notice in whole.warnings}
+    assert apart.warnings == whole.warnings
+
+
+def test_qrels_are_called_gold() -> None:
+    options: dict[str, Any] = {"qrels": {"q1": ["a"]}}
+    with pytest.raises(UsageError, match="pass them as gold="):
+        evaluate({"q1": ["a"]}, **options)
+
+
+def test_two_metrics_of_one_spelling_are_refused() -> None:
+    @dataclass(frozen=True)
+    class Mine(CutoffMetric):
+        name: ClassVar[str] = "recall"
+
+        def score(self, hits: Hits) -> Any:
+            return np.full(hits.size, 0.25)
+
+    both: list[Any] = [Mine(1), "recall@1"]
+    for metrics in (both, both[::-1]):
+        with pytest.raises(UsageError, match=r"two metrics are spelled recall@1"):
+            evaluate({"q1": ["a"]}, gold={"q1": ["a"]}, metrics=metrics)
+
+
+def test_judged_only_without_a_negative_label_is_told() -> None:
+    run, gold = {"q1": ["x", "y", "a"]}, {"q1": {"a": 1}}
+    result = evaluate(run, gold=gold, metrics=["rr"], judged_only=True)
+    assert "judged_only" in {notice.kind for notice in result.warnings}
+    gold = {"q1": {"a": 1, "x": 0}}
+    result = evaluate(run, gold=gold, metrics=["rr"], judged_only=True)
+    assert "judged_only" not in {notice.kind for notice in result.warnings}

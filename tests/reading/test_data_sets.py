@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def scored(path: object, **options: Any) -> dict[str, Any]:
     result = karat.evaluate(path, gold=GOLD, metrics=METRICS, name="run", **options)
     found = told(result)
-    found["provenance"]["run"] = "run"
+    found["evaluation"]["provenance"]["run"] = "run"
     return found
 
 

@@ -155,6 +155,7 @@ class Gold:
             item, which any of them satisfies.
         subtopics: how well documents serve single subtopics of a query: query ->
             document -> subtopic -> grade. `documents` holds the best grade of each.
+        notices: what was seen while reading it.
     """
 
     documents: Labels = field(default_factory=dict)
@@ -170,6 +171,7 @@ class Gold:
     subtopics: Mapping[str, Mapping[str, Mapping[str, float]]] = field(
         default_factory=dict
     )
+    notices: tuple[Notice, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         sizes = {kind: sum(map(len, getattr(self, kind).values())) for kind in KINDS}

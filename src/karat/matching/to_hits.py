@@ -215,6 +215,10 @@ def match_labels(
     if policies.identical == "ignore":
         located = _ignore_identical(run, labels, located, policies)
     notices = located.notices
+    if policies.judged_only and positive:
+        what = "no document judged non-relevant, so that judged_only leaves nothing but"
+        text, one = (f"{q} {what} relevant ones" for q in ("queries have", "query has"))
+        notices += (Notice("judged_only", len(labels), text, one=one),)
     if not groups and located.item is not None:
         missed = gold.grade > 0
         missed[located.item] = False

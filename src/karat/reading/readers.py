@@ -80,6 +80,9 @@ def read_run(
     runs = {name: part.run for name, part in parts.items() if part.run is not None}
     if len(runs) < len(parts):
         raise DataError("the input holds nothing retrieved")
+    for name, run in runs.items():
+        # What was seen while reading is told when the run is scored.
+        run.retrieval = replace(run.retrieval, notices=parts[name].notices)
     return runs[""] if by is None else runs
 
 
@@ -103,10 +106,11 @@ def read_gold(
         >>> read_gold({"q1": {"d1": 2}}).documents
         {'q1': {'d1': 2}}
     """
-    gold = read(source, "gold", mapping=mapping, format=format).gold
-    if gold is None:
+    found = read(source, "gold", mapping=mapping, format=format)
+    if found.gold is None:
         raise DataError("the input holds no gold")
-    return gold
+    # What was seen while reading is told when a run is scored.
+    return replace(found.gold, notices=found.notices)
 
 
 def read_samples(
@@ -322,7 +326,7 @@ def _read_object(
 ) -> Dataset:
     if not isinstance(source, dict | list):
         if isinstance(source, Gold):
-            return Dataset(gold=source)
+            return Dataset(gold=source, notices=source.notices)
         if isinstance(source, Run):
             return Dataset(run=source, notices=source.retrieval.notices)
         if is_frame(source):

@@ -224,7 +224,8 @@ class Gathered:
         strings = [*self._undecided.values()]
         gold, undecided = None, None
         if self._gold or strings:
-            gold = Gold(**self._gold, order=tuple(order), name=name)
+            kinds: dict[str, Any] = self._gold
+            gold = Gold(**kinds, order=tuple(order), name=name)
         if gold is not None and strings:
             undecided = (gold, strings)
             gold, found = decided(gold, strings)
