@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics bench-scale model soak fuzz frameworks clean
+.PHONY: help demo test quick check format lint types docs wheel bench bench-matching bench-statistics bench-scale walk model soak fuzz frameworks clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,12 +52,16 @@ lint: $(VENV)/dev ## format, lint and floors, without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -n 0 -m "not slow" tests/architecture/test_budgets.py
 
 types: $(VENV)/dev ## type-check sources and tests
 	$(BIN)/mypy
 
 docs: $(VENV)/dev ## write the generated reference pages anew
 	$(BIN)/python -m tests.docs.reference
+
+walk: $(VENV)/dev ## the way of ordinary calls through the rooms
+	$(BIN)/python -m tests.architecture.walk
 
 wheel: $(VENV)/dev ## build the wheel and try it in an environment of its own
 	rm -rf dist build
