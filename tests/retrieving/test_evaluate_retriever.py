@@ -12,22 +12,7 @@ import karat
 from karat.errors import DataError, MismatchError, UsageError
 from karat.extend import Settings
 from karat.retrieving.retrieve import RetrieveOptions
-
-QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
-CORPUS = ["d1", "d2", "d3", "d4"]
-
-
-def search(query: str, k: int) -> list[str]:
-    return CORPUS[:k]
-
-
-def ids(run: karat.Run) -> dict[str, list[str | None]]:
-    policies = karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}).policies
-    return {q: [d.id for d in ranking] for q, ranking in run.rankings(policies)}
-
-
-def kinds(run: karat.Run) -> set[str]:
-    return {notice.kind for notice in run.retrieval.notices}
+from tests.retrieving.searches import CORPUS, QUERIES, ids, kinds, search
 
 
 def test_evaluate_takes_a_retriever_and_asks_deep_enough() -> None:

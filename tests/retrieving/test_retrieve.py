@@ -23,23 +23,9 @@ from karat.errors import (
 )
 from karat.extend import Settings
 from karat.retrieving.retrieve import ATTEMPTS
+from tests.retrieving.searches import CORPUS, QUERIES, ids, kinds, search
 
-QUERIES = {f"q{n}": f"question {n}" for n in range(6)}
-CORPUS = ["d1", "d2", "d3", "d4"]
 QUICK = Settings(first_wait=0.001, longest_wait=0.01)
-
-
-def search(query: str, k: int) -> list[str]:
-    return CORPUS[:k]
-
-
-def ids(run: karat.Run) -> dict[str, list[str | None]]:
-    policies = karat.evaluate({"q": ["a"]}, gold={"q": ["a"]}).policies
-    return {q: [d.id for d in ranking] for q, ranking in run.rankings(policies)}
-
-
-def kinds(run: karat.Run) -> set[str]:
-    return {notice.kind for notice in run.retrieval.notices}
 
 
 def test_the_run_holds_what_a_function_returns() -> None:

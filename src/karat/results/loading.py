@@ -116,7 +116,7 @@ def _mistaken(path: str | os.PathLike[str]) -> FormatError | None:
     return NotSavedError(
         f"is {what}, not a saved evaluation",
         path=os.fspath(path),
-        hint=f"karat.{reader} reads it",
+        hint=f"karat.{reader} reads it, and karat evaluate -o result.json saves one",
     )
 
 
