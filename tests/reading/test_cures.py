@@ -149,3 +149,10 @@ def test_judged_only_without_a_negative_label_is_told() -> None:
     gold = {"q1": {"a": 1, "x": 0}}
     result = evaluate(run, gold=gold, metrics=["rr"], judged_only=True)
     assert "judged_only" not in {notice.kind for notice in result.warnings}
+
+
+@pytest.mark.parametrize("relevant", [[[[], []]], [["d1", [[]]], ["d1"]]])
+def test_lists_that_hold_no_ids_are_refused(relevant: list[Any]) -> None:
+    samples = [{"id": "q1", "retrieved_ids": ["d1"], "relevant": relevant}]
+    with pytest.raises(FormatError, match="q1"):
+        evaluate(samples)

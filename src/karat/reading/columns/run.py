@@ -24,7 +24,7 @@ from karat.data.arrays import Bools, Ints, count_by
 from karat.data.gold import ColumnLabels
 from karat.data.policies import Policies
 from karat.data.runs import TOP, Document, Labels, Located, Notice, Run, run_notices
-from karat.errors import DataError
+from karat.errors import DataError, FormatError
 from karat.reading.columns.ids import (
     ByteColumn,
     Keys,
@@ -296,6 +296,8 @@ class ColumnarRun(Run):
             raise placed(error, path=self._path) from None
         except DataError as error:
             raise placed(error, path=self._path) from None
+        if not parts:
+            raise FormatError("none of its rows can be read", path=self._path)
         columns = map(np.concatenate, zip(*(part[:8] for part in parts), strict=True))
         query, retrieved, size, ties, repeats, again, label, rank = columns
         if any(part.from_zero for part in parts):
@@ -356,8 +358,8 @@ class ColumnarRun(Run):
         ):
             ranking = [*islice(documents, size)]
             if ranks[start + size - 1] > size:
-                own = ranks[start : start + size].tolist()
-                ranking = [*map(_at_rank, ranking, own)]
+                own = zip(ranking, ranks[start : start + size].tolist(), strict=True)
+                ranking = [replace(document, rank=rank) for document, rank in own]
             if policies.duplicates == "collapse":
                 ranking = _collapsed(ranking)
             yield query, ranking
@@ -371,10 +373,6 @@ class ColumnarRun(Run):
         if self.source.ranked:
             return replace(policies, ties="input", precision="double")
         return policies
-
-
-def _at_rank(document: Document, rank: int) -> Document:
-    return replace(document, rank=rank)
 
 
 def _collapsed(ranking: Iterable[Document]) -> list[Document]:

@@ -107,7 +107,7 @@ def _ungrouped(values: Sequence[Any], notes: Notes) -> list[Any]:
     for _ in (item for item in items if len(item) > 1):
         what = "documents that others accept too; each was taken as an item"
         notes.notice("groups", f"{{gold item accepts|gold items accept}} {what}")
-    return list(dict.fromkeys(names))
+    return [*{str(name): name for name in names}.values()]
 
 
 def note_repeated(ids: Sequence[str], notes: Notes) -> None:
