@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 import karat
-from karat.data.judgements import Prompt, Reply, Usage
-from karat.judging import Claims
-from karat.llm import Settings, run_jobs, run_sync
+from karat.data.judgements import Usage
+from karat.extend import Claims, Prompt, Reply, Settings, run_sync
+from karat.llm import run_jobs
 from karat.llm.openai_client import OpenAIClient
 from timing import Bar, Row, clock
 

@@ -28,9 +28,9 @@ from rapidfuzz.distance import Levenshtein
 
 import fuzzy
 import karat
-from karat.data.gold import Gold, Item
+from karat import Gold
 from karat.data.memory_runs import DocumentRun
-from karat.data.runs import Document
+from karat.extend import Document, Item
 from rechunking import (
     CHUNKERS,
     CORRUPTIONS,

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from karat.catalogue import Catalogue
-from karat.errors import UnknownNameError
+from karat.extend import UnknownNameError
 from karat.metrics import METRICS
 
 ROOTS = {"Square-Root": "math:sqrt", "cube_root": "math:cbrt", "mine": "no.module:no"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from karat import evaluate, retrieve
-from karat.errors import UsageError
+from karat.extend import UsageError
 from karat.pytest_plugin import Retrieval, assert_retrieval
 
 pytest_plugins = ["pytester"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import karat
-from karat.explanation import explain
+from karat import explain
 from karat.leaderboards import order_flips
 
 GOLD = (

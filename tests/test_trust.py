@@ -2,9 +2,9 @@
 
 import pytest
 
-from karat.data.gold import Gold
+from karat import Gold
 from karat.data.memory_runs import RankedRun
-from karat.errors import DataError
+from karat.extend import DataError
 from karat.judging.grading import GradedPool, is_binary, is_graded
 from karat.trust import compare_grades, retest_changes, run_scores
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.data.judgements import Prompt
+from karat.extend import Prompt
 from tests.cli.conftest import Done
 from tests.llm.fault_server import FaultServer, completion
 

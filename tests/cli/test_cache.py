@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from karat.data.judgements import Prompt
+from karat.extend import JOURNAL, Prompt
 from karat.llm.journal import Entry, Journal, PromptKeys
-from karat.llm.settings import JOURNAL
 from tests.cli.conftest import Karat
 from tests.llm.judges import Scripted
 

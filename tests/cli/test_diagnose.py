@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import karat
 from karat.cli import karat as command
-from karat.errors import MismatchError
+from karat.extend import MismatchError
 from karat.leaderboards import evaluation_of
 
 SAMPLES = [

@@ -11,14 +11,13 @@ import pytest
 from pytrec_eval import RelevanceEvaluator, parse_qrel, parse_run
 
 import karat as package
+from karat import Evaluation
 from karat.cli.outputs import conclude, gate_results
-from karat.data.policies import Policies
 from karat.data.tables import DASH
+from karat.extend import MetricScores, Policies
 from karat.gates import Gate, GateResult
 from karat.reading.format import open_source
 from karat.reports.ci import as_junit
-from karat.results.evaluation import Evaluation
-from karat.results.scores import MetricScores
 from tests.cli.conftest import Karat
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import karat.cli.judge_session
-from karat.data.judgements import Prompt
+from karat.extend import Prompt
 from tests.cli.conftest import Karat
 from tests.judging.models import Model, claims_in, support, verdicts
 

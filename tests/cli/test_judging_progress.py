@@ -14,7 +14,8 @@ import pytest
 from karat.cli.command import log, say
 from karat.cli.judge_session import JudgingProgress
 from karat.data.judgements import Usage
-from karat.llm import Prices, Progress, Stage
+from karat.extend import Prices
+from karat.llm import Progress, Stage
 from karat.llm.limits import Budget
 from karat.reports import terminal as bars
 

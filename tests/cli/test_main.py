@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from karat import KaratError
 from karat.cli import COMMANDS, karat as group
-from karat.errors import KaratError
 from tests.cli.conftest import Karat
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import karat as library
-from karat.errors import FormatError, ParameterError
+from karat.extend import FormatError, ParameterError
 from karat.fusion.pooling import choose_pool
 from tests.cli.conftest import Karat
 

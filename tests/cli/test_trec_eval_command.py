@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from karat.cli.trec_eval import command
-from karat.errors import MismatchError, UsageError
+from karat.extend import MismatchError, UsageError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"
 SETS = sorted(path.stem for path in GOLDEN.glob("*.qrels"))

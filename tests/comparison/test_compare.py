@@ -14,11 +14,9 @@ import pytest
 import scipy.stats
 
 import karat
-from karat.comparison.comparison import Comparison
+from karat import Comparison, Evaluation, KaratError
 from karat.comparison.differences import Pairs, Test, measure
-from karat.data.queries import Query
-from karat.errors import FormatError, KaratError, MismatchError, UsageError
-from karat.results.evaluation import Evaluation
+from karat.extend import FormatError, MismatchError, Query, UsageError
 
 RNG = np.random.default_rng(7)
 QUERIES = [f"q{n}" for n in range(60)]

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import karat as package
+from karat import Evaluation
 from karat.comparison.differences import show_p
 from karat.data.judgements import Verdict
-from karat.data.policies import Policies
-from karat.data.queries import Query
-from karat.errors import UsageError
+from karat.extend import MetricScores, Policies, Query, UsageError
 from karat.gates import (
     Gate,
     check_failures,
@@ -21,8 +20,6 @@ from karat.gates import (
     outcome_of,
     read_gate,
 )
-from karat.results.evaluation import Evaluation
-from karat.results.scores import MetricScores
 from tests.comparison.test_compare import GOLD, NEW, OLD, run
 
 METRICS = ["ndcg@10", "rr"]

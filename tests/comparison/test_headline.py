@@ -1,7 +1,7 @@
 """What a comparison comes down to, and how it calls runs and queries."""
 
 from karat import compare, evaluate, leaderboard, read_run, retrieve
-from karat.data.queries import Query
+from karat.extend import Query
 from tests.comparison.test_compare import GOLD, NEW, OLD
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from karat.compat.ragas import llm_factory
-from karat.llm import Settings
+from karat.extend import Settings
 from tests.judging.chats import completion
 
 CANARY = "sk-canary-0123456789"

@@ -8,7 +8,7 @@ import pytest
 import pytrec_eval
 
 import karat
-from karat.errors import UsageError
+from karat.extend import UsageError
 
 METRICS = {"ndcg_cut_10": "ndcg@10", "map_cut_10": "map@10", "recall_10": "recall@10"}
 

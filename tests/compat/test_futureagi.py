@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from karat import KaratError
 from karat.compat.futureagi import TEMPLATES, EvalResult, Evaluator
-from karat.errors import KaratError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "futureagi.json"
 CASES = [

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from karat import KaratError
 from karat.compat import longmemeval
 from karat.compat.longmemeval import (
     evaluate_retrieval,
     evaluate_retrieval_turn2session,
 )
-from karat.errors import KaratError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "longmemeval.json"
 CASES = json.loads(GOLDEN.read_text("utf-8"))["cases"]

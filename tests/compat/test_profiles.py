@@ -14,7 +14,7 @@ import pytest
 from karat import evaluate
 from karat.compat.remem import RememChunk
 from karat.data.policies import PROFILES
-from karat.errors import DataError
+from karat.extend import DataError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ERRORS = {"error", "error_class"}

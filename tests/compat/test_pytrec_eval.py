@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import pytrec_eval as original
 
+from karat import KaratError
 from karat.compat import pytrec_eval as front
-from karat.errors import KaratError
 
 Data = tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]
 

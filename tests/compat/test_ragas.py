@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
+from karat import KaratError
 from karat.compat import ragas
 from karat.compat.ragas import (
     DistanceMeasure,
@@ -25,7 +26,7 @@ from karat.compat.ragas import (
     SingleTurnSample,
     evaluate,
 )
-from karat.errors import KaratError, UsageError
+from karat.extend import UsageError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ragas.json"
 CASES = json.loads(GOLDEN.read_text("utf-8"))["cases"]

@@ -18,9 +18,8 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.errors import Refused, UsageError
-from karat.judging import DryRun, JudgeSession
-from karat.llm import JOURNAL
+from karat.errors import Refused
+from karat.extend import JOURNAL, DryRun, JudgeSession, UsageError
 from karat.llm.openai_client import OpenAIClient
 from tests.compat.ragas_models import (
     CANARY,

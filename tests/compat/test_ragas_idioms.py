@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from karat import KaratError
 from karat.compat.ragas import LangchainLLMWrapper, RunConfig, evaluate, llm_factory
 from karat.compat.ragas.llms import session_of
 from karat.compat.ragas.metrics import ContextPrecision, __getattr__
-from karat.errors import KaratError, UnknownNameError, UsageError
+from karat.extend import UnknownNameError, UsageError
 from tests.compat.ragas_idioms import (
     CALLS,
     IDIOMS,

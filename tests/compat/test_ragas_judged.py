@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from karat import KaratError
 from karat.compat.ragas import (
     ContextPrecision,
     ContextRecall,
@@ -27,16 +28,8 @@ from karat.compat.ragas import (
     evaluate,
     llm_factory,
 )
-from karat.errors import (
-    DataError,
-    InvalidReply,
-    KaratError,
-    Refused,
-    Transient,
-    UsageError,
-)
-from karat.judging import JudgeSession
-from karat.llm import Settings
+from karat.errors import Refused, Transient
+from karat.extend import DataError, InvalidReply, JudgeSession, Settings, UsageError
 from tests.judging.chats import client_of, completion, status_error
 
 pytestmark = pytest.mark.usefixtures("alone")

@@ -25,16 +25,19 @@ from karat.compat.ragas import (
     llm_factory,
 )
 from karat.compat.ragas.judging import VERSION, judge_claims, judge_context
-from karat.errors import (
+from karat.errors import Refused
+from karat.extend import (
+    JOURNAL,
     CallError,
+    ChatClient,
+    FunctionClient,
     IncompleteError,
     InvalidReply,
+    JudgeSession,
     OfflineMissError,
-    Refused,
+    Settings,
     UsageError,
 )
-from karat.judging import ChatClient, FunctionClient, JudgeSession
-from karat.llm import JOURNAL, Settings
 from tests.compat.ragas_models import (
     CANARY,
     ROWS,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import karat
+from karat import KaratError
 from karat.compat import longmemeval, remem
 from karat.compat.remem import (
     RememChunk,
@@ -20,7 +21,6 @@ from karat.compat.remem import (
     RetrievalRecallAll,
     is_chunk_from_original,
 )
-from karat.errors import KaratError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "remem.json"
 CASES = json.loads(GOLDEN.read_text("utf-8"))["cases"]

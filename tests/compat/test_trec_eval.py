@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karat.compat.trec_eval import trec_eval_lines
-from karat.errors import MismatchError
+from karat.extend import MismatchError
 from tests.compat.trec_files import read_qrels, read_run, read_text
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"

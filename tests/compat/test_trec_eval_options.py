@@ -11,7 +11,7 @@ import pytest
 
 from karat.compat.trec_eval import trec_eval_lines
 from karat.data.memory_runs import ScoredRun
-from karat.errors import (
+from karat.extend import (
     DataError,
     MismatchError,
     ParameterError,

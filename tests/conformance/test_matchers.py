@@ -7,15 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.data.gold import Gold, Item
-from karat.data.hits import Hits
+from karat import Gold
 from karat.data.memory_runs import DocumentRun
-from karat.data.policies import Duplicates, Policies
-from karat.data.runs import Document
-from karat.matching.matcher import Matcher
-from karat.matching.shipped import MATCHERS, read_matcher
+from karat.extend import (
+    CutoffMetric,
+    Document,
+    Duplicates,
+    Hits,
+    Item,
+    Matcher,
+    Policies,
+    read_matcher,
+)
+from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
-from karat.metrics.metric import CutoffMetric
 from tests.conformance.test_metrics import plain_metric
 
 NAMES = sorted(MATCHERS)

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from karat.data.arrays import Floats
-from karat.metrics import METRICS, read_metric
-from karat.metrics.metric import CutoffMetric, Metric
+from karat.extend import CutoffMetric, Floats, Metric, read_metric
+from karat.metrics import METRICS
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 
 NAMES = sorted(METRICS)

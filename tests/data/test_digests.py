@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from karat.data.gold import Gold
+from karat import Gold
 
 _GRADES = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
 _NAMES = st.text(st.characters(exclude_categories=()), max_size=5)

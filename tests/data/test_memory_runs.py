@@ -11,9 +11,7 @@ from hypothesis import given, strategies as st
 import karat
 from karat.data import memory_runs, score_ranks
 from karat.data.memory_runs import RankedRun, ScoredRun
-from karat.data.policies import Policies, Precision, Ties
-from karat.data.runs import Labels
-from karat.errors import DataError
+from karat.extend import DataError, Labels, Policies, Precision, Ties
 
 GOLD = {"q1": {"a": 1}, "q2": {"b": 1}}
 LONG = {f"q{number}": [f"d{place}" for place in range(100)] for number in range(100)}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from karat.data.policies import Policies
 from karat.data.runs import Located
+from karat.extend import Policies
 from karat.matching.to_hits import narrow
 
 

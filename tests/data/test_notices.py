@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from karat import evaluate
-from karat.data.gold import Gold, labeller_notices
-from karat.data.policies import Policies
-from karat.data.runs import Notice, run_notices
-from karat.errors import DataError, FormatError, MismatchError
+from karat import Gold, evaluate
+from karat.data.gold import labeller_notices
+from karat.data.runs import run_notices
+from karat.extend import DataError, FormatError, MismatchError, Notice, Policies
 from karat.reading.readers import read
 from karat.reading.trec import TrecRun
 from karat.results.loading import from_dict

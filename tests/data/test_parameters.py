@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from karat import evaluate
-from karat.data.policies import Policies
-from karat.errors import FormatError, ParameterError
+from karat.extend import FormatError, Fuzzy, ParameterError, Policies
 from karat.matching.contains import Chunk
-from karat.matching.fuzzy import Fuzzy
 from karat.metrics import METRICS
 from karat.metrics.precision_recall import Recall
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.policies import Policies, policies_for
-from karat.errors import ParameterError
+from karat.extend import ParameterError, Policies, policies_for
 
 NAN, INFINITE = float("nan"), float("inf")
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.runs import Document
 from karat.diagnosis.bounds import Bounds, bounds_of
+from karat.extend import Document
 
 METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
 Case = tuple[list[str], dict[str, float]]

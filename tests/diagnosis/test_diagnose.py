@@ -7,7 +7,7 @@ import pytest
 
 import karat
 from karat.diagnosis.diagnosis import CAUSES
-from karat.errors import FormatError, MismatchError, ParameterError
+from karat.extend import FormatError, MismatchError, ParameterError
 
 RUN = {
     "low": ["x", "y", "a"],

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import karat
-from karat.diagnosis.doctor import GoldFindings, fix_gold
-from karat.errors import FormatError
+from karat import GoldFindings
+from karat.diagnosis.doctor import fix_gold
+from karat.extend import FormatError
 from tests.diagnosis import disasters, planted
 from tests.diagnosis.planted import _copied, _edited
 

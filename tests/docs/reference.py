@@ -14,13 +14,11 @@ from types import ModuleType
 import click
 
 import karat as package
-from karat import extend, scale
+from karat import evaluate, extend, scale
 from karat.cli import COMMANDS, karat
 from karat.cli.metrics import about, described
-from karat.data.policies import CHOICES, PROFILES, Policies
-from karat.evaluation import evaluate
-from karat.judging import Claims
-from karat.matching.matcher import Matcher
+from karat.data.policies import CHOICES, PROFILES
+from karat.extend import Claims, Matcher, Policies
 from karat.matching.shipped import MATCHERS
 from karat.metrics import METRICS
 from karat.metrics.aliases import NAMES

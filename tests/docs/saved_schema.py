@@ -9,8 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from karat import Evaluation
 from karat.data.intervals import Interval
-from karat.results.evaluation import Evaluation
 from karat.results.plain_values import (
     SCHEMA_VERSION,
     Head,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import karat
-from karat.errors import DataError, ParameterError
-from karat.fusion import complementarity, fuse
+from karat import complementarity, fuse
+from karat.extend import DataError, ParameterError
 
 GOLD = {
     "q1": {"a": 1, "b": 2, "c": 1, "n": 0},

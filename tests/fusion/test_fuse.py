@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 import karat
+from karat import Run, fuse
 from karat.data.memory_runs import DocumentRun
-from karat.data.policies import Policies
-from karat.data.runs import Document, Run
-from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
-from karat.fusion import METHODS, NORMS, fuse
+from karat.extend import (
+    DataError,
+    Document,
+    ParameterError,
+    Policies,
+    UnknownNameError,
+    UsageError,
+)
+from karat.fusion import METHODS, NORMS
 
 ONE = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"x": 9.0}}
 OTHER = {"q1": {"c": 0.9, "a": 0.5, "d": 0.1}, "q3": {"y": 1.0}}

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import karat
-from karat.errors import MismatchError, ParameterError
+from karat.extend import MismatchError, ParameterError
 
 
 def by_definition(one: list[str], two: list[str], p: Fraction) -> Fraction:

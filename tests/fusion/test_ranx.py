@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import ranx
 
-from karat.data.policies import Policies
-from karat.fusion import fuse
+from karat import fuse
+from karat.extend import Policies
 
 # numba warns of its own casts in ranx.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unsafe cast")]

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.runs import Run
-from karat.errors import DataError, ParameterError
-from karat.fusion import fuse, search_weights
+from karat import Run, fuse, search_weights
+from karat.extend import DataError, ParameterError
 
 QUERIES = [f"q{number}" for number in range(60)]
 GOLD = {query: ["d0"] for query in QUERIES}

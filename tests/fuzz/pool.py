@@ -24,12 +24,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat import evaluate, load, read_corpus, read_gold, read_run, read_samples
+from karat import (
+    Dataset,
+    KaratError,
+    compare,
+    evaluate,
+    load,
+    read_corpus,
+    read_gold,
+    read_run,
+    read_samples,
+)
 from karat.cli import main as command_line
-from karat.comparison.compare import compare
-from karat.data.policies import Policies
-from karat.data.queries import Dataset
-from karat.errors import KaratError
+from karat.extend import Policies
 from karat.reading.check import validate
 from karat.reading.readers import read as read_input
 from karat.reading.write import write

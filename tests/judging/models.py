@@ -4,9 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from karat.data.judgements import Prompt, Reply
-from karat.judging import JudgeSession
-from karat.llm import Settings
+from karat.extend import JudgeSession, Prompt, Reply, Settings
 
 __all__ = ["Model", "claims_in", "contexts_in", "session_of", "support", "verdicts"]
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.data.arrays import Floats
 from karat.data.judgements import Verdict
 from karat.data.tables import number
-from karat.errors import DataError
+from karat.extend import DataError, Floats
 from karat.judging.agreement import (
     agreement,
     claim_agreement,

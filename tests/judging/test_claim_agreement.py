@@ -8,11 +8,10 @@ import pytest
 
 import karat
 from karat.data.judgements import Verdict
-from karat.errors import DataError, FormatError
-from karat.judging import Claims, JudgeSession, read_claim_labels
+from karat.extend import Claims, DataError, FormatError, JudgeSession, Settings
+from karat.judging import read_claim_labels
 from karat.judging.agreement import claim_agreement
 from karat.judging.calibration import save_calibration
-from karat.llm import Settings
 from karat.trust import compare_claims
 from tests.judging.models import Model, session_of, support
 from tests.stats.kappas import cohen_kappa

@@ -10,16 +10,22 @@ import jsonschema
 import pytest
 
 import karat
-from karat.data.gold import Gold, Item
-from karat.data.judgements import Prompt
-from karat.data.policies import Policies
-from karat.data.queries import Dataset
-from karat.errors import DataError, IncompleteError, UsageError
-from karat.judging import Claims, DryRun, JudgeSession, split_references
-from karat.llm import Settings
+from karat import Dataset, Evaluation, Gold
+from karat.extend import (
+    Claims,
+    DataError,
+    DryRun,
+    IncompleteError,
+    Item,
+    JudgeSession,
+    Policies,
+    Prompt,
+    Settings,
+    UsageError,
+)
+from karat.judging import split_references
 from karat.reading.readers import read, with_texts
 from karat.reading.write import write
-from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
 from tests.judging.models import (
     Model,

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.judgements import Prompt
-from karat.judging import Claims, JudgeSession
-from karat.llm import Settings
+from karat.extend import Claims, JudgeSession, Prompt, Settings
 from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, session_of, support, verdicts
 from tests.judging.test_claims import SAMPLE, judged

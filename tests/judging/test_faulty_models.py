@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.judgements import Prompt, Reply
-from karat.judging import Claims, JudgeSession
-from karat.llm import Settings, Transient
-from karat.results.evaluation import Evaluation
+from karat import Evaluation
+from karat.extend import Claims, JudgeSession, Prompt, Reply, Settings
+from karat.llm import Transient
 from tests.judging.models import Model, claims_in, contexts_in, verdicts
 
 QUERIES = 500

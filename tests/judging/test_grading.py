@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 import karat
-from karat.data.gold import Gold, Item
-from karat.data.judgements import Prompt
+from karat import Dataset, Gold
 from karat.data.memory_runs import DocumentRun, RankedRun
-from karat.data.queries import Dataset
-from karat.data.runs import Document
-from karat.errors import DataError
-from karat.judging.grading import complete_gold, grade_pool, pool, unlabelled
+from karat.extend import DataError, Document, Item, Prompt, grade_pool
+from karat.judging.grading import complete_gold, pool, unlabelled
 from karat.reading.readers import read
 from karat.reading.write import write
 from tests.judging.models import Model, session_of

@@ -8,13 +8,18 @@ import jsonschema
 import pytest
 
 import karat
-from karat.data.judgements import Prompt, Verdict
+from karat import explain
+from karat.data.judgements import Verdict
 from karat.data.tables import DASH
-from karat.errors import FormatError, IncompleteError
-from karat.explanation import explain
-from karat.judging import Claims, JudgeSession
+from karat.extend import (
+    Claims,
+    FormatError,
+    IncompleteError,
+    JudgeSession,
+    Prompt,
+    Settings,
+)
 from karat.judging.support import majority
-from karat.llm import Settings
 from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, session_of, support, verdicts
 from tests.judging.test_claims import SAMPLE, SCHEMA, judged

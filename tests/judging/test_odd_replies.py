@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.gold import Gold
-from karat.data.judgements import Prompt
-from karat.judging import Claims, JudgeSession, grade_pool, split_references
-from karat.llm import Settings
+from karat import Evaluation, Gold
+from karat.extend import Claims, JudgeSession, Prompt, Settings, grade_pool
+from karat.judging import split_references
 from karat.llm.openai_client import OpenAIClient
-from karat.results.evaluation import Evaluation
 from tests.judging.models import Model, claims_in, session_of
 from tests.llm.fault_server import FaultServer
 

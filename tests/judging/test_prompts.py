@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.judgements import Prompt
-from karat.errors import FormatError, KaratError
+from karat import KaratError
+from karat.extend import FormatError, Prompt, is_blank, read_object
 from karat.judging import prompts
 from karat.judging.prompts import Prompts
-from karat.judging.replies import is_blank, read_object
 
 PINNED = {
     "split": "78f0666b1880",

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.judgements import Prompt
-from karat.judging import Claims
+from karat.extend import Claims, Prompt
 from karat.judging.contexts import CONTEXT_TOKENS
 from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 

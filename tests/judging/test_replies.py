@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.judging.replies import read_numbers, read_object
+from karat.extend import read_object
+from karat.judging.replies import read_numbers
 
 words = st.text(max_size=20)
 verdicts = st.fixed_dictionaries({"reason": words, "grade": st.integers(0, 3)})

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Prompt
-from karat.errors import UsageError
-from karat.judging import JudgeSession
+from karat.extend import JudgeSession, Prompt, Settings, UsageError, grade_pool
 from karat.judging.agreement import grade_changes
-from karat.judging.grading import grade_pool, retest
-from karat.llm import Settings
+from karat.judging.grading import retest
 from tests.judging.models import Model
 
 POOL = {f"q{n}": {"d": f"Text {n}."} for n in range(4)}

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.data.arrays import Floats
-from karat.errors import DataError
+from karat.extend import DataError, Floats
 from karat.judging.agreement import Order, order_agreement
 from karat.stats.rank_correlation import kendall_taus, spearman_rho
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.gold import Item
-from karat.data.judgements import Failure, Prompt, Reply, Verdict
-from karat.judging import JudgeSession
+from karat.data.judgements import Failure, Verdict
+from karat.extend import Item, JudgeSession, Prompt, Reply, Settings
 from karat.judging.contexts import excerpts, pack, pieces
 from karat.judging.support import majority, support
-from karat.llm import Settings, tokens_of
+from karat.llm import tokens_of
 from tests.judging.models import Model, claims_in, contexts_in, session_of, verdicts
 
 CLAIMS = [Item("c1", "First."), Item("c2", "Second.")]

@@ -8,12 +8,12 @@ import jsonschema
 import pytest
 
 import karat
-from karat.data.judgements import Prompt, Reply, Usage
-from karat.judging import Claims, DryRun, JudgeSession, prompts
-from karat.llm import Settings
+from karat import Evaluation
+from karat.data.judgements import Usage
+from karat.extend import Claims, DryRun, JudgeSession, Prompt, Reply, Settings
+from karat.judging import prompts
 from karat.llm.limits import estimate_usage
 from karat.reading.files import decode_json
-from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
 from tests.judging.models import Model, claims_in, support, verdicts
 

@@ -7,8 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from karat.data.judgements import Conversation, Prompt, Reply, Usage
-from karat.llm import Client, InvalidReply, Job, Results, Settings, run_jobs, run_sync
+from karat.data.judgements import Usage
+from karat.extend import (
+    Client,
+    Conversation,
+    InvalidReply,
+    Prompt,
+    Reply,
+    Settings,
+    run_sync,
+)
+from karat.llm import Job, Results, run_jobs
 from tests.llm.fault_server import REPAIR, verdicts
 
 T = TypeVar("T")

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import karat
-from karat.judging import Claims
-from karat.llm import Settings
-from karat.llm.callables import FunctionClient
+from karat.extend import Claims, FunctionClient, Settings
 
 REPLY = json.dumps(
     {"verdicts": [{"claim": 1, "alone": [], "parts": [], "complete": False}]}

@@ -11,10 +11,20 @@ import openai
 import pytest
 
 import karat
-from karat.data.judgements import Prompt, Reply, Usage
-from karat.errors import CallError, Refused, Transient, UsageError
-from karat.judging import ChatClient, Claims, JudgeSession, OpenAIClient
-from karat.llm import Progress, Settings
+from karat.data.judgements import Usage
+from karat.errors import Refused, Transient
+from karat.extend import (
+    CallError,
+    ChatClient,
+    Claims,
+    JudgeSession,
+    Prompt,
+    Reply,
+    Settings,
+    UsageError,
+)
+from karat.judging import OpenAIClient
+from karat.llm import Progress
 from tests.judging.chats import client_of, completion, failing, status_error
 from tests.llm.fault_server import FaultServer, completion as sent, verdicts
 from tests.llm.judges import jobs, right

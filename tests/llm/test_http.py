@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Failure, Prompt, Reply
-from karat.errors import UsageError
-from karat.llm import Refused, Settings, Transient
-from karat.llm.callables import FunctionClient
+from karat.data.judgements import Failure
+from karat.extend import FunctionClient, Prompt, Reply, Settings, UsageError
+from karat.llm import Refused, Transient
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import ServerError

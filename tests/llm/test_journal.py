@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.judgements import Prompt, Usage
-from karat.errors import FormatError, UsageError
-from karat.llm import Settings
+from karat.data.judgements import Usage
+from karat.extend import FormatError, Prices, Prompt, Settings, UsageError
 from karat.llm.http import ALLOWED, check_endpoint
 from karat.llm.journal import Entry, Journal, PromptKeys
-from karat.llm.limits import Budget, Prices
+from karat.llm.limits import Budget
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 
 PROMPT = Prompt("Judge.", "Is bread good?", {"type": "object"}, "support", "2")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.judgements import Prompt, Usage
-from karat.errors import ParameterError
-from karat.llm import Prices, Progress, Settings, Transient
+from karat.data.judgements import Usage
+from karat.extend import ParameterError, Prices, Prompt, Settings
+from karat.llm import Progress, Transient
 from karat.llm.limits import Backoff, EndpointHealth, RateLimiter, estimate_usage
 from tests.llm.judges import SCHEMA, Scripted, jobs, run_jobs_sync
 

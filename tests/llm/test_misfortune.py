@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from karat.data.judgements import Conversation, Failure, Prompt, Reply, Usage
-from karat.errors import FormatError, UsageError
-from karat.llm import (
+from karat.data.judgements import Failure, Usage
+from karat.extend import (
+    Conversation,
+    FormatError,
+    FunctionClient,
     IncompleteError,
-    Journal,
     Prices,
-    Refused,
+    Prompt,
+    Reply,
     Settings,
-    Transient,
-    estimate,
+    UsageError,
 )
-from karat.llm.callables import FunctionClient
+from karat.llm import Journal, Refused, Transient, estimate
 from karat.llm.journal import ProcessLock
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync

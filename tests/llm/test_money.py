@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Conversation, Failure, Prompt, Reply, Usage
-from karat.errors import CallError, IncompleteError
-from karat.llm import Journal, Prices, Progress, Settings, estimate
+from karat.data.judgements import Failure, Usage
+from karat.extend import (
+    CallError,
+    Conversation,
+    IncompleteError,
+    Prices,
+    Prompt,
+    Reply,
+    Settings,
+)
+from karat.llm import Journal, Progress, estimate
 from karat.llm.limits import Budget, estimate_usage
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Failure, Prompt, Reply, Usage
-from karat.errors import MissingExtraError, UsageError
+from karat.data.judgements import Failure, Usage
+from karat.extend import MissingExtraError, Prompt, Reply, Settings, UsageError
 from karat.judging.session import as_client
-from karat.llm import Refused, Settings, Transient
+from karat.llm import Refused, Transient
 from karat.llm.openai_client import OpenAIClient
 from karat.llm.server_errors import retry_after
 from tests.llm.fault_server import FaultServer, completion

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Failure, Prompt, Reply, Usage
-from karat.errors import UsageError
-from karat.judging import JudgeSession
-from karat.judging.grading import grade_pool
+from karat.data.judgements import Failure, Usage
+from karat.extend import JudgeSession, Prompt, Reply, Settings, UsageError, grade_pool
 from karat.judging.splitting import split
-from karat.llm import Progress, Refused, Settings
+from karat.llm import Progress, Refused
 from karat.llm.journal import PromptKeys
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion

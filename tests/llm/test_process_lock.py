@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karat.llm import Settings
+from karat.extend import Settings
 from karat.llm.journal import ProcessLock
 from tests.llm.judges import Scripted, jobs, right, run_jobs_sync
 

@@ -11,9 +11,17 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.judgements import Conversation, Failure, Prompt, Reply
-from karat.judging import Claims, JudgeSession
-from karat.llm import InvalidReply, Progress, Settings
+from karat.data.judgements import Failure
+from karat.extend import (
+    Claims,
+    Conversation,
+    InvalidReply,
+    JudgeSession,
+    Prompt,
+    Reply,
+    Settings,
+)
+from karat.llm import Progress
 from karat.llm.openai_client import OpenAIClient
 from tests.conftest import ROOT
 from tests.llm.judges import run_jobs_sync

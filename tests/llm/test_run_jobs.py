@@ -11,20 +11,18 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Conversation, Failure, Prompt
-from karat.errors import OfflineMissError, UsageError
-from karat.llm import (
+from karat.data.judgements import Failure
+from karat.extend import (
+    Conversation,
     IncompleteError,
     InvalidReply,
+    OfflineMissError,
     Prices,
-    Progress,
-    Refused,
+    Prompt,
     Settings,
-    Transient,
-    estimate,
-    journal,
-    run_jobs,
+    UsageError,
 )
+from karat.llm import Progress, Refused, Transient, estimate, journal, run_jobs
 from karat.llm.run_jobs import Calls
 from tests.llm.fault_server import verdicts
 from tests.llm.judges import Scripted, grade, jobs, right, run_jobs_sync

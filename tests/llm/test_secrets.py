@@ -14,11 +14,10 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.judgements import Reply
-from karat.errors import CallError, UsageError
+from karat.extend import CallError, ChatClient, Reply, Settings, UsageError
 from karat.judging.session import as_client
-from karat.llm import Refused, Settings, Transient
-from karat.llm.chat_client import ChatClient, read_reply
+from karat.llm import Refused, Transient
+from karat.llm.chat_client import read_reply
 from karat.llm.credentials import mask, read_key, redact, request_headers
 from karat.llm.http import check_endpoint, connection_error
 from karat.llm.openai_client import OpenAIClient

@@ -2,7 +2,8 @@
 
 import pytest
 
-from karat.errors import CallError, Refused, Transient
+from karat.errors import Refused, Transient
+from karat.extend import CallError
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer
 from tests.llm.test_openai_client import ask

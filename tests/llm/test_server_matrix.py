@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import karat
-from karat.errors import IncompleteError, KaratError
-from karat.judging import Claims, JudgeSession
-from karat.llm import Prices, Settings
+from karat import KaratError
+from karat.extend import Claims, IncompleteError, JudgeSession, Prices, Settings
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from karat.data.judgements import Failure, Prompt, Reply, Usage
-from karat.errors import Refused, Transient, UsageError
-from karat.llm import Settings
+from karat.data.judgements import Failure, Usage
+from karat.errors import Refused, Transient
+from karat.extend import Prompt, Reply, Settings, UsageError
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.fault_server import FaultServer, completion
 from tests.llm.judges import SCHEMA, jobs, run_jobs_sync

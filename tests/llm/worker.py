@@ -8,8 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from karat.data.judgements import Conversation
-from karat.llm import Settings
+from karat.extend import Conversation, Settings
 from karat.llm.openai_client import OpenAIClient
 from tests.llm.judges import grade, run_jobs_sync
 

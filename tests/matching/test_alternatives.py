@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat import evaluate
-from karat.data.gold import Gold
+from karat import Dataset, Gold, Run, evaluate, explain
 from karat.data.memory_runs import RankedRun, ScoredRun
-from karat.data.queries import Dataset
-from karat.data.runs import Run
-from karat.errors import DataError, FormatError
-from karat.explanation import explain
+from karat.extend import DataError, FormatError, Source
 from karat.matching.ids import Id
 from karat.reading.meaning.shapes import interpret
 from karat.reading.readers import read
-from karat.reading.source import Source
 from karat.reading.trec import TrecRun
 from karat.reading.write import write
 from tests.oracles.cases import ITEM_METRICS, assert_scores, column

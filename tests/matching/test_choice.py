@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 import pytest
 
 import karat
-from karat.data.gold import Gold
+from karat import Gold
 from karat.data.memory_runs import RankedRun
-from karat.errors import DataError, UsageError
+from karat.extend import DataError, UsageError
 from karat.matching.shipped import MATCHERS, choose
 from tests.matching.text_runs import run_of
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from karat.errors import ParameterError
-from karat.matching.shipped import read_matcher
+from karat.extend import ParameterError, read_matcher
 from tests.conftest import ROOT
 from tests.matching.text_runs import satisfies
 

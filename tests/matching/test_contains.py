@@ -3,9 +3,8 @@
 import pytest
 
 import karat
-from karat.errors import ParameterError
+from karat.extend import ParameterError, read_matcher
 from karat.matching.contains import splits_number, splits_word
-from karat.matching.shipped import read_matcher
 from tests.matching.text_runs import satisfies
 
 HELD = {

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
-from karat.data.gold import Gold, Item, Span as GoldSpan
+from karat import Gold, evaluate
 from karat.data.memory_runs import DocumentRun
-from karat.data.runs import Document
-from karat.evaluation import evaluate
+from karat.extend import Document, Item, Span as GoldSpan, fold
 from karat.matching.coverage.alphabet import Source
-from karat.matching.normaliser import fold
 from tests.matching.coverage_oracle import covered
 from tests.matching.test_span import measure, share
 

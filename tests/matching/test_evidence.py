@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from karat import Gold
 from karat.data.coverage import Evidence, Range
-from karat.data.gold import Gold, Item, Span as GoldSpan
 from karat.data.memory_runs import DocumentRun
-from karat.data.runs import Document
+from karat.extend import Document, Item, Span as GoldSpan
 from karat.matching.coverage.alphabet import Source
 from karat.matching.coverage.matcher import Span
 

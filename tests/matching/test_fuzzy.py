@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
-from karat.errors import ParameterError, SpellingError
-from karat.matching.fuzzy import Fuzzy, reach_partially
-from karat.matching.shipped import read_matcher
+from karat.errors import SpellingError
+from karat.extend import Fuzzy, ParameterError, read_matcher
+from karat.matching.fuzzy import reach_partially
 from tests.matching.text_runs import satisfies
 
 PLAIN: dict[str, Callable[[str, str], float]] = {

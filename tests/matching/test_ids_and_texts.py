@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import DataError
+from karat.extend import DataError
 
 TEXTS = {
     "doc_1": "Rye is a grain grown in the north of Europe.",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import MismatchError
+from karat.extend import MismatchError
 
 UUID = "6f1b9c1e-0d6e-4c1f-9a51-0f0c8c2d7e11"
 FORMS = [

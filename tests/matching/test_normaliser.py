@@ -7,7 +7,8 @@ import unicodedata
 import pytest
 from hypothesis import example, given, strategies as st
 
-from karat.matching.normaliser import _Cache, clusters, fold
+from karat.extend import fold
+from karat.matching.normaliser import _Cache, clusters
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.gold import Gold, Item
+from karat import Gold
 from karat.data.memory_runs import RankedRun
-from karat.data.policies import Duplicates, Policies
-from karat.data.runs import Document
-from karat.errors import DataError, MismatchError
+from karat.extend import (
+    DataError,
+    Document,
+    Duplicates,
+    Item,
+    MismatchError,
+    Policies,
+    read_matcher,
+)
 from karat.matching.pairwise import _BLOCK
-from karat.matching.shipped import read_matcher
 from tests.matching.text_runs import gold_of, matched, rows_of, run_of
 
 FOX, DOG = "The quick brown fox.", "The lazy dog sleeps."

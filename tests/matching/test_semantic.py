@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import karat
-from karat.errors import DataError, ParameterError, UsageError
-from karat.extend import Semantic
-from karat.matching.shipped import read_matcher
+from karat.extend import DataError, ParameterError, Semantic, UsageError, read_matcher
 
 WORDS = ("refund", "parcel", "day", "cat")
 

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.gold import Gold
+from karat import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun
-from karat.data.policies import Policies
-from karat.data.runs import Document
-from karat.errors import DataError, MismatchError, ParameterError
+from karat.extend import (
+    DataError,
+    Document,
+    MismatchError,
+    ParameterError,
+    Policies,
+    read_matcher,
+)
 from karat.matching.ids import roll_up, roll_up_labels, session_of
-from karat.matching.shipped import read_matcher
 from tests.conftest import ROOT
 
 CASES = json.loads((ROOT / "tests/golden/longmemeval.json").read_text("utf-8"))["cases"]

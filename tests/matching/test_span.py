@@ -7,16 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from karat import Gold, evaluate
 from karat.data.coverage import Coverage
-from karat.data.gold import Gold, Item, Span as GoldSpan
-from karat.data.hits import Hits
 from karat.data.memory_runs import DocumentRun
-from karat.data.policies import Policies
-from karat.data.runs import Document
-from karat.errors import DataError, ParameterError, UsageError
-from karat.evaluation import evaluate
+from karat.extend import (
+    DataError,
+    Document,
+    Hits,
+    Item,
+    ParameterError,
+    Policies,
+    Span as GoldSpan,
+    UsageError,
+    read_matcher,
+)
 from karat.matching.coverage.matcher import Span
-from karat.matching.shipped import read_matcher
 
 FOX = (
     "The quick brown fox jumps over the lazy dog and, within 14 days, "

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from karat.data.gold import Gold, Item
-from karat.data.hits import Hits
-from karat.data.matches import Matches
+from karat import Gold
 from karat.data.memory_runs import DocumentRun
-from karat.data.policies import Policies
-from karat.data.runs import Document
-from karat.matching.shipped import read_matcher
+from karat.extend import Document, Hits, Item, Matches, Policies, read_matcher
 
 
 def run_of(**rankings: Sequence[str | Document]) -> DocumentRun:

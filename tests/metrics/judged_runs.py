@@ -6,11 +6,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from karat.data.arrays import place_by, sum_by
 from karat.data.coverage import Coverage
-from karat.data.hits import Hits
 from karat.data.memory_runs import RankedRun
-from karat.data.policies import Policies
+from karat.extend import Hits, Policies, place_by, sum_by
 from karat.matching.to_hits import match_labels
 
 Rankings = Mapping[str, Sequence[str]]

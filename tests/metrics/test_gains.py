@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from karat.metrics.gains import NDCG
-from karat.metrics.metric import Metric
+from karat.extend import NDCG, Metric
 from karat.metrics.recall_points import RNDCG, BinaryG, G, NDCGRel
 from tests.metrics.judged_runs import Grades, Rankings, hits_of, judged_runs, one
 

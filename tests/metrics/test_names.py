@@ -2,14 +2,10 @@
 
 import pytest
 
-from karat.errors import (
-    ParameterError,
-    SpellingError,
-    UnknownNameError,
-)
-from karat.metrics import METRICS, read_metric, read_spelling
+from karat.errors import SpellingError
+from karat.extend import NDCG, ParameterError, UnknownNameError, read_metric
+from karat.metrics import METRICS, read_spelling
 from karat.metrics.aliases import NAMES, canonical
-from karat.metrics.gains import NDCG
 
 TREC_EVAL = {
     "ndcg_cut_10": "ndcg@10",

@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from karat.errors import ParameterError
-from karat.metrics.recall_points import (
-    InterpolatedAverage,
-    InterpolatedPrecision,
-    RPrecision,
-    items_needed,
-)
+from karat.extend import InterpolatedAverage, InterpolatedPrecision, ParameterError
+from karat.metrics.recall_points import RPrecision, items_needed
 from tests.metrics.judged_runs import one
 
 GRADES = dict.fromkeys("abcd", 1.0)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from karat.errors import ParameterError
-from karat.metrics.metric import Metric
+from karat.extend import Metric, ParameterError
 from karat.metrics.sets import (
     NumNonrelJudgedRet,
     NumRel,

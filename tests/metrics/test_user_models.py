@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from karat.errors import ParameterError
-from karat.metrics import read_metric
+from karat.extend import ParameterError, read_metric
 from karat.metrics.user_models import (
     ExpectedReciprocalRank,
     RankBiasedPrecision,

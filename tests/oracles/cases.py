@@ -7,10 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from karat.data.arrays import Floats
-from karat.metrics import read_metric
-from karat.results.evaluation import Evaluation
-from karat.results.scores import MetricScores
+from karat import Evaluation
+from karat.extend import Floats, MetricScores, read_metric
 from tests.oracles import exact, exact_gains, exact_trec
 from tests.oracles.exact import Case, Score
 

@@ -6,7 +6,7 @@ import ir_measures
 import pytest
 
 import karat
-from karat.errors import ParameterError
+from karat.extend import ParameterError
 from tests.oracles.recorded import Scores, recorded
 
 NAMES = [

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import karat
+from karat import Gold
 from karat.compat.ir_measures import provider
-from karat.data.gold import Gold
-from karat.errors import DataError, FormatError, ParameterError
-from karat.metrics import read_metric
+from karat.extend import DataError, FormatError, ParameterError, read_metric
 from tests.metrics.judged_runs import one
 from tests.oracles.recorded import Scores, recorded
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.hits import Hits
-from karat.metrics import read_metric
-from karat.results.evaluation import Evaluation
+from karat import Evaluation
+from karat.extend import Hits, read_metric
 from tests.oracles import exact
 from tests.oracles.cases import (
     DOCUMENT_METRICS,

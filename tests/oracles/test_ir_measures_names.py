@@ -6,8 +6,7 @@ import pytest
 from ir_measures import measures
 
 import karat
-from karat.errors import UsageError
-from karat.metrics import read_metric
+from karat.extend import UsageError, read_metric
 from karat.metrics.aliases import MISSING
 from tests.oracles.cases import Batch, random_batch
 

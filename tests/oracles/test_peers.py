@@ -14,7 +14,7 @@ import pytrec_eval
 from hypothesis import given, settings, strategies as st
 
 import karat
-from karat.results.evaluation import Evaluation
+from karat import Evaluation
 from tests.oracles.cases import Batch, column, random_batch
 
 PYTREC_EVAL = {

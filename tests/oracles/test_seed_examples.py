@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.hits import Hits
-from karat.metrics.gains import NDCG
+from karat.extend import NDCG, Hits
 from tests.oracles import exact
 
 RANKING = ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]

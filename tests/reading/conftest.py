@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karat.data.policies import Policies
-from karat.data.runs import Document, Run
+from karat import Run
+from karat.extend import Document, Policies
 
 Save = Callable[[str, str | bytes], str]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 import karat
-from karat.errors import KaratError
+from karat import KaratError
 
 Rankings = dict[str, Any]
 Inputs = tuple[Any, Any]

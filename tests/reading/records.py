@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karat.data.queries import Dataset
+from karat import Dataset
+from karat.extend import Source
 from karat.reading.meaning.records import Samples
-from karat.reading.source import Notes, Role, Source
+from karat.reading.source import Notes, Role
 
 __all__ = ["load_records"]
 

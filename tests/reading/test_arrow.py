@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
 
 from karat.data.memory_runs import RankedRun, ScoredRun
-from karat.data.policies import Duplicates, Policies, Ties
-from karat.data.runs import Labels, Located
-from karat.errors import DataError, FormatError
+from karat.data.runs import Located
+from karat.extend import DataError, Duplicates, FormatError, Labels, Policies, Ties
 from karat.reading import arrow as arrow_sources
 from karat.reading.arrow import (
     ArrowSource,

@@ -11,7 +11,7 @@ import pytest
 import pytrec_eval
 from pyarrow import parquet
 
-from karat.evaluation import evaluate
+from karat import evaluate
 
 RUNS = [
     ("cacm/cacm-bm25.txt", "cacm/qrels.cacm.txt"),

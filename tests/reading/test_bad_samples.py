@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karat.errors import FormatError
+from karat.extend import FormatError
 from tests.reading.records import load_records
 
 BAD = [

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.policies import Policies
-from karat.errors import FormatError
+from karat.extend import FormatError, Policies, Source
 from karat.reading import json_text, readers
 from karat.reading.meaning import records
 from karat.reading.meaning.rows import Table
-from karat.reading.source import Batched, Notes, Source
+from karat.reading.source import Batched, Notes
 
 
 def lines_of(text: str) -> tuple[list[Any], list[str]]:

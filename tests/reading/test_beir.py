@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import FormatError
+from karat.extend import FormatError
 from karat.reading.readers import read
 
 Save = Callable[[str, str | bytes], str]

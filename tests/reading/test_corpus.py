@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.errors import FormatError
-from karat.reading.readers import read_corpus
+from karat import read_corpus
+from karat.extend import FormatError
 
 LINES = (
     '{"_id": "a", "title": "Rye", "text": "A grain."}\n\n{"_id": 2, "text": "Oats."}\n'

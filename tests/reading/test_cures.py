@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import karat
-from karat import evaluate, read_gold, read_run
-from karat.errors import FormatError, KaratError, UsageError
-from karat.extend import CutoffMetric, Hits
+from karat import KaratError, evaluate, read_gold, read_run
+from karat.extend import CutoffMetric, FormatError, Hits, UsageError
 
 GOLD = {"q": ["b"]}
 IDS = [{"id": "a"}, {"id": "b"}]

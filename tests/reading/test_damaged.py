@@ -11,8 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import karat
-from karat.data.policies import Policies
-from karat.errors import FormatError
+from karat.extend import FormatError, Policies
 from karat.reading.readers import read
 from karat.reading.write import write
 

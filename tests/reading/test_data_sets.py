@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import karat
-from karat.errors import DataError, FormatError
+from karat.extend import DataError, FormatError
 from karat.reading import arrow as arrow_source
 from karat.reading.columns import run
 from karat.reading.trec import TrecRun

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat import evaluate
+from karat import Run, evaluate
 from karat.data.memory_runs import DocumentRun, ScoredRun
-from karat.data.policies import CHOICES, Policies
-from karat.data.runs import Document, Run
-from karat.errors import DataError, FormatError
+from karat.data.policies import CHOICES
+from karat.extend import DataError, Document, FormatError, Policies
 from karat.reading.delimited import LONG_CELLS
 from karat.reading.readers import read, read_by
 from karat.reading.trec import TrecRun

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from karat.data.runs import Document
-from karat.errors import FormatError
+from karat.extend import Document, FormatError
 from karat.reading.meaning.documents import read_document
 from karat.reading.source import Notes
 from tests.reading.records import load_records

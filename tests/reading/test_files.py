@@ -14,9 +14,9 @@ import zstandard
 from hypothesis import given, strategies as st
 
 import karat
-from karat.errors import FormatError, MissingExtraError
+from karat.extend import FormatError, MissingExtraError, open_binary
 from karat.reading import files
-from karat.reading.files import blocks, lines_in, open_binary
+from karat.reading.files import blocks, lines_in
 from karat.reading.readers import read
 
 DATA = os.urandom(5000) + b"some text\n" * 100_000

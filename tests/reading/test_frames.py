@@ -10,9 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from karat.data.policies import Policies
-from karat.data.queries import Dataset
-from karat.errors import FormatError, MissingExtraError, UnknownNameError
+from karat import Dataset
+from karat.extend import FormatError, MissingExtraError, Policies, UnknownNameError
 from karat.reading.frames import load_frame
 from karat.reading.meaning.shapes import is_frame
 

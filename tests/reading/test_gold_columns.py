@@ -10,7 +10,7 @@ import pytest
 
 import karat
 from karat.data.gold import ColumnLabels
-from karat.errors import FormatError
+from karat.extend import FormatError
 from karat.reading import parquet as tables
 
 METRICS = ["ndcg@5", "recall", "rr", "ap", "judged@5", "bpref"]

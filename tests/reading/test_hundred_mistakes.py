@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import karat
-from karat.errors import KaratError
+from karat import KaratError
 
 TEXTS = {
     "doc_1": "Rye is a grain grown in the north of Europe.",

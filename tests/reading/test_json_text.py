@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karat.data.runs import Run
-from karat.errors import FormatError
+from karat import Run
+from karat.extend import FormatError
 from karat.reading.readers import read
 
 Save = Callable[[str, str | bytes], str]

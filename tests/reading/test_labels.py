@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import FormatError
+from karat.extend import FormatError
 
 GOLD = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}
 

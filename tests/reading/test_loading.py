@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from karat.data.runs import Run
-from karat.errors import FormatError, ParameterError, UnknownNameError
+from karat import Run
+from karat.extend import FormatError, ParameterError, UnknownNameError
 from karat.reading.format import FORMATS, SHIPPED
 from karat.reading.readers import read
 

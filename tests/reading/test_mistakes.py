@@ -14,9 +14,8 @@ import pytest
 from pyarrow import parquet
 
 import karat
-from karat.data.policies import Policies
-from karat.data.queries import Dataset
-from karat.errors import FormatError
+from karat import Dataset
+from karat.extend import FormatError, Policies
 from karat.reading.check import validate
 from karat.reading.readers import read, read_by
 

@@ -12,16 +12,19 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pyarrow import feather, parquet
 
-from karat.data.gold import Gold, Item
+from karat import Dataset, Gold, Run, read_gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.policies import Policies
-from karat.data.queries import Dataset, Query
-from karat.data.runs import Document, Run
-from karat.errors import FormatError, MissingExtraError
+from karat.extend import (
+    Document,
+    FormatError,
+    Item,
+    MissingExtraError,
+    Policies,
+    Query,
+    Source,
+)
 from karat.reading import arrow as arrow_arrays
 from karat.reading.parquet import PARQUET
-from karat.reading.readers import read_gold
-from karat.reading.source import Source
 from karat.reading.write import write
 
 RUN = pa.table(

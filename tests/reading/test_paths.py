@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.policies import Policies
-from karat.errors import FormatError, MismatchError, MissingFieldError
+from karat.errors import MissingFieldError
+from karat.extend import FormatError, MismatchError, Policies
 from karat.reading.meaning.mapping import value_at
 from tests.reading.records import load_records
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import karat
-from karat.errors import DataError, MissingExtraError, UsageError
+from karat.extend import DataError, MissingExtraError, UsageError
 from karat.reading.readers import read_queries
 
 NAME = "ir_datasets:tests/rye"

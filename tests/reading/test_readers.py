@@ -15,13 +15,12 @@ import pyarrow as pa
 import pytest
 
 import karat
+from karat import Run
 from karat.catalogue import Catalogue
-from karat.data.policies import Policies
-from karat.data.runs import Run
-from karat.errors import DataError, FormatError, MissingFieldError
+from karat.errors import MissingFieldError
+from karat.extend import DataError, Format, FormatError, Policies, Source
 from karat.reading import format as formats
-from karat.reading.format import Format, choose_format
-from karat.reading.source import Source
+from karat.reading.format import choose_format
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

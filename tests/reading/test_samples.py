@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
-from karat.data.gold import Item, Span
+from karat import Dataset
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.policies import Policies
-from karat.data.queries import Dataset, Query
-from karat.data.runs import Document
-from karat.errors import FormatError, UnknownNameError
+from karat.extend import (
+    Document,
+    FormatError,
+    Item,
+    Policies,
+    Query,
+    Span,
+    UnknownNameError,
+)
 from tests.reading.records import load_records
 
 RANKING = ["doc-7", "doc-3", "doc-1"]

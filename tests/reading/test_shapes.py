@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from karat import Run
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.runs import Run
-from karat.errors import FormatError
+from karat.extend import FormatError
 from karat.reading.columns.run import ColumnarRun
 from karat.reading.readers import read, read_by
 

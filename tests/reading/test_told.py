@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.errors import FormatError, MissingFieldError, UsageError
-from karat.metrics import read_metric
+from karat.errors import MissingFieldError
+from karat.extend import FormatError, UsageError, read_metric
 
 SAMPLES = [{"nr": "1", "found": ["a", "b"], "wanted": ["b"]}]
 MAPPING = {"id": "nr", "retrieved": "found", "relevant": "wanted"}

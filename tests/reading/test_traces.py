@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import FormatError
+from karat.extend import FormatError
 
 START = 1_700_000_000_000_000_000
 GOLD = [

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from karat.data.policies import Policies
-from karat.data.runs import Labels
-from karat.reading.files import open_binary
+from karat.extend import Labels, Policies, open_binary
 from karat.reading.trec import TrecRun, read_qrels
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trec"

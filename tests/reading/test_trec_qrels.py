@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.gold import Gold
+from karat import Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.policies import Policies
-from karat.data.runs import Document
-from karat.errors import FormatError
+from karat.extend import Document, FormatError, Policies
 from karat.reading.trec import TREC_QRELS, TREC_RUN, TrecRun, read_qrels
 
 _BLANKS = " \t\n\v\f\r\0"

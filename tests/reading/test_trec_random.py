@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.data.policies import Policies
+from karat.extend import Policies
 from karat.reading.trec import TrecRun
 from tests.reading.trec_reference import lines, ranking, reference
 

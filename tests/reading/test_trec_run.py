@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from karat.data.policies import Duplicates, Policies, Precision
-from karat.data.runs import Labels, Located
-from karat.errors import FormatError
+from karat.data.runs import Located
+from karat.extend import Duplicates, FormatError, Labels, Policies, Precision
 from karat.reading.columns.ids import ByteColumn, Keys
 from karat.reading.trec import TrecRun
 

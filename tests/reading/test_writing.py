@@ -8,15 +8,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.data.gold import Gold, Item, Span
+from karat import Dataset, Gold
 from karat.data.memory_runs import DocumentRun, RankedRun, ScoredRun
-from karat.data.policies import Policies
-from karat.data.queries import Dataset, Query
-from karat.data.runs import Document
-from karat.errors import FormatError, UsageError
+from karat.extend import (
+    Document,
+    FormatError,
+    Item,
+    Policies,
+    Query,
+    Source,
+    Span,
+    UsageError,
+)
 from karat.reading.check import validate
 from karat.reading.format import FORMATS
-from karat.reading.source import Role, Source
+from karat.reading.source import Role
 from karat.reading.write import write
 
 NESTED = ["json", "jsonl", "yaml", "csv", "tsv"]

@@ -7,15 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import karat
-from karat.errors import (
-    DataError,
-    FormatError,
-    MismatchError,
-    MissingFieldError,
-    UsageError,
-)
+from karat import Evaluation
+from karat.errors import MissingFieldError
+from karat.extend import DataError, FormatError, MismatchError, UsageError
 from karat.reading.meaning.values import unpack
-from karat.results.evaluation import Evaluation
 from tests.reading.conftest import Save
 
 Record = dict[str, Any]

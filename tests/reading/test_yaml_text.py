@@ -7,10 +7,9 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from karat.data.runs import Run
-from karat.errors import FormatError
+from karat import Run
+from karat.extend import FormatError, decode_yaml
 from karat.reading.readers import read
-from karat.reading.yaml_text import decode_yaml
 
 Save = Callable[[str, str | bytes], str]
 Ids = Callable[[Run | None], dict[str, list[Any]]]

@@ -4,8 +4,7 @@ import struct
 from collections import Counter
 from typing import NamedTuple
 
-from karat.data.policies import Policies
-from karat.data.runs import Labels
+from karat.extend import Labels, Policies
 
 
 class Reference(NamedTuple):

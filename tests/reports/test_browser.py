@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import karat
+from karat import Leaderboard
 from karat.data.judgements import Verdict
-from karat.results.leaderboard import Leaderboard
 from tests.conftest import ROOT
 from tests.reports.conftest import Visit
 from tests.reports.payloads import payloads

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import karat
+from karat import Leaderboard
 from karat.data.runs import Latency
-from karat.errors import FormatError, UnknownNameError, UsageError
+from karat.extend import FormatError, UnknownNameError, UsageError
 from karat.reports.charts import (
     Line,
     Point,
@@ -22,7 +23,6 @@ from karat.reports.charts import (
     pareto_front,
 )
 from karat.reports.drawing import Chart, Frame, ticks_between
-from karat.results.leaderboard import Leaderboard
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</text><script>alert(1)</script>"&\x1b[31m'

@@ -8,9 +8,9 @@ import unicodedata
 import pytest
 
 import karat
+from karat import Leaderboard
 from karat.reports import REPORTS
 from karat.reports.terminal import show, show_text
-from karat.results.leaderboard import Leaderboard
 from tests.reports.payloads import payloads
 
 TEXTS = payloads()

@@ -10,16 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from karat import Evaluation, Leaderboard
 from karat.data.intervals import Interval
-from karat.data.policies import Policies
-from karat.data.queries import Query
 from karat.data.tables import DASH, Table
-from karat.errors import UnknownNameError
+from karat.extend import MetricScores, Policies, Query, UnknownNameError
 from karat.reports import REPORTS
 from karat.reports.terminal import track
-from karat.results.evaluation import Evaluation
-from karat.results.leaderboard import WIDTH, Leaderboard
-from karat.results.scores import MetricScores
+from karat.results.leaderboard import WIDTH
 from karat.results.slices import slice_table, tagged
 
 Columns = dict[str, list[float | None]]

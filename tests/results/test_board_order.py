@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.errors import UsageError
+from karat.extend import UsageError
 
 QUERIES = [f"q{n}" for n in range(40)]
 

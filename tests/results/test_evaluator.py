@@ -8,8 +8,7 @@ import pytest
 
 import karat
 from karat import Gold
-from karat.errors import DataError, UsageError
-from karat.extend import Document, Item, Semantic
+from karat.extend import DataError, Document, Item, Semantic, UsageError
 
 WORDS = [
     "rye",

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import ParameterError
-from karat.judging import Claims
+from karat.extend import Claims, ParameterError
 from tests.judging.models import Model, session_of, support
 
 SAMPLE = {"id": "q", "retrieved": ["a"], "relevant": ["a"]}

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import karat
-from karat.errors import FormatError, UnknownNameError, UsageError
-from karat.results.evaluation import Evaluation
+from karat import Evaluation
+from karat.extend import FormatError, UnknownNameError, UsageError
 from karat.results.loading import from_dict
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import karat
-from karat.errors import UnknownNameError, UsageError
+from karat import Evaluation
+from karat.extend import UnknownNameError, UsageError
 from karat.metrics import METRICS
-from karat.results.evaluation import Evaluation
 from karat.results.loading import from_dict
 
 RUN = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"c": 1.0, "a": 0.5}}

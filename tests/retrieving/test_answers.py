@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.runs import Document
-from karat.errors import FormatError, Refused, Transient, UsageError
+from karat.errors import Refused, Transient
+from karat.extend import Document, FormatError, UsageError
 from karat.retrieving.answers import read_answer
 
 Row = namedtuple("Row", ["id", "content", "distance"])  # noqa: PYI024

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import ParameterError, UsageError
-from karat.extend import Settings
+from karat.extend import ParameterError, Settings, UsageError
 from tests.retrieving.searches import CORPUS, QUERIES, ids, kinds, search
 
 

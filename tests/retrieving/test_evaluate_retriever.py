@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import DataError, MismatchError, UsageError
-from karat.extend import Settings
+from karat.extend import DataError, MismatchError, Settings, UsageError
 from karat.retrieving.retrieve import RetrieveOptions
 from tests.retrieving.searches import CORPUS, QUERIES, ids, kinds, search
 

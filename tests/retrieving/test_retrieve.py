@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import karat
-from karat.errors import (
+from karat.errors import Refused
+from karat.extend import (
     DataError,
     FormatError,
     IncompleteError,
     ParameterError,
-    Refused,
+    Settings,
     UsageError,
 )
-from karat.extend import Settings
 from karat.retrieving.retrieve import ATTEMPTS
 from tests.retrieving.searches import CORPUS, QUERIES, ids, kinds, search
 

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 import karat
 from karat.cli import karat as command
-from karat.errors import DataError, Refused, UsageError
-from karat.extend import Settings
+from karat.errors import Refused
+from karat.extend import DataError, Settings, UsageError
 
 QUERIES = {"q1": "rye", "q2": 'oats "and" {k}'}
 QUICK = Settings(first_wait=0.001, longest_wait=0.01)

@@ -9,7 +9,7 @@ import pytest
 
 import karat
 import karat.scale
-from karat.errors import FormatError
+from karat.extend import FormatError
 from karat.reading import frames as distributed
 from tests.scale.parts import GOLD, rows, table, told, whole
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from karat.errors import UsageError
+from karat.extend import UsageError
 from karat.scale import Totals, add_totals, total_of
 from karat.stats import mean_interval
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from karat.data.arrays import Floats
+from karat.extend import Floats
 from karat.stats.agreement import Weights, agreement_figures
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from karat.data.arrays import Floats, Ints
+from karat.extend import Floats, Ints
 from karat.stats.agreement import (
     AgreementFigures,
     agreement_figures,

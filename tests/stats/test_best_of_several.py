@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karat.data.arrays import Floats
+from karat.extend import Floats
 from karat.stats.intervals import mean_interval
 from karat.stats.multiple_tests import best_interval, max_t, maybe_best
 from karat.stats.sign_flip import flipped

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from karat.errors import ParameterError
+from karat.extend import ParameterError
 from karat.stats.bootstrap import bootstrap_means
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.api import OLS
 
-from karat.errors import ParameterError
+from karat.extend import ParameterError
 from karat.stats.clusters import cluster_totals, sample_of
 
 

@@ -7,7 +7,7 @@ The bound is 0.935: with 600 draws a method that covers 95 % has a standard erro
 import numpy as np
 import pytest
 
-from karat.data.arrays import Floats
+from karat.extend import Floats
 from karat.stats import mean_interval
 
 DRAWS = 600

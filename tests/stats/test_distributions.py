@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, strategies as st
 
-from karat.errors import ParameterError
+from karat.extend import ParameterError
 from karat.stats.distributions import (
     normal_below,
     normal_quantile,

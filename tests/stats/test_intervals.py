@@ -9,9 +9,8 @@ from hypothesis import given, strategies as st
 from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
-from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
-from karat.errors import ParameterError
+from karat.extend import Floats, Ints, ParameterError
 from karat.stats import mean_interval
 
 INF = math.inf

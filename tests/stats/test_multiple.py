@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from karat.data.arrays import Floats, Ints
+from karat.extend import Floats, Ints
 from karat.stats.multiple_tests import benjamini_hochberg, holm, max_t
 from karat.stats.sign_flip import flipped, sign_flip
 

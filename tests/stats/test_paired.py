@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from statsmodels.api import OLS
 from statsmodels.stats.power import TTestPower
 
-from karat.data.arrays import Floats
+from karat.extend import Floats
 from karat.stats.paired import (
     difference_interval,
     outcomes,

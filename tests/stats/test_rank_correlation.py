@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given, strategies as st
 
 import karat
-from karat.errors import ParameterError
+from karat.extend import ParameterError
 from karat.stats.rank_correlation import (
     kendall_taus,
     order_correlation,

@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 from hypothesis import given, strategies as st
 
-from karat.data.arrays import Floats
+from karat.extend import Floats
 from karat.stats.paired import score_interval
 
 COUNTS = st.integers(0, 60)

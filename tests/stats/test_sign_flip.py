@@ -7,8 +7,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, strategies as st
 
-from karat.data.arrays import Floats
-from karat.errors import ParameterError
+from karat.extend import Floats, ParameterError
 from karat.stats.sign_flip import (
     DRAWS,
     flipped,

@@ -7,8 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from karat.errors import FormatError, UsageError
-from karat.reading.yaml_text import decode_yaml
+from karat.extend import FormatError, UsageError, decode_yaml
 from karat.suites.definition import SCHEMA, read_suite, read_suites
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,9 @@ import pytest
 from bench.sweep import bm25_factory, confirm, read_data
 
 import karat
-from karat.errors import DataError, FormatError, MismatchError, UsageError
-from karat.sweeps import Sweep, Trial
+from karat import Sweep
+from karat.extend import DataError, FormatError, MismatchError, UsageError
+from karat.sweeps import Trial
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 WORDS = ["rye", "oat", "barley", "wheat", "spelt", "millet", "maize", "rice"]
