@@ -24,14 +24,12 @@ from karat.judging.agreement import (
 from karat.judging.grading import (
     LAST,
     RELEVANT,
-    Grade,
     GradedPool,
     Pool,
     is_binary,
     is_graded,
     relevance,
 )
-from karat.judging.prompts import GRADE_MEANINGS
 from karat.results.evaluation import Evaluation
 
 REPORT_VERSION = 1
@@ -97,7 +95,7 @@ def retest_changes(
     one, other = before.gold.documents, after.gold.documents
     if people is not None and not _all_graded(people, existing or {}):
         one, other = relevance(one, RELEVANT), relevance(other, RELEVANT)
-    return grade_changes(one, other, failed=len(after.failures))
+    return grade_changes(one, other, len(after.failures))
 
 
 def compare_claims(
@@ -116,19 +114,16 @@ def compare_claims(
 
 
 def check_people(
-    people: Labels, pooled: Pool, runs: Mapping[str, Any], metric: str = "ndcg@10"
+    people: Labels, pooled: Pool, runs: Mapping[str, Any], metric: str
 ) -> None:
     """Refuse labels or a metric that cannot be compared, before a judge is paid."""
-    if not any(
-        name in people.get(query, {}) for query in pooled for name in pooled[query]
-    ):
+    if not any(row.keys() & people.get(query, {}) for query, row in pooled.items()):
         raise DataError(
             "labels no document of the pool, so there is nothing to compare",
             hint="judge the runs that people judged, with the same ids; or pool deeper",
         )
     if len(runs) > 1:
-        name, run = next(iter(runs.items()))
-        run_scores({name: run}, people, metric)
+        run_scores(dict([*runs.items()][:1]), people, metric)
 
 
 def run_scores(
@@ -138,12 +133,10 @@ def run_scores(
     threshold: float | None = None,
 ) -> dict[str, Floats]:
     """The scores of each run by these labels, query by query."""
-    gold = Gold(labels)
+    asked = {"gold": Gold(labels), "metrics": metric, "threshold": threshold}
     columns = {}
     for name, run in runs.items():
-        result = evaluate(
-            run, gold=gold, metrics=metric, threshold=threshold, force=True
-        )
+        result = evaluate(run, **asked, force=True)
         if len([*result]) != 1:
             raise DataError(f"runs are put in order by one metric, not by {metric!r}")
         (columns[name],) = (result[label].scores for label in result)
@@ -162,13 +155,8 @@ def _order(
     both = [query for query in people if people[query] and judged.get(query)]
     one = {query: people[query] for query in both}
     other = {query: {**existing.get(query, {}), **judged[query]} for query in both}
-    order = order_agreement(
-        run_scores(runs, one, metric, threshold),
-        run_scores(runs, other, metric, threshold),
-        metric,
-    )
-    labelled = sum(map(bool, people.values()))
-    return order._replace(labelled=labelled, threshold=threshold)
+    scores = (run_scores(runs, by, metric, threshold) for by in (one, other))
+    return order_agreement(*scores, metric, sum(map(bool, people.values())), threshold)
 
 
 def _all_graded(people: Labels, existing: Labels) -> bool:
@@ -189,9 +177,7 @@ def _scale(people: Labels, *, written: bool = False) -> str:
             f"the labels that stay are not grades from 0 to {LAST}, so "
             f"{_BY_RELEVANCE}: grade {RELEVANT} or {LAST}"
         )
-    highest = max(
-        (grade for row in people.values() for grade in row.values()), default=0
-    )
+    highest = max((max(row.values()) for row in people.values() if row), default=0)
     end = "; both are written as they are"
     if not written:
         theirs = f"people's above 0, the judge's {RELEVANT} and {LAST}"
@@ -203,45 +189,27 @@ def _scale(people: Labels, *, written: bool = False) -> str:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The grades of a pool, and how far the judge that gave them can be trusted.
+    """The grades of a pool beside the labels that were there already, and their trust.
 
-    Attributes:
-        graded: the grades.
-        agreement: the judge against people.
-        flips: the judge against itself, asked again.
-        labelled: number of documents of the pool whose labels were there already.
-        existing: the labels that were there already, which the grades are mixed with.
-        written: all that the files hold.
+    `labelled` documents of the pool had `existing` labels, which stay; `written` is all
+    that the files hold.
     """
 
     graded: GradedPool
     agreement: Agreement | None = None
-    flips: GradeChanges | None = None
+    changes: GradeChanges | None = None
     labelled: int = 0
     existing: Labels | None = None
     written: Gold | None = None
 
     def tables(self) -> list[Table]:
         """What a person is shown."""
-        tables = [self._summary()]
+        tables = [self.graded.table([*self._label_notes()])]
         if self.agreement is not None:
-            tables.append(self.agreement.table(self.flips))
-        elif self.flips is not None:
-            tables.append(self.flips.table())
+            tables.append(self.agreement.table(self.changes))
+        elif self.changes is not None:
+            tables.append(self.changes.table())
         return tables
-
-    def _summary(self) -> Table:
-        """How many documents got which grade."""
-        grades = [
-            grade for row in self.graded.grades.values() for grade in row.values()
-        ]
-        given = [grade.grade for grade in grades]
-        cells = [
-            [str(g), str(given.count(g)), text] for g, text in GRADE_MEANINGS.items()
-        ]
-        title = f"{counted(len(grades), 'document')} graded by {self.graded.gold.name}"
-        notes = [*self._label_notes(), *self._vote_notes(grades)]
-        return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
 
     def _label_notes(self) -> Iterator[str]:
         """What must be known before runs are scored with these labels."""
@@ -266,18 +234,6 @@ class JudgeReport:
         if scale:
             yield f"scale: {scale}"
 
-    def _vote_notes(self, grades: Sequence[Grade]) -> Iterator[str]:
-        """Where votes differ or are missing, and what has no grade at all."""
-        if differ := [grade.disagreement for grade in grades if grade.disagreement]:
-            divided, share = counted(len(differ), "document"), sum(differ) / len(grades)
-            yield f"votes: {divided} divided them; {share:.1%} differ"
-        if failed := [grade.failed for grade in grades if grade.failed]:
-            votes = f"{counted(sum(failed), 'vote')} without a valid answer"
-            rest = f"{counted(len(failed), 'document')} whose grade rests on the others"
-            yield f"votes: {votes}, on {rest}"
-        if failures := len(self.graded.failures):
-            yield f"failed: {counted(failures, 'document')} without a grade"
-
     def _scale(self) -> str | None:
         """How grades are written beside labels on another scale."""
         if not self.existing or is_graded(self.existing):
@@ -292,23 +248,8 @@ class JudgeReport:
             "compared": self.agreement is not None,
             "kept": self.labelled,
             "scale": self._scale(),
-            "notes": self._summary().notes,
-            "grades": [
-                {
-                    "query": query,
-                    "document": name,
-                    "grade": grade.grade,
-                    "disagreement": grade.disagreement,
-                    "failed_votes": grade.failed,
-                    "reason": grade.reason if texts else "",
-                }
-                for query, row in self.graded.grades.items()
-                for name, grade in row.items()
-            ],
-            "failures": [
-                {"query": query, "document": name, "reason": reason}
-                for (query, name), reason in self.graded.failures.items()
-            ],
+            "notes": self.tables()[0].notes,
+            **self.graded.to_dict(texts=texts),
             "agreement": None if self.agreement is None else self.agreement.to_dict(),
-            "flips": None if self.flips is None else self.flips.to_dict(),
+            "flips": None if self.changes is None else self.changes.to_dict(),
         }

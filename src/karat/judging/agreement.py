@@ -1,12 +1,12 @@
-"""Agreement: how far a judge says what people say, and what it said itself before.
+"""Agreement: two columns of labels, a judge's beside those of people or its own.
 
-Two columns of labels are compared: what people and judge say of the same documents, or
-of the same claims. Items of one query are alike, so all intervals are over queries.
+They label the same documents, or the same claims. Items of one query are alike, so all
+intervals are over queries.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -50,14 +50,7 @@ _SLIGHT = 0.2
 
 
 class Rate(NamedTuple):
-    """A figure with its interval, such as how often the judge says the same as people.
-
-    Attributes:
-        name: what it is.
-        rate: its value.
-        n: the number of labels that it is made from.
-        interval: how far it may be off, for other queries than these.
-    """
+    """A figure, the number of labels behind it, and its interval over queries."""
 
     name: str
     rate: float
@@ -66,36 +59,26 @@ class Rate(NamedTuple):
 
     def row(self) -> list[str]:
         """Its row in a table of agreement."""
-        limits = " .. ".join(map(number, self.interval[:2])) if self.interval else ""
+        limits = " .. ".join(map(number, self.interval or ()))
         return [self.name, number(self.rate), limits, str(self.n)]
 
 
 class Order(NamedTuple):
-    """How alike people and judge order the runs.
+    """How alike people and judge order the runs, by the mean scores of each.
 
-    Attributes:
-        tau: Kendall's tau of the two orders; NaN where one of them is no order, or no
-            query is scored by both labels.
-        interval: how far it may be off, for other queries than these; None where the
-            queries do not tell.
-        queries: number of queries that both labels score for every run.
-        labelled: number of queries that people labelled.
-        metric: what the runs are scored with.
-        people: mean score of each run by people's labels.
-        judge: the same by the judge's.
-        threshold: the smallest grade that is relevant; any positive one if None.
-        rho: Spearman's rho of the two orders; NaN where tau is.
+    The means are of those queries, out of all that people labelled, that both labels
+    score for every run. Tau and rho are NaN where there is none, or no order.
     """
 
-    tau: float
-    interval: Interval | None
-    queries: int
-    labelled: int
     metric: str
     people: Mapping[str, float]
     judge: Mapping[str, float]
+    tau: float
+    interval: Interval | None
+    rho: float
+    queries: int
+    labelled: int
     threshold: float | None = None
-    rho: float = math.nan
 
     @property
     def reversed(self) -> bool:
@@ -105,11 +88,8 @@ class Order(NamedTuple):
     def rows(self) -> list[list[str]]:
         """Its rows in a table of agreement."""
         name = f"order of {len(self.people)} runs"
-        rates = (
-            (", tau", self.tau, self.interval),
-            (", Spearman's rho", self.rho, None),
-        )
-        return [Rate(name + of, v, self.queries, i).row() for of, v, i in rates]
+        tau = Rate(f"{name}, tau", self.tau, self.queries, self.interval)
+        return [tau.row(), Rate(f"{name}, Spearman's rho", self.rho, tau.n).row()]
 
     def notes(self) -> list[str]:
         """Both orders in words, and the queries they are based on."""
@@ -138,38 +118,31 @@ class Order(NamedTuple):
 
 
 def order_agreement(
-    human: Mapping[str, Floats], judged: Mapping[str, Floats], metric: str = "score"
+    human: Mapping[str, Floats],
+    judged: Mapping[str, Floats],
+    metric: str,
+    labelled: int | None = None,
+    threshold: float | None = None,
 ) -> Order:
-    """Kendall's tau of the order of runs, with a bootstrap interval over queries.
-
-    Example:
-        >>> one = {"a": np.array([0.1, 0.2]), "b": np.array([0.5, 0.6])}
-        >>> order_agreement(one, one).tau
-        1.0
-    """
+    """Compare the orders of runs by the scores that two columns of labels give them."""
     names = [*human]
-    if len(names) < 2:  # noqa: PLR2004
-        raise DataError("an order takes two systems")
-    one, other = (np.array([row[name] for name in names]) for row in (human, judged))
-    scored = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
-    one, other = one[:, scored], other[:, scored]
-    tau, interval, means = float("nan"), None, np.full((2, len(names)), np.nan)
-    if scored.any():
-        means = np.array([one.mean(axis=1), other.mean(axis=1)])
-        tau, interval = order_correlation(one, other)
+    scores = np.array([[by[name] for name in names] for by in (human, judged)])
+    every = scores.shape[-1]
+    scores = scores[:, :, ~np.isnan(scores).any(axis=(0, 1))]
+    queries = scores.shape[-1]
+    tau, interval, means = math.nan, None, np.full((2, len(names)), np.nan)
+    if queries:
+        means = scores.mean(axis=-1)
+        tau, interval = order_correlation(*scores)
     people, judge = (dict(zip(names, row, strict=True)) for row in means.tolist())
-    counts = (one.shape[1], len(scored))
-    rho = spearman_rho(*means)
-    return Order(tau, interval, *counts, metric, people=people, judge=judge, rho=rho)
+    return Order(
+        *(metric, people, judge, tau, interval, spearman_rho(*means), queries),
+        *(every if labelled is None else labelled, threshold),
+    )
 
 
 def _ranking(means: Mapping[str, float]) -> str:
-    """The runs from best to worst, with their means.
-
-    Example:
-        >>> _ranking({"a": 0.5, "b": 0.75, "c": 0.5})
-        'b 0.7500 > a 0.5000 = c 0.5000'
-    """
+    """The runs from best to worst, with their means: `b 0.7500 > a 0.5000`."""
     best = sorted(means.items(), key=lambda pair: -pair[1])
     text = "".join(f"{name} {number(mean)}" for name, mean in best[:1])
     for before, after in pairwise(best):
@@ -178,16 +151,10 @@ def _ranking(means: Mapping[str, float]) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class GradeChanges:
+class GradeChanges(NamedTuple):
     """How many grades changed when the same was asked again.
 
-    Attributes:
-        changed: number of grades that changed.
-        n: number of documents that were graded both times.
-        interval: how far their share may be off, for other queries than these.
-        failed: number of documents without a grade the second time, which count
-            neither way.
+    Documents without a grade the second time have failed, and count neither way.
     """
 
     changed: int
@@ -198,7 +165,7 @@ class GradeChanges:
     @property
     def rate(self) -> float:
         """The share that changed."""
-        return self.changed / self.n if self.n else float("nan")
+        return self.changed / self.n if self.n else math.nan
 
     def table(self) -> Table:
         """A row with the share, and a note on what could not be asked again."""
@@ -216,20 +183,10 @@ class GradeChanges:
 class Agreement:
     """How far a judge agrees with people on the documents or claims both labelled.
 
-    Attributes:
-        n: number of items both labelled.
-        queries: number of queries they are about.
-        figures: share of equal labels, Cohen's kappa plain and with linear and
-            quadratic weights, Krippendorff's alpha for ordered grades, Spearman's rho.
-        rates: per class of people's labels, how often the judge says the same.
-        order: how alike the runs are ordered, when there are several.
-        constant: who gave one label only, so that kappa tells nothing.
-        scale: what was done where people and judge use different grades.
-        raters: alpha of several people alone, and of them and the judge.
-        recall: context_recall by people, by the judge, the mean of the differences
-            (judge minus people) and of their absolute values; of claims only.
-        failed: number of claims that people labelled and the judge has no verdict on.
-        of: what was labelled.
+    `rates` say how often the judge says the same, per class of people's labels;
+    `raters`, alpha of several people alone, and of them and the judge; `recall`, of
+    claims, context_recall by people, by the judge, and the mean of the differences and
+    of their absolute values; `constant`, who gave one label only.
     """
 
     n: int
@@ -244,7 +201,7 @@ class Agreement:
     failed: int = 0
     of: str = "document"
 
-    def table(self, flips: GradeChanges | None = None) -> Table:
+    def table(self, changes: GradeChanges | None = None) -> Table:
         """Every figure with its interval, and what changed when asked again."""
         shown = _OF_CLAIMS if self.of == "claim" else _FIGURES
         named = ((name, getattr(self.figures, key)) for key, name in shown.items())
@@ -256,9 +213,10 @@ class Agreement:
         notes = [basis if self.order is None else f"{basis}, for the order queries"]
         if self.order is not None:
             rows += self.order.rows()
-        if flips is not None:
-            rows += map(list, flips.table().rows)
-            notes += flips.table().notes
+        if changes is not None:
+            again = changes.table()
+            rows += map(list, again.rows)
+            notes += again.notes
         return Table(_COLUMNS, rows, notes=[*notes, *self.notes()])
 
     def notes(self) -> list[str]:
@@ -311,14 +269,7 @@ def agreement(
     failed: int = 0,
     of: str = "document",
 ) -> Agreement:
-    """Compare a judge's labels with people's, on what both labelled.
-
-    Example:
-        >>> people = {"q": {"a": 3, "b": 0, "c": 1, "d": 0}}
-        >>> judge = {"q": {"a": 3, "b": 0, "c": 0, "d": 0}}
-        >>> agreement(people, judge).figures.kappa.value
-        0.5555555555555556
-    """
+    """Compare a judge's labels with people's, on what both labelled."""
     one, other, query = _paired(human, judged)
     if not len(one):
         where = "these samples, word for word" if of == "claim" else "the same runs"
@@ -326,17 +277,12 @@ def agreement(
             f"people and judge have labelled no {of} in common",
             hint=f"label {counted(0, of)[2:]} of {where}, with the same ids",
         )
-    rates = [
-        _rate_of(name, same[rows], query[rows])
-        for name, rows, same in _classes(one, other, threshold, of)
-        if rows.any()
-    ]
     both = {"people": one, "the judge": other}
     return Agreement(
         n=len(one),
         queries=int(query[-1]) + 1,
         figures=agreement_figures(one, other, query),
-        rates=tuple(rates),
+        rates=tuple(_rates(one, other, query, threshold, of)),
         order=order,
         constant=tuple(who for who, grades in both.items() if np.ptp(grades) == 0),
         scale=scale,
@@ -351,14 +297,7 @@ def claim_agreement(
     verdicts: Mapping[str, Sequence[Verdict]],
     people: ClaimLabels | Sequence[ClaimLabels],
 ) -> Agreement:
-    """Compare a judge's verdicts with people's, on the claims that both judged.
-
-    Example:
-        >>> verdicts = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}
-        >>> people = {"q": {"Rye.": True, "Salt.": True}}
-        >>> claim_agreement(verdicts, people).figures.equal.value
-        0.5
-    """
+    """Compare a judge's verdicts with people's, on the claims that both judged."""
     raters = [people] if isinstance(people, Mapping) else [*people]
     together = middle(raters)
     labels: dict[str, dict[str, float]] = {}
@@ -372,7 +311,7 @@ def claim_agreement(
     return agreement(together, labels, raters=raters, failed=failed, of="claim")
 
 
-def grade_changes(before: Labels, after: Labels, *, failed: int = 0) -> GradeChanges:
+def grade_changes(before: Labels, after: Labels, failed: int = 0) -> GradeChanges:
     """Compare two passes of one judge over the same documents."""
     one, other, query = _paired(before, after)
     changed = _rate_of("", one != other, query)
@@ -380,12 +319,7 @@ def grade_changes(before: Labels, after: Labels, *, failed: int = 0) -> GradeCha
 
 
 def middle(raters: Sequence[Labels]) -> Labels:
-    """What raters say together: the label in the middle, the lower of two.
-
-    Example:
-        >>> middle([{"q": {"a": 3}}, {"q": {"a": 1, "b": 2}}])
-        {'q': {'a': 1, 'b': 2}}
-    """
+    """What raters say together: the label in the middle, the lower of two."""
     every: dict[str, dict[str, list[float]]] = {}
     for labels in raters:
         for query, row in labels.items():
@@ -423,13 +357,12 @@ def _recall(one: Floats, other: Floats, query: Ints) -> Iterator[Rate]:
     count = np.bincount(query)
     people, judge = (np.bincount(query, weights=by) / count for by in (one, other))
     for name, values, low in (
-        ("by people", people, 0.0),
-        ("by the judge", judge, 0.0),
-        ("judge - people", judge - people, -1.0),
-        ("mean error", np.abs(judge - people), 0.0),
+        (" by people", people, 0.0),
+        (" by the judge", judge, 0.0),
+        (", judge - people", judge - people, -1.0),
+        (", mean error", np.abs(judge - people), 0.0),
     ):
-        link = " " if name.startswith("by") else ", "
-        yield _rate_of(f"context_recall{link}{name}", values, bounds=(low, 1.0))
+        yield _rate_of(f"context_recall{name}", values, bounds=(low, 1.0))
 
 
 def _rate_of(
@@ -457,10 +390,10 @@ def _paired(one: Labels, other: Labels) -> tuple[Floats, Floats, Ints]:
     return pairs[:, 0], pairs[:, 1], query
 
 
-def _classes(
-    one: Floats, other: Floats, threshold: float | None, of: str
-) -> list[tuple[str, Bools, Bools]]:
-    """Classes of people's labels: name, which belong, and where the judge agrees."""
+def _rates(
+    one: Floats, other: Floats, query: Ints, threshold: float | None, of: str
+) -> Iterator[Rate]:
+    """How often the judge says the same, for each grade and of what is relevant."""
     human, judge = (
         by > 0 if threshold is None else by >= threshold for by in (one, other)
     )
@@ -470,24 +403,23 @@ def _classes(
             f"people say {threshold:g} or more, judge too",
             f"people say less than {threshold:g}, judge too",
         )
-    same = human == judge
-    classes = [(names[0], human, same), (names[1], ~human, same)]
     grades = np.unique(one).tolist()
-    if set(grades) <= {0, 1} and threshold is None:
-        # Each grade would be shown twice.
-        return classes
-    equal = one == other
-    return [(f"people say {g:g}, judge too", one == g, equal) for g in grades] + classes
+    if threshold is not None or not {*grades} <= {0, 1}:
+        for grade in grades:
+            rows = one == grade
+            name = f"people say {grade:g}, judge too"
+            yield _rate_of(name, other[rows] == grade, query[rows])
+    for name, rows in zip(names, (human, ~human), strict=True):
+        if rows.any():
+            yield _rate_of(name, (human == judge)[rows], query[rows])
 
 
 def _plain(fact: Any) -> Any:
-    """Facts as JSON can hold them: intervals as two numbers, null for NaN."""
+    """Facts as JSON can hold them: null for NaN, intervals as two numbers."""
     if isinstance(fact, Interval):
-        return fact[:2]
+        return fact
     if hasattr(fact, "_asdict"):
         fact = fact._asdict()
-    if is_dataclass(fact):
-        fact = {each.name: getattr(fact, each.name) for each in fields(fact)}
     if isinstance(fact, Mapping):
         return {name: _plain(value) for name, value in fact.items()}
     if isinstance(fact, list | tuple):

@@ -14,6 +14,7 @@ from karat.data.tables import counted, number
 from karat.errors import FormatError
 from karat.judging.agreement import Agreement
 from karat.reading.files import decode_json, decode_text, open_binary
+from karat.reading.source import placed
 from karat.writing import write_file
 
 _FILE = "calibration.json"
@@ -24,38 +25,37 @@ def read_claim_labels(path: str | os.PathLike[str]) -> dict[str, dict[str, bool]
     """What people say of claims, from JSON Lines.
 
     A line is a sample: its id, and `claims` of which each has a `text` and `supported`.
-
-    Raises:
-        FormatError: the file cannot be read, or a claim lacks its text or label.
     """
-    name = os.fspath(path)
     with open_binary(path) as stream:
         lines = stream.read().split(b"\n")
     labels: dict[str, dict[str, bool]] = {}
     for line, data in enumerate(lines, 1):
         if not data.strip():
             continue
-        record = decode_json(decode_text(data, line), line)
-        sample = record if isinstance(record, Mapping) else {}
-        query = next((sample[key] for key in _IDS if key in sample), None)
-        claims = sample.get("claims")
-        if query is None or not isinstance(claims, list):
-            raise FormatError(
-                "a line must be an object with an id and claims", path=name, line=line
-            )
-        for claim in claims:
-            facts = claim if isinstance(claim, Mapping) else {}
-            text, supported = facts.get("text"), facts.get("supported")
-            if not isinstance(text, str) or not isinstance(supported, bool):
-                raise FormatError(
-                    "a claim must have a text, and supported: true or false",
-                    path=name,
-                    line=line,
-                )
-            labels.setdefault(str(query), {})[text] = supported
-    if not labels:
-        raise FormatError("holds no claims", path=name)
+        try:
+            query, claims = _read_sample(decode_json(decode_text(data, line), line))
+        except FormatError as error:
+            raise placed(error, path=os.fspath(path), line=line) from None
+        labels.setdefault(query, {}).update(claims)
+    if not any(labels.values()):
+        raise FormatError("holds no claims", path=os.fspath(path))
     return labels
+
+
+def _read_sample(record: Any) -> tuple[str, dict[str, bool]]:
+    sample = record if isinstance(record, Mapping) else {}
+    query = next((sample[key] for key in _IDS if key in sample), None)
+    entries = sample.get("claims")
+    if query is None or not isinstance(entries, list):
+        raise FormatError("a line must be an object with an id and claims")
+    claims = {}
+    for entry in entries:
+        facts = entry if isinstance(entry, Mapping) else {}
+        text, supported = facts.get("text"), facts.get("supported")
+        if not isinstance(text, str) or not isinstance(supported, bool):
+            raise FormatError("a claim must have a text, and supported: true or false")
+        claims[text] = supported
+    return str(query), claims
 
 
 def save_calibration(
@@ -89,5 +89,5 @@ def calibration_of(judge: Mapping[str, Any], journal: Path | None) -> str | None
 def _read_calibrations(path: Path) -> list[Any]:
     if not path.exists():
         return []
-    entries = decode_json(decode_text(path.read_bytes()))
-    return entries if isinstance(entries, list) else []
+    entries: list[Any] = decode_json(decode_text(path.read_bytes()))
+    return entries

@@ -1,9 +1,9 @@
 """Claims: a judge is the matcher of the claims that a reference answer makes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from karat.llm.limits import tokens_of
 from karat.llm.run_jobs import Job
 from karat.matching.matcher import Matcher
 from karat.matching.texts import wanted_items
+
+T = TypeVar("T")
 
 _JUDGING = (Stage("judging", "sample"), Stage("taking", "vote"))
 
@@ -114,80 +116,80 @@ class Claims(Matcher):
         require_texts(rankings, run.name, policies)
         # Before anything is paid for: a document without a text is an error.
         contexts = {
-            query: contexts_of(rankings.get(query, []), query, policies)
+            query: contexts_of(rankings.get(query, ()), query, run.name, policies)
             for query in queries
         }
         split = split_references(gold, session, self.questions)
-        gold = split.gold
-        claims: dict[str, list[Item]] = {}
-        for query in queries:
-            # A claim that is stated twice is asked about once.
-            first = {item.text: item for item in reversed(gold.claims.get(query, ()))}
-            if first:
-                claims[query] = [*reversed(first.values())]
-        results = self._ask(claims, contexts, session)
-        parts = [slice(n, n + self.votes) for n in range(0, len(results), self.votes)]
-        votes = {
-            query: [
-                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in items)
+        gold, failures, usage = split.gold, dict(split.failures), dict(split.usage)
+        # A claim that is stated twice is asked about once.
+        claims = {
+            query: [*{item.text: item for item in reversed(row)}.values()][::-1]
+            for query in queries
+            if (row := gold.claims.get(query))
+        }
+        voters = [(query, n) for query in claims for n in range(1, self.votes + 1)]
+        results = self._ask(voters, claims, contexts, session)
+        votes: dict[str, list[_Verdicts]] = {query: [] for query in claims}
+        rows = zip(voters, results, results.usage, strict=True)
+        for (query, _), vote, tokens in rows:
+            votes[query].append(
+                tuple(Verdict(i.id, i.text, failure=vote.reason) for i in claims[query])
                 if isinstance(vote, Failure)
                 else vote
-                for vote in results[part]
-            ]
-            for (query, items), part in zip(claims.items(), parts, strict=True)
-        }
+            )
+            # The tokens that each query took: its split, and every vote on its claims.
+            usage[query] = usage.get(query, Usage()) + tokens
         verdicts = {query: majority(row) for query, row in votes.items()}
-        failures = {
-            query: row[0].failure
-            for query, row in verdicts.items()
-            if row[0].failure is not None and all(v.failure is not None for v in row)
-        }
-        failures.update(split.failures)
-        # The tokens that each query took: its split, and every vote on its claims.
-        usage = dict(split.usage)
-        for query, part in zip(claims, parts, strict=True):
-            usage[query] = sum(results.usage[part], usage.get(query, Usage()))
-        index = {query: number for number, query in enumerate(queries)}
+        for query, row in verdicts.items():
+            reasons = [verdict.failure for verdict in row]
+            if reasons[0] is not None and None not in reasons:
+                failures[query] = reasons[0]
         hits, items = _hits(gold, rankings, verdicts, failures, policies)
-        models = split.models | results.models
+        notices = (
+            *self._notices(gold, verdicts, failures),
+            *self._vote_notices(votes),
+            *self._long_documents(contexts),
+        )
+        if not self.texts:
+            verdicts = {
+                query: tuple(replace(verdict, text="", reason="") for verdict in row)
+                for query, row in verdicts.items()
+            }
+        models = sorted(split.models | results.models)
         return Matches(
             hits,
             items,
             missing=np.array([query not in rankings for query in queries], bool),
             extra=len(rankings.keys() - {*queries}),
-            notices=(
-                *self._notices(gold, verdicts, failures),
-                *self._vote_notices(votes),
-                *self._long_documents(contexts),
-            ),
-            failures={index[q]: failures[q] for q in queries if q in failures},
-            verdicts={index[query]: self._shown(verdicts[query]) for query in verdicts},
-            usage={index[query]: usage[query] for query in queries if query in usage},
-            provenance={"judge": {**self.facts, "answered_by": sorted(models)}},
+            notices=notices,
+            failures=_by_place(queries, failures),
+            verdicts=_by_place(queries, verdicts),
+            usage=_by_place(queries, usage),
+            provenance={"judge": {**self.facts, "answered_by": models}},
         )
 
     def _ask(
         self,
+        voters: Sequence[tuple[str, int]],
         claims: Mapping[str, Sequence[Item]],
         contexts: Mapping[str, Sequence[Context]],
         session: JudgeSession,
     ) -> Results[_Verdicts]:
-        """Every vote on the claims of each query."""
+        """What each assessor says of the claims of its query."""
         jobs: list[Job[_Verdicts]] = [
             partial(
                 support,
-                items,
+                claims[query],
                 contexts[query],
                 budget=self.budget,
                 assessor=assessor,
                 question=self.questions.get(query),
-                prompts=session.prompts,
+                wording=session.prompts,
             )
-            for query, items in claims.items()
-            for assessor in range(1, self.votes + 1)
+            for query, assessor in voters
         ]
-        voters = [query for query in claims for _ in range(self.votes)]
-        return session.run_jobs(jobs, _JUDGING[self.votes > 1], voters)
+        stage = _JUDGING[self.votes > 1]
+        return session.run_jobs(jobs, stage, [query for query, _ in voters])
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -202,60 +204,45 @@ class Claims(Matcher):
             "votes": self.votes,
         }
 
-    def _shown(self, verdicts: _Verdicts) -> _Verdicts:
-        if self.texts:
-            return verdicts
-        return tuple(replace(verdict, text="", reason="") for verdict in verdicts)
-
     def _notices(
         self,
         gold: Gold,
         verdicts: Mapping[str, Sequence[Verdict]],
         failures: Collection[str],
-    ) -> list[Notice]:
-        valid = [v for row in verdicts.values() for v in row if v.failure is None]
-        unknown = [
-            (query, verdict.failure)
-            for query, row in verdicts.items()
-            for verdict in row
-            if query not in failures and verdict.failure is not None
-        ]
-        source, notices = self.session.source, list[Notice]()
-        if calibration := calibration_of(self.facts, self.session.settings.journal):
-            kind, how = "calibrated", f"judged by {source}; {calibration}"
+    ) -> Iterator[Notice]:
+        pairs = [(query, verdict) for query, row in verdicts.items() for verdict in row]
+        valid = sum(verdict.failure is None for _, verdict in pairs)
+        session = self.session
+        if calibration := calibration_of(self.facts, session.settings.journal):
+            kind, how = "calibrated", f"judged by {session.source}; {calibration}"
         else:
             kind = "uncalibrated"
             how = (
-                f"judged by {source} alone; read its reasons (--explain QUERY), and "
-                "compare it with people: karat judge --claims --agreement FILE"
+                f"judged by {session.source} alone; read its reasons (--explain "
+                "QUERY), and compare it with people: karat judge --claims --agreement "
+                "FILE"
             )
         if valid:
-            notices.append(_notice(kind, len(valid), "claim", "were", how))
+            yield _notice(kind, valid, "claim", "were", how)
         for label, what in _LABELS.items():
-            of = [q for q, row in verdicts.items() for v in row if v.label == label]
-            if of:
-                notices.append(_notice(label, len(of), "claim", "are", what, of))
-        if without := [
-            query
-            for query in gold.queries
-            if not gold.claims.get(query) and query not in failures
-        ]:
+            if of := [query for query, verdict in pairs if verdict.label == label]:
+                yield _notice(label, len(of), "claim", "are", what, of)
+        every = [query for query in gold.queries if not gold.claims.get(query)]
+        if without := [query for query in every if query not in failures]:
             why = "no claims: no reference, an empty one, or no statement"
-            notices.append(
-                _notice("claims", len(without), "query", "have", why, without)
-            )
-        if self.session.loses_replies:
+            yield _notice("claims", len(without), "query", "have", why, without)
+        if session.loses_replies:
             why = (
                 "judged by a function that only this process knows: "
                 "karat.extend.FunctionClient(function, version=...) keeps its replies"
             )
-            notices.append(_notice("passing", len(valid), "claim", "were", why))
+            yield _notice("passing", valid, "claim", "were", why)
+        unknown = [(q, v.failure) for q, v in pairs if v.failure and q not in failures]
         if unknown:
             count = "counts" if len(unknown) == 1 else "count"
             why = f"no valid verdict and {count} neither way: {unknown[0][1]}"
             of = [query for query, _ in unknown]
-            notices.append(_notice("unjudged", len(of), "claim", "have", why, of))
-        return notices
+            yield _notice("unjudged", len(of), "claim", "have", why, of)
 
     def _vote_notices(self, votes: Mapping[str, Sequence[_Verdicts]]) -> list[Notice]:
         """Where votes differ, are tied or have failed."""
@@ -279,7 +266,7 @@ class Claims(Matcher):
 
     def _long_documents(
         self, contexts: Mapping[str, Sequence[Context]]
-    ) -> list[Notice]:
+    ) -> Iterator[Notice]:
         """A notice of documents that are read in pieces, since each piece is a call."""
         budget = self.budget
         queries = [
@@ -288,10 +275,16 @@ class Claims(Matcher):
             for _, text in row
             if len(text) > budget and tokens_of(text) > budget
         ]
-        advice = "read piece by piece, a call for each; cut into chunks they cost less"
-        text = f"longer than {budget} tokens: {advice}"
-        notice = _notice("long", len(queries), "document", "are", text, queries)
-        return [notice] if queries else []
+        if queries:
+            advice = "a call for each; cut into chunks they cost less"
+            text = f"longer than {budget} tokens: read piece by piece, {advice}"
+            yield _notice("long", len(queries), "document", "are", text, queries)
+
+
+def _by_place(queries: Sequence[str], values: Mapping[str, T]) -> dict[int, T]:
+    """What is said of queries, by their place instead of their name."""
+    places = enumerate(queries)
+    return {place: values[query] for place, query in places if query in values}
 
 
 def _notice(

@@ -46,8 +46,20 @@ def require_texts(
     )
 
 
+def text_of(document: Document, query: str, path: str) -> str:
+    """The text of a document, which a judge must read."""
+    if document.text is None:
+        raise DataError(
+            f"document {document.id!r} has no text, and a judge must read it",
+            path=path,
+            query=query,
+            hint="give the retrieved texts in the samples, or --corpus FILE",
+        )
+    return document.text
+
+
 def contexts_of(
-    documents: Sequence[Document], query: str, policies: Policies
+    documents: Sequence[Document], query: str, path: str, policies: Policies
 ) -> list[Context]:
     """Rank and text of each document that a judge has to read.
 
@@ -58,36 +70,23 @@ def contexts_of(
     seen: set[str] = set()
     removed = 0
     for position, document in zip(ranks_of(documents), documents, strict=True):
-        if document.text is None:
-            raise DataError(
-                f"document {document.id!r} has no text, and a judge must read it",
-                query=query,
-                hint="give the retrieved texts in the samples, or --corpus FILE",
-            )
-        repeated = document.text in seen
+        text = text_of(document, query, path)
+        repeated = text in seen and policies.duplicates != "keep"
         if repeated and policies.duplicates == "error":
-            raise DataError(
-                f"rank {position} repeats a text retrieved before", query=query
-            )
-        if repeated and policies.duplicates == "collapse":
-            removed += 1
-            continue
+            problem = f"rank {position} repeats a text retrieved before"
+            raise DataError(problem, query=query)
+        removed += repeated and policies.duplicates == "collapse"
         rank = position - removed
         if policies.depth is not None and rank > policies.depth:
             break
-        seen.add(document.text)
-        if document.text.strip() and not (repeated and policies.duplicates == "first"):
-            contexts.append((rank, document.text))
+        seen.add(text)
+        if text.strip() and not repeated:
+            contexts.append((rank, text))
     return contexts
 
 
 def pieces(text: str, budget: int) -> list[str]:
-    """The text in overlapping pieces that fit the budget; mostly one, itself.
-
-    Example:
-        >>> pieces("abcd" * 4, 4), len(pieces("abcd" * 4, 2))
-        (['abcdabcdabcdabcd'], 2)
-    """
+    """The text in overlapping pieces that fit the budget; mostly one, itself."""
     total = tokens_of(text)
     if total <= budget:
         return [text]
@@ -98,12 +97,7 @@ def pieces(text: str, budget: int) -> list[str]:
 
 
 def pack(contexts: Sequence[Context], budget: int) -> list[list[Context]]:
-    """The contexts in groups that fit the budget, in order of rank.
-
-    Example:
-        >>> pack([(1, "aaaa"), (2, "bbbb"), (3, "cccc")], budget=2)
-        [[(1, 'aaaa'), (2, 'bbbb')], [(3, 'cccc')]]
-    """
+    """The contexts in groups that fit the budget, in order of rank."""
     # No character is more than a token: most lists fit without counting.
     if contexts and sum(len(text) for _, text in contexts) <= budget:
         return [[*contexts]]

@@ -1,6 +1,6 @@
 """Grading: a judge grades pooled documents from 0 to 3, and its grades become gold."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -9,9 +9,15 @@ from karat.data.gold import Gold
 from karat.data.judgements import Conversation, Failure
 from karat.data.policies import Policies
 from karat.data.runs import Labels, Run
+from karat.data.tables import Table, counted
 from karat.errors import DataError
 from karat.judging import prompts
-from karat.judging.contexts import CONTEXT_TOKENS, pieces, require_texts
+from karat.judging.contexts import (
+    CONTEXT_TOKENS,
+    pieces,
+    require_texts,
+    text_of,
+)
 from karat.judging.replies import (
     NOT_FILLED_IN,
     ask_twice,
@@ -41,13 +47,9 @@ Pool = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How well one document answers one query, and why.
+    """How well one document answers one query, and the judge's own reason.
 
-    Attributes:
-        grade: 0 to 3.
-        reason: the judge's own sentence.
-        disagreement: share of the valid votes that gave another grade.
-        failed: number of votes without a valid answer.
+    `disagreement` is the share of the valid votes that gave another grade.
     """
 
     grade: int
@@ -58,17 +60,53 @@ class Grade:
 
 @dataclass(frozen=True, eq=False)
 class GradedPool:
-    """The grades of a pool, as gold and with their reasons.
-
-    Attributes:
-        gold: the grades, each with its source.
-        grades: query -> document -> grade with its reason.
-        failures: (query, document) -> why there is no grade; never a 0.
-    """
+    """The grades of a pool, as gold and with their reasons; a failure is never a 0."""
 
     gold: Gold
     grades: Mapping[str, Mapping[str, Grade]] = field(default_factory=dict)
     failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def table(self, notes: Sequence[str] = ()) -> Table:
+        """How many documents got which grade, and where votes differ or are missing."""
+        grades = [grade for row in self.grades.values() for grade in row.values()]
+        given = [grade.grade for grade in grades]
+        meanings = prompts.GRADE_MEANINGS.items()
+        cells = [[str(g), str(given.count(g)), text] for g, text in meanings]
+        title = f"{counted(len(grades), 'document')} graded by {self.gold.name}"
+        notes = [*notes, *self._vote_notes(grades)]
+        return Table(["grade", "documents", "meaning"], cells, title, notes, (0, 2))
+
+    def _vote_notes(self, grades: Sequence[Grade]) -> Iterator[str]:
+        if differ := [grade.disagreement for grade in grades if grade.disagreement]:
+            divided, share = counted(len(differ), "document"), sum(differ) / len(grades)
+            yield f"votes: {divided} divided them; {share:.1%} differ"
+        if failed := [grade.failed for grade in grades if grade.failed]:
+            votes = f"{counted(sum(failed), 'vote')} without a valid answer"
+            rest = f"{counted(len(failed), 'document')} whose grade rests on the others"
+            yield f"votes: {votes}, on {rest}"
+        if self.failures:
+            yield f"failed: {counted(len(self.failures), 'document')} without a grade"
+
+    def to_dict(self, *, texts: bool = True) -> dict[str, Any]:
+        """Grades and failures in plain values; reasons may be left out."""
+        return {
+            "grades": [
+                {
+                    "query": query,
+                    "document": name,
+                    "grade": grade.grade,
+                    "disagreement": grade.disagreement,
+                    "failed_votes": grade.failed,
+                    "reason": grade.reason if texts else "",
+                }
+                for query, row in self.grades.items()
+                for name, grade in row.items()
+            ],
+            "failures": [
+                {"query": query, "document": name, "reason": reason}
+                for (query, name), reason in self.failures.items()
+            ],
+        }
 
 
 def pool(
@@ -87,25 +125,13 @@ def pool(
         for query, documents in rankings.items():
             row = pooled.setdefault(query, {})
             for document in documents[:k]:
-                name = document.id or document.text or ""
-                if document.text is None:
-                    raise DataError(
-                        f"document {name!r} has no text, and a judge must read it",
-                        path=run.name,
-                        query=query,
-                        hint="--corpus FILE gives texts by document id",
-                    )
-                row.setdefault(name, document.text)
+                text = text_of(document, query, run.name)
+                row.setdefault(document.id or text, text)
     return pooled
 
 
 def unlabelled(pooled: Pool, gold: Labels, besides: Labels | None = None) -> Pool:
-    """The part of a pool that has no label in the gold yet.
-
-    Example:
-        >>> unlabelled({"q": {"a": "Rye.", "b": "Tea."}}, {"q": {"a": 1}})
-        {'q': {'b': 'Tea.'}}
-    """
+    """The part of a pool that has no label in the gold yet, and what is besides."""
     rest = {
         query: {
             name: text
@@ -145,10 +171,9 @@ def grade(
     *,
     budget: int = CONTEXT_TOKENS,
     assessor: int = 1,
-    wording: prompts.Prompts | None = None,
+    wording: prompts.Prompts = prompts.STANDARD,
 ) -> Conversation[Grade]:
     """The grade of one document; the best piece counts where it is long."""
-    wording = wording or prompts.Prompts()
     best: Grade | None = None
     for piece in pieces(text, budget) if text.strip() else ():
         prompt = prompts.grade_prompt(question, piece, assessor, wording)
@@ -255,22 +280,12 @@ def retest(
 
 
 def is_binary(labels: Labels) -> bool:
-    """Whether the labels say relevant or not, and nothing in between.
-
-    Example:
-        >>> is_binary({"q": {"a": 1, "b": 0}}), is_binary({"q": {"a": 3, "b": 1}})
-        (True, False)
-    """
+    """Whether the labels say relevant or not, and nothing in between."""
     return _is_scale(labels, 1)
 
 
 def is_graded(labels: Labels) -> bool:
-    """Whether the labels are grades as a judge gives them, from 0 to 3.
-
-    Example:
-        >>> is_graded({"q": {"a": 3, "b": 1}}), is_graded({"q": {"a": 2, "b": 0}})
-        (True, False)
-    """
+    """Whether the labels are grades as a judge gives them, from 0 to 3."""
     return _is_scale(labels, LAST)
 
 
@@ -280,12 +295,7 @@ def _is_scale(labels: Labels, last: int) -> bool:
 
 
 def relevance(labels: Labels, threshold: float | None = None) -> Labels:
-    """1 for what is relevant, 0 for the rest.
-
-    Example:
-        >>> relevance({"q": {"a": 2, "b": 1}}, RELEVANT)
-        {'q': {'a': 1.0, 'b': 0.0}}
-    """
+    """1 for what is relevant, by default any positive grade, and 0 for the rest."""
     return {
         query: {
             name: float(grade > 0 if threshold is None else grade >= threshold)

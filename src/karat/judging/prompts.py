@@ -160,7 +160,8 @@ class Prompts:
 
 
 _NAMED = {"karat": Prompts(), "umbrela": Prompts(grade=_UMBRELA)}
-_STANDARD = _NAMED["karat"]
+STANDARD = _NAMED["karat"]
+"""The instructions of a judge that was told no others."""
 
 
 def _read_texts(texts: Any) -> Prompts:
@@ -188,7 +189,7 @@ def _prompt(name: str, user: str, schema: Schema, prompts: Prompts) -> Prompt:
 
 
 def split_prompt(
-    question: str | None, reference: str, prompts: Prompts = _STANDARD
+    question: str | None, reference: str, prompts: Prompts = STANDARD
 ) -> Prompt:
     """Ask for the claims of a reference answer."""
     texts = [*_asked(question), ("answer", reference)]
@@ -200,7 +201,7 @@ def support_prompt(
     contexts: Sequence[tuple[int, str]],
     assessor: int = 1,
     question: str | None = None,
-    prompts: Prompts = _STANDARD,
+    prompts: Prompts = STANDARD,
 ) -> Prompt:
     """Ask which contexts support which claims."""
     turn = (assessor - 1) % len(contexts)
@@ -214,7 +215,7 @@ def support_prompt(
 
 
 def grade_prompt(
-    question: str, passage: str, assessor: int = 1, prompts: Prompts = _STANDARD
+    question: str, passage: str, assessor: int = 1, prompts: Prompts = STANDARD
 ) -> Prompt:
     """Ask how well a passage answers a question, from 0 to 3."""
     texts = [*_asked(question), ("passage", passage)]

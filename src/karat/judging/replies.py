@@ -66,11 +66,7 @@ _FLAGS: dict[object, bool] = {
 
 
 def ask_twice(prompt: Prompt, read: Callable[[str], T | str]) -> Conversation[T]:
-    """Put a question, and once more if the reply cannot be used.
-
-    Raises:
-        InvalidReply: no reply could be used; it says what is wrong with the last.
-    """
+    """Put a question, and once more if the reply cannot be used."""
     problem = ""
     for last in (False, True):
         reply = yield prompt
@@ -167,12 +163,7 @@ def read_object(text: str, shown: Iterable[str] = ()) -> Mapping[str, Any] | str
 
 
 def _repair(text: str) -> str:
-    """The text with JSON in place of Python's dicts, and without trailing commas.
-
-    Example:
-        >>> _repair("{'a': True, 'b': [1, 2,],}")
-        '{"a": true, "b": [1, 2]}'
-    """
+    """The text with JSON in place of Python's dicts, and without trailing commas."""
 
     def written(part: re.Match[str]) -> str:
         string, quoted, comma, constant = part.groups()

@@ -18,13 +18,9 @@ _SPLITTING = Stage("splitting", "reference")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The claims of the reference answers of a gold.
+    """Gold with claims for every reference answer that could be split.
 
-    Attributes:
-        gold: the gold with claims for every reference answer that could be split.
-        failures: query -> why its reference has no claims.
-        usage: query -> tokens of the replies it took.
-        models: which models answered, as the server names them.
+    Of the others the failures say why; `usage` has the tokens that each query took.
     """
 
     gold: Gold
@@ -68,13 +64,10 @@ class Split:
 
 
 def split(
-    question: str | None, reference: str, wording: prompts.Prompts | None = None
+    question: str | None, reference: str, wording: prompts.Prompts = prompts.STANDARD
 ) -> Conversation[dict[str, float]]:
-    """The claims of a reference answer, each with the grade of its importance.
-
-    An answer that states nothing has none.
-    """
-    prompt = prompts.split_prompt(question, reference, wording or prompts.Prompts())
+    """The claims of a reference answer, each with the grade of its importance."""
+    prompt = prompts.split_prompt(question, reference, wording)
     return (yield from ask_twice(prompt, _read_claims))
 
 

@@ -6,6 +6,7 @@ the questions of a sample are asked side by side.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
@@ -61,14 +62,9 @@ _Claims: TypeAlias = Mapping[int, str]
 
 
 class _Answered(NamedTuple):
-    """Claims beside contexts, and what was found.
+    """Claims beside contexts, the valid findings by claim, and why others have none.
 
-    Attributes:
-        claims: what was asked about.
-        contexts: rank and text of each document; a long one may come in pieces.
-        findings: valid findings by the index of the claim.
-        problem: why other claims have none.
-        invalid: the prompts whose replies could not be used.
+    `invalid` are the prompts whose replies could not be used.
     """
 
     claims: _Claims
@@ -85,24 +81,18 @@ def support(
     budget: int = CONTEXT_TOKENS,
     assessor: int = 1,
     question: str | None = None,
-    prompts: Prompts | None = None,
+    wording: Prompts = prompts.STANDARD,
 ) -> ParallelConversation[tuple[Verdict, ...]]:
     """One verdict for each claim; one that cannot be had says why.
 
     Contexts that do not fit into one question come in several. Claims whose parts then
     lie in different questions are asked once more, with excerpts of those parts side by
     side: the passages that share most with the claim.
-
-    Raises:
-        InvalidReply: for some claims there is no valid verdict; its `result` has the
-            verdicts of the others, if there are any.
+    Where some claims have no valid verdict, the `result` of the error has the others.
     """
     packs = pack(contexts, budget)
-    wording, texts = prompts or Prompts(), [item.text for item in claims]
-
-    def ask(part: _Claims, group: Sequence[Context]) -> Conversation[_Answered]:
-        return _ask(part, group, assessor, question, wording)
-
+    texts = [item.text for item in claims]
+    ask = partial(_ask, assessor=assessor, question=question, wording=wording)
     answered = yield from side_by_side(
         ask(dict(enumerate(texts[start : start + _CLAIMS], start)), group)
         for start in range(0, len(texts), _CLAIMS)
@@ -273,10 +263,10 @@ def majority(votes: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     """
     if len(votes) == 1:
         return tuple(votes[0])
-    return tuple(_vote(list(ballots)) for ballots in zip(*votes, strict=True))
+    return tuple(map(_vote, zip(*votes, strict=True)))
 
 
-def _vote(ballots: list[Verdict]) -> Verdict:
+def _vote(ballots: Sequence[Verdict]) -> Verdict:
     valid = [verdict for verdict in ballots if verdict.failure is None]
     if not valid:
         return ballots[0]
