@@ -133,10 +133,12 @@ def run_scores(
     threshold: float | None = None,
 ) -> dict[str, Floats]:
     """The scores of each run by these labels, query by query."""
-    asked = {"gold": Gold(labels), "metrics": metric, "threshold": threshold}
+    gold = Gold(labels)
     columns = {}
     for name, run in runs.items():
-        result = evaluate(run, **asked, force=True)
+        result = evaluate(
+            run, gold=gold, metrics=metric, threshold=threshold, force=True
+        )
         if len([*result]) != 1:
             raise DataError(f"runs are put in order by one metric, not by {metric!r}")
         (columns[name],) = (result[label].scores for label in result)
@@ -155,8 +157,13 @@ def _order(
     both = [query for query in people if people[query] and judged.get(query)]
     one = {query: people[query] for query in both}
     other = {query: {**existing.get(query, {}), **judged[query]} for query in both}
-    scores = (run_scores(runs, by, metric, threshold) for by in (one, other))
-    return order_agreement(*scores, metric, sum(map(bool, people.values())), threshold)
+    return order_agreement(
+        run_scores(runs, one, metric, threshold),
+        run_scores(runs, other, metric, threshold),
+        metric,
+        labelled=sum(map(bool, people.values())),
+        threshold=threshold,
+    )
 
 
 def _all_graded(people: Labels, existing: Labels) -> bool:

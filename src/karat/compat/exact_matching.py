@@ -10,8 +10,6 @@ import numpy as np
 
 from karat.extend import Bools, DataError, Floats, Hits, Ints, make_metric
 
-__all__ = ["hits_of_ids", "hits_of_texts", "score_of"]
-
 
 def hits_of_texts(
     satisfied: Callable[[Sequence[str], Sequence[str]], Bools],

@@ -12,17 +12,7 @@ the numbers of the functions that their documentation describes: values are comp
 Python does it, so `1` is `1.0` but not `"1"`; duplicates use up ranks; without k the
 whole list counts, for the ideal of nDCG too; precision divides by k.
 
-It differs from the service in these points:
-
-- nothing is sent anywhere: keys, `model_name`, `timeout` and the like are ignored;
-- several templates all run, one after the other; the service runs the first;
-- a batch may have any length; one bad item has no output and its own reason, while the
-  others keep theirs; the service takes three and loses all of them;
-- a query that retrieved nothing scores 0; the service's gate refuses `[]`;
-- a call that cannot be carried out raises: an unknown template, a missing input, lists
-  of different lengths, an `eval_config` with anything but `k`;
-- what the functions end on by accident has a reason of its own: an infinite k, JSON
-  nested too deeply, values that cannot be compared such as sets within a list.
+docs/coming-from/future-agi.md says where it differs from the original.
 """
 
 import ast

@@ -6,13 +6,7 @@
 The numbers are those of trec_eval 9, which pytrec_eval embeds, topic by topic; `gm_map`
 and `gm_bpref` are logarithms, as there, and `compute_aggregated_measure` undoes that.
 
-It differs from the original in these points:
-
-- a query for which nothing was retrieved scores 0, as in its version 0.5, which now and
-  then ends the process there; earlier ones always did;
-- gains as parameters are read (`ndcg.1=3,2=9`), which end the process there;
-- `runid` and `relstring`, which are no numbers, are 0.0, as there;
-- what it refuses is a `karat.KaratError`, which for a measure is a `ValueError` too.
+docs/coming-from/trec_eval.md says where it differs from the original.
 """
 
 import math

@@ -9,13 +9,7 @@ so. Empty gold scores 0 and counts in the pool, pooled values have four decimals
 cuts as a Python slice does: 0 leaves nothing and -1 all but the last.
 `evaluate_retrieval` and its twin are LongMemEval's, which the metrics come from.
 
-It differs from the original in these points, where that ends in an accident:
-
-- no queries, or no k for some, is an error that says so, and so is a k that is no
-  integer and a Recall_all that falls as k grows, which a negative k may cause;
-- a chunk that is not text, and a document that cannot be hashed, are errors wherever
-  they stand, and not only where the original gets to look at them;
-- that k is larger than a list is not logged.
+docs/coming-from/remem.md says where it differs from the original.
 """
 
 import json

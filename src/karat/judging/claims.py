@@ -140,8 +140,8 @@ class Claims(Matcher):
             # The tokens that each query took: its split, and every vote on its claims.
             usage[query] = usage.get(query, Usage()) + tokens
         verdicts = {query: majority(row) for query, row in votes.items()}
-        for query, row in verdicts.items():
-            reasons = [verdict.failure for verdict in row]
+        for query, decided in verdicts.items():
+            reasons = [verdict.failure for verdict in decided]
             if reasons[0] is not None and None not in reasons:
                 failures[query] = reasons[0]
         hits, items = _hits(gold, rankings, verdicts, failures, policies)

@@ -53,7 +53,7 @@ def text_of(document: Document, query: str, path: str) -> str:
             f"document {document.id!r} has no text, and a judge must read it",
             path=path,
             query=query,
-            hint="give the retrieved texts in the samples, or --corpus FILE",
+            hint="--corpus FILE gives texts by document id, if the samples do not",
         )
     return document.text
 

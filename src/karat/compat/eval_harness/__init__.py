@@ -5,22 +5,7 @@ k is the sample's, else the constructor's, else the configured, else 5; an id re
 twice keeps its first rank and is dropped afterwards, before the cut; every id with a
 gain is relevant, also with a gain of 0; MRR reads the whole ranking.
 
-It differs from the original in these points:
-
-- methods are named as Python names them, and what PHP's `toJson()` returns is
-  `to_dict()`; `to_json()` is the text;
-- messages are karat's, each with the sample's id; the exceptions have the same names;
-- where PHP ends in a TypeError there is a named exception: an output that is no text, a
-  constructor's k that is no integer, `samples` given as a mapping of names;
-- among the gains of one sample, NaN is the best, so that the ideal gain is NaN; PHP
-  puts it anywhere, which is the same unless there are more gains than k;
-- dates in YAML stay text, where symfony/yaml makes numbers of them;
-- values that JSON cannot write, such as an infinite DCG, are null in `to_json()`, where
-  PHP writes no report;
-- the environment is not read: the `config` of `EvalEngine` takes the place of
-  EVAL_HARNESS_RETRIEVAL_DEFAULT_K;
-- the ten aliases that have nothing to do with retrieval, repetitions, baselines and the
-  command line are not here.
+docs/coming-from/eval-harness.md says where it differs from the original.
 """
 
 import os
@@ -252,29 +237,29 @@ class DatasetBuilder:
 
     def register(self) -> GoldenDataset:
         """Check that nothing is missing and hand the dataset to the engine."""
-        loaded = self._loaded
-        if not loaded and not self._samples:
-            raise self._refusal(
-                "has no samples", "load_from_yaml() or with_samples() adds them"
-            )
-        if loaded and self._samples:
-            problem = "has samples both from YAML and from code"
-            raise self._refusal(problem, "keep one of them")
-        if not self._metrics:
-            raise self._refusal("has no metrics", "with_metrics() adds them")
-        if loaded and loaded.name != self._name:
-            problem = f"is called {loaded.name!r} in its YAML"
-            raise self._refusal(problem, "use the same name twice")
-        dataset = GoldenDataset(
-            self._name,
-            loaded.samples if loaded else self._samples,
-            tuple(self._engine.resolve_metric(spec) for spec in self._metrics),
-        )
+        name, loaded = self._name, self._loaded or Dataset(self._name, ())
+        samples = loaded.samples or self._samples
+        both = "has samples both from YAML and from code"
+        for wrong, problem, hint in (
+            (
+                not samples,
+                "has no samples",
+                "load_from_yaml() or with_samples() adds them",
+            ),
+            (loaded.samples and self._samples, both, "keep one of them"),
+            (not self._metrics, "has no metrics", "with_metrics() adds them"),
+            (
+                loaded.name != name,
+                f"is called {loaded.name!r} in its YAML",
+                "use the same name twice",
+            ),
+        ):
+            if wrong:
+                raise DatasetSchemaException(f"dataset {name!r} {problem}", hint=hint)
+        metrics = tuple(self._engine.resolve_metric(spec) for spec in self._metrics)
+        dataset = GoldenDataset(name, samples, metrics)
         self._engine.register_dataset(dataset)
         return dataset
-
-    def _refusal(self, problem: str, hint: str) -> DatasetSchemaException:
-        return DatasetSchemaException(f"dataset {self._name!r} {problem}", hint=hint)
 
 
 def _scored(dataset: GoldenDataset, outputs: list[str], started: float) -> EvalReport:

@@ -7,7 +7,7 @@ array with the keys 0, 1, 2... is a list there, whether it came from `[]` or `{}
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,24 +15,6 @@ from math import inf, isnan
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from karat.extend import DataError, decode_text, decode_yaml, open_binary
-
-__all__ = [
-    "BLANK",
-    "SCHEMA_VERSION",
-    "Dataset",
-    "DatasetSample",
-    "DatasetSchemaException",
-    "EvalHarnessException",
-    "EvalRunException",
-    "MetricException",
-    "PathLike",
-    "RankedRetrieval",
-    "load_dataset",
-    "load_dataset_file",
-    "load_outputs",
-    "load_outputs_file",
-    "read_samples",
-]
 
 SCHEMA_VERSION = "eval-harness.dataset.v1"
 BLANK = " \t\n\r\0\x0b"
@@ -81,13 +63,7 @@ class DatasetSample:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset as its YAML defines it.
-
-    Attributes:
-        name: what it is registered under.
-        samples: in the order of the file.
-        schema_version: the only one there is, unless the file says so itself.
-    """
+    """A dataset as its YAML defines it."""
 
     name: str
     samples: tuple[DatasetSample, ...]
@@ -96,12 +72,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class RankedRetrieval:
-    """A ranking as the system under test printed it, each id once at its first rank.
-
-    Attributes:
-        ids: best first.
-        texts: theirs, empty where there is none.
-    """
+    """A ranking as the system under test printed it, each id once at its first rank."""
 
     ids: list[str]
     texts: list[str]
@@ -120,10 +91,7 @@ class RankedRetrieval:
         if not isinstance(actual_output, str):
             kind = type(actual_output).__name__
             raise refusal(f"the output must be JSON text, got {kind}")
-        try:
-            value = _read_json(actual_output.strip(BLANK))
-        except ValueError as error:
-            raise refusal(f"the output is not valid JSON: {error}") from None
+        value = _read_json(actual_output.strip(BLANK), refusal, "the output is ")
         entries = _php_list(value)
         if entries is None and isinstance(value, Mapping):
             entries = _php_list(value.get("retrieved"))
@@ -156,10 +124,9 @@ class RankedRetrieval:
         """
         refusal = partial(MetricException, query=sample_id)
         if isinstance(expected_output, str):
-            try:
-                expected_output = _read_json(expected_output)
-            except ValueError as error:
-                raise refusal(f"expected_output is not valid JSON: {error}") from None
+            expected_output = _read_json(
+                expected_output, refusal, "expected_output is "
+            )
         ids = _php_list(expected_output)
         if not ids and not (ids is None and isinstance(expected_output, Mapping)):
             raise refusal("expected_output must hold at least one relevant id")
@@ -301,10 +268,10 @@ def _decode_outputs(text: str, source: str) -> Any:
         raise refusal("must not be empty")
     if not name.endswith((".yaml", ".yml")):
         try:
-            return _read_json(text)
-        except ValueError as error:
+            return _read_json(text, refusal)
+        except EvalRunException:
             if name.endswith(".json"):
-                raise refusal(f"not valid JSON: {error}") from None
+                raise
     with _raising(EvalRunException, source):
         return decode_yaml(text)
 
@@ -350,20 +317,23 @@ def _php_list(value: object) -> list[Any] | None:
     return None
 
 
-def _read_json(text: str) -> Any:
-    """The value of a JSON text as PHP reads it; ValueError says what is wrong.
-
-    Of equal keys the last one holds. NaN and halves of surrogate pairs are refused.
-    """
+def _read_json(
+    text: str, refusal: Callable[[str], EvalHarnessException], what: str = ""
+) -> Any:
+    """The value of a JSON text as PHP reads it: of equal keys the last one holds."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
         if "\\u" in text or not text.isascii():
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        problem = "nested too deeply"
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair") from None
-    return value
+        problem = "half of a surrogate pair"
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return value
+    raise refusal(f"{what}not valid JSON: {problem}")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -16,19 +16,6 @@ from karat.compat.eval_harness.dataset import (
 from karat.compat.exact_matching import hits_of_ids, score_of
 from karat.extend import NDCG, Hits, UnknownNameError
 
-__all__ = [
-    "ALIASES",
-    "AnswerContainmentAtKMetric",
-    "Metric",
-    "MetricScore",
-    "RetrievalHitAtKMetric",
-    "RetrievalMrrMetric",
-    "RetrievalNdcgAtKMetric",
-    "RetrievalRecallAtKMetric",
-    "find_metric",
-    "score",
-]
-
 Ids: TypeAlias = Sequence[str]
 Gains: TypeAlias = Mapping[str, float]
 

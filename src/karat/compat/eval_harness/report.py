@@ -3,18 +3,18 @@
 import html
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, floor, isfinite
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from karat.compat.eval_harness.dataset import BLANK, SCHEMA_VERSION, DatasetSample
 from karat.compat.eval_harness.metrics import MetricScore
-
-__all__ = ["EvalReport", "SampleFailure", "SampleResult"]
 
 _SPACE = re.compile(r"[ \t-\r]+")
 _BUCKETS = 10
@@ -45,15 +45,8 @@ class EvalReport:
     """The outcome of a run.
 
     A failed pair of sample and metric is left out of that metric's aggregates and
-    listed; a metric that failed everywhere shows zeros, as in the original.
-
-    Attributes:
-        dataset: its name.
-        sample_results: in the order of the dataset.
-        failures: in the order they occurred.
-        started_at: seconds since 1970.
-        finished_at: seconds since 1970.
-        dataset_schema_version: the schema the dataset follows.
+    listed; a metric that failed everywhere shows zeros, as in the original. Times are
+    seconds since 1970.
     """
 
     dataset: str
@@ -114,12 +107,11 @@ class EvalReport:
         # EvalReport::scoreBoundary rounds edges and scores, or 0.3 would lie below
         # 3 x 0.1.
         edges = [round(place / size, 10) for place in range(size + 1)]
-        counts = [0] * size
-        for score in _scores(self.sample_results, metric):
-            counts[min(bisect_right(edges, round(score, 10)), size) - 1] += 1
+        scores = [round(score, 10) for score in _scores(self.sample_results, metric)]
+        counts = np.histogram(scores, edges)[0].tolist()
         return [
             {"min": low, "max": high, "count": count}
-            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+            for (low, high), count in zip(pairwise(edges), counts, strict=True)
         ]
 
     def metric_distributions(
@@ -203,12 +195,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 
 def _percentile(scores: Sequence[float], share: float) -> float:
-    """The score that a share of them, in percent, does not exceed; interpolated.
-
-    Example:
-        >>> _percentile([0.0, 0.5, 1.0, 1.0], 50)
-        0.75
-    """
+    """The score that a share of them, in percent, does not exceed; interpolated."""
     if not scores or not 0 <= share <= 100:  # noqa: PLR2004
         return 0.0
     ordered = sorted(scores)

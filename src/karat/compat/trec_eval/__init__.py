@@ -3,16 +3,7 @@
 The numbers are those of karat's metrics; here are only the order, the names and the
 averages that trec_eval prints, and its own rules for what a formula leaves open.
 
-It differs from the binary in these points:
-
-- what trec_eval refuses is an error that says what to do about it, before any output;
-- `rbp` of graded judgements divides grades by the highest one of the topic; trec_eval
-  10.0 means to do so, but reads memory it never set;
-- gains given as `ndcg.1=3.5,...` are ordered by value and must not be negative;
-  trec_eval compares them as integers, so gains less than 1 apart may swap places;
-- recall points given as `11pt_avg.0.5,0.2` are put in order first;
-- preferences and judgement groups (-R), other formats of runs (-T), z-scores (-Z), the
-  old form of output (-o) and debugging (-D) are refused, each with a sentence.
+docs/coming-from/trec_eval.md says where it differs from the original.
 """
 
 import logging
@@ -57,14 +48,9 @@ _TOPIC = "\0"
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """The topics to print, in order, and what is known of them.
+    """The topics to print, in order, with the value of every column for each.
 
-    Attributes:
-        columns: each printed name with the value of every topic.
-        topics: their names.
-        count: how many topics means are taken over.
-        relevant: relevant documents over all of these.
-        run: the tag of the run.
+    Means are taken over `count` topics, which have so many `relevant` documents.
     """
 
     columns: Mapping[Column, npt.NDArray[Any]]

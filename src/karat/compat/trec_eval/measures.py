@@ -24,8 +24,6 @@ from karat.extend import (
     make_metric,
 )
 
-__all__ = ["Column", "Options", "Shown", "columns_for", "nicknames"]
-
 Score: TypeAlias = Callable[[Hits], npt.NDArray[Any]]
 Gains: TypeAlias = Mapping[float, float]
 
@@ -91,13 +89,9 @@ class Shown(Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """One printed name with what stands behind it.
+    """One printed name, the value of every topic, and how both are shown.
 
-    Attributes:
-        name: as printed.
-        score: the value of every topic.
-        shown: how it appears.
-        judged: whether it needs rows of documents judged non-relevant.
+    `judged`: whether it needs rows of documents judged non-relevant.
     """
 
     name: str
@@ -108,15 +102,9 @@ class Column:
 
 @dataclass(frozen=True)
 class _Measure:
-    """A measure of trec_eval.
+    """A measure of trec_eval: karat's metric, and what its parameters are called there.
 
-    Attributes:
-        ours: karat's metric, or a part of one; "" for interpolated precision.
-        takes: what its parameters are; what is given to one that takes nothing is
-            ignored, as trec_eval does.
-        default: its parameters where none are given.
-        options: how the metric calls its parameters.
-        shown: how its columns appear.
+    What is given to a measure that takes nothing is ignored, as trec_eval does.
     """
 
     ours: str | Score = ""
