@@ -42,12 +42,15 @@ _HOMES = {
     "karat.errors": "CallError DataError FormatError IncompleteError InvalidReply "
     "MismatchError MissingExtraError OfflineMissError ParameterError UnknownNameError "
     "UsageError",
-    "karat.judging": "ChatClient Claims DryRun FunctionClient JudgeSession Prices "
-    "grade_pool",
+    "karat.judging.claims": "Claims",
+    "karat.judging.grading": "grade_pool",
     "karat.judging.prompts": "TEXTS_ARE_DATA ANSWER_IN_JSON fenced "
     "object_schema repair",
     "karat.judging.replies": "NOT_FILLED_IN is_blank read_object",
-    "karat.llm": "JOURNAL Client Settings run_sync",
+    "karat.judging.session": "DryRun JudgeSession",
+    "karat.llm": "JOURNAL Client Prices Settings run_sync",
+    "karat.llm.callables": "FunctionClient",
+    "karat.llm.chat_client": "ChatClient",
     "karat.matching.fuzzy": "Fuzzy",
     "karat.matching.matcher": "Matcher",
     "karat.matching.normaliser": "fold",

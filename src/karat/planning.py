@@ -242,7 +242,7 @@ def _judge(judge: Any) -> Matcher:
     if isinstance(judge, Matcher):
         return judge
     # Only who has a judge pays for importing what asks models.
-    from karat.judging import Claims  # noqa: PLC0415
+    from karat.judging.claims import Claims  # noqa: PLC0415
 
     return Claims(judge)
 

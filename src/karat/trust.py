@@ -101,13 +101,10 @@ def retest_changes(
 def compare_claims(
     result: Evaluation, people: ClaimLabels | Sequence[ClaimLabels]
 ) -> Agreement:
-    """How far a judge's verdicts on claims agree with people's.
+    """How far the verdicts of a judge of claims agree with people's.
 
-    Args:
-        result: an evaluation by a judge of claims, as of `context_recall`.
-        people: query -> text of a claim -> whether the contexts support it, as
-            `karat.judging.read_claim_labels` reads it from a file; of several people,
-            most decide.
+    People say of each query and claim, by its text, whether the contexts support it; of
+    several people, most decide.
     """
     traces = zip(result.queries, result.traces, strict=True)
     return claim_agreement({query: t.verdicts for query, t in traces}, people)

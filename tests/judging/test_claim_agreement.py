@@ -9,9 +9,8 @@ import pytest
 import karat
 from karat.data.judgements import Verdict
 from karat.extend import Claims, DataError, FormatError, JudgeSession, Settings
-from karat.judging import read_claim_labels
 from karat.judging.agreement import claim_agreement
-from karat.judging.calibration import save_calibration
+from karat.judging.calibration import read_claim_labels, save_calibration
 from karat.trust import compare_claims
 from tests.judging.models import Model, session_of, support
 from tests.stats.kappas import cohen_kappa

@@ -23,7 +23,7 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.judging import split_references
+from karat.judging.splitting import split_references
 from karat.reading.readers import read, with_texts
 from karat.reading.write import write
 from karat.results.loading import from_dict

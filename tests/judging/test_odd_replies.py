@@ -15,7 +15,7 @@ import pytest
 import karat
 from karat import Evaluation, Gold
 from karat.extend import Claims, JudgeSession, Prompt, Settings, grade_pool
-from karat.judging import split_references
+from karat.judging.splitting import split_references
 from karat.llm.openai_client import OpenAIClient
 from tests.judging.models import Model, claims_in, session_of
 from tests.llm.fault_server import FaultServer

@@ -23,8 +23,8 @@ from karat.extend import (
     Settings,
     UsageError,
 )
-from karat.judging import OpenAIClient
 from karat.llm import Progress
+from karat.llm.openai_client import OpenAIClient
 from tests.judging.chats import client_of, completion, failing, status_error
 from tests.llm.fault_server import FaultServer, completion as sent, verdicts
 from tests.llm.judges import jobs, right

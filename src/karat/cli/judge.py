@@ -33,21 +33,19 @@ from karat.data.runs import Labels, Run
 from karat.data.tables import counted
 from karat.errors import DataError, FormatError, ParameterError, UsageError
 from karat.evaluation import evaluate
-from karat.judging import (
-    Claims,
-    DryRun,
-    JudgeSession,
+from karat.judging.agreement import Agreement, middle
+from karat.judging.calibration import read_claim_labels, save_calibration
+from karat.judging.claims import Claims
+from karat.judging.grading import (
+    Pool,
     complete_gold,
     grade_pool,
     pool,
-    read_claim_labels,
     retest,
-    split_references,
     unlabelled,
 )
-from karat.judging.agreement import Agreement, middle
-from karat.judging.calibration import save_calibration
-from karat.judging.grading import Pool
+from karat.judging.session import DryRun, JudgeSession
+from karat.judging.splitting import split_references
 from karat.leaderboards import leaderboard
 from karat.reading.format import FORMATS, name_format
 from karat.reading.meaning.mapping import mapping_of

@@ -13,7 +13,8 @@ import click
 from karat.cli.command import say
 from karat.data.tables import amount, counted
 from karat.errors import KaratError, ParameterError, UsageError
-from karat.judging import Claims, DryRun, JudgeSession
+from karat.judging.claims import Claims
+from karat.judging.session import DryRun, JudgeSession
 from karat.llm import Prices, Progress, Settings
 from karat.llm.limits import Budget
 from karat.llm.openai_client import OpenAIClient

@@ -237,29 +237,29 @@ class DatasetBuilder:
 
     def register(self) -> GoldenDataset:
         """Check that nothing is missing and hand the dataset to the engine."""
-        name, loaded = self._name, self._loaded or Dataset(self._name, ())
-        samples = loaded.samples or self._samples
-        both = "has samples both from YAML and from code"
-        for wrong, problem, hint in (
-            (
-                not samples,
-                "has no samples",
-                "load_from_yaml() or with_samples() adds them",
-            ),
-            (loaded.samples and self._samples, both, "keep one of them"),
-            (not self._metrics, "has no metrics", "with_metrics() adds them"),
-            (
-                loaded.name != name,
-                f"is called {loaded.name!r} in its YAML",
-                "use the same name twice",
-            ),
-        ):
-            if wrong:
-                raise DatasetSchemaException(f"dataset {name!r} {problem}", hint=hint)
-        metrics = tuple(self._engine.resolve_metric(spec) for spec in self._metrics)
-        dataset = GoldenDataset(name, samples, metrics)
+        loaded = self._loaded
+        if not loaded and not self._samples:
+            raise self._refusal(
+                "has no samples", "load_from_yaml() or with_samples() adds them"
+            )
+        if loaded and self._samples:
+            problem = "has samples both from YAML and from code"
+            raise self._refusal(problem, "keep one of them")
+        if not self._metrics:
+            raise self._refusal("has no metrics", "with_metrics() adds them")
+        if loaded and loaded.name != self._name:
+            problem = f"is called {loaded.name!r} in its YAML"
+            raise self._refusal(problem, "use the same name twice")
+        dataset = GoldenDataset(
+            self._name,
+            loaded.samples if loaded else self._samples,
+            tuple(self._engine.resolve_metric(spec) for spec in self._metrics),
+        )
         self._engine.register_dataset(dataset)
         return dataset
+
+    def _refusal(self, problem: str, hint: str) -> DatasetSchemaException:
+        return DatasetSchemaException(f"dataset {self._name!r} {problem}", hint=hint)
 
 
 def _scored(dataset: GoldenDataset, outputs: list[str], started: float) -> EvalReport:
