@@ -129,6 +129,7 @@ class DataError(KaratError, ValueError):
         line: the line in that file, counted from 1.
         query: the id of the query or sample concerned.
         hint: what to do about it.
+        finding: what `doctor` calls it, if it has a name there.
     """
 
     def __init__(
@@ -139,12 +140,14 @@ class DataError(KaratError, ValueError):
         line: int | None = None,
         query: object = None,
         hint: str | None = None,
+        finding: str | None = None,
     ) -> None:
         self.problem = problem
         self.path = None if path is None else _short(str(path))
         self.line = line
         self.query = query
         self.hint = hint
+        self.finding = finding
         place = self.path or ""
         if line is not None:
             place = f"{place or 'line'}:{line}" if place else f"line {line}"

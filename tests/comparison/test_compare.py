@@ -299,7 +299,6 @@ def test_less_is_better_where_the_metric_says_so(tmp_path: Path) -> None:
     unjudged, retrieved, rr = found.differences
     assert (unjudged.difference < 0, unjudged.verdict) == (True, "better")
     assert unjudged.wins > unjudged.losses
-    assert unjudged.superiority > 0.5
     assert (rr.verdict, retrieved.verdict) == ("better", "undecided")
     longer = {query: [*row, f"{query}-y"] for query, row in OLD.items()}
     (more,) = karat.compare(OLD, longer, gold=GOLD, metrics=["num_ret"]).differences

@@ -120,3 +120,11 @@ def test_a_mean_over_fewer_queries_than_evaluate_has_says_so() -> None:
     table = karat.diagnose(run, gold, k=2).bound_table()
     assert table is not None
     assert [row[4] for row in table.rows] == ["1"] * len(table.rows)
+
+
+def test_hundreds_of_unjudged_documents_have_bounds_too() -> None:
+    run = {f"q{n}": [f"d{place}" for place in range(300)] for n in range(3)}
+    bounds = karat.diagnose(run, gold={q: ["d7"] for q in run}, k=270).bounds
+    rr, hit = bounds["rr@270"], bounds["hit@270"]
+    assert (rr.worst, rr.score, rr.best) == (1 / 8, 1 / 8, 1)
+    assert (hit.worst, hit.best) == (1, 1)

@@ -135,12 +135,7 @@ def _aligned(old: Gains, new: Gains) -> Gains:
 
 
 def _kind(reached: Floats, ranked: Floats) -> Kind:
-    """Which parts are there beyond chance, and large enough to matter.
-
-    Args:
-        reached: change of what is retrieved at all, as part of the best score.
-        ranked: change of the score by items that both retrieve.
-    """
+    """Which parts are there beyond chance, and large enough to matter."""
     if not reached.size:
         return "none"
     p = sign_flip(np.stack([reached, ranked, reached + ranked]))

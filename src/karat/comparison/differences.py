@@ -32,25 +32,15 @@ _TOO_MANY = 20
 
 
 class Pairs(NamedTuple):
-    """The scores of two runs on the queries that both have.
-
-    Attributes:
-        baseline: scores of the baseline, without NaN.
-        candidate: scores of the candidate, on the same queries.
-        left_out: queries without a score in either.
-        binary: whether scores can only be 0 or 1.
-        bounds: the smallest and largest possible score.
-        clusters: a number per query, equal for those that belong together.
-        higher_is_better: which of two scores is the better one; None: neither.
-    """
+    """The scores of two runs on the queries that both have, without NaN."""
 
     baseline: Floats
     candidate: Floats
-    left_out: int = 0
-    binary: bool = False
+    left_out: int = 0  # queries without a score in either
+    binary: bool = False  # whether scores can only be 0 or 1
     bounds: tuple[float, float] = (0.0, 1.0)
-    clusters: Ints | None = None
-    higher_is_better: bool | None = True
+    clusters: Ints | None = None  # equal for queries that belong together
+    higher_is_better: bool | None = True  # None: neither
 
 
 @dataclass(frozen=True)
@@ -103,16 +93,6 @@ class Difference:
     spread: float = math.nan
     units: int = 0
     higher_is_better: bool | None = True
-
-    @property
-    def effect(self) -> float:
-        """The difference by its spread between queries; NaN without any spread."""
-        return self.difference / self.spread if self.spread else math.nan
-
-    @property
-    def superiority(self) -> float:
-        """The chance that the candidate does better on a query, ties counted half."""
-        return (self.wins + self.ties / 2) / self.n if self.n else math.nan
 
     @property
     def smallest_p(self) -> float:
@@ -184,12 +164,7 @@ _VERBS: dict[str, str] = {
 
 
 def about(count: float) -> str:
-    """A number of queries for people: two digits, and tens at least.
-
-    Example:
-        >>> about(87), about(371), about(12_345)
-        ('90', '380', '13,000')
-    """
+    """A number of queries for people: two digits, and tens at least."""
     step = 10 ** max(1, math.floor(math.log10(max(count, 1.0))) - 1)
     return f"{math.ceil(count / step) * step:,}"
 
@@ -210,15 +185,10 @@ def measure(
     row: Flips | None = None,
     family: Adjusted | None = None,
 ) -> Difference:
-    """The difference of two runs.
+    """The difference of two runs; the names are of the metric and of either run.
 
-    Args:
-        names: of the metric, the baseline and the candidate.
-        pairs: their scores.
-        margin: the largest difference that does not matter, if there is one.
-        test: which one p is of.
-        row: the differences with their signs flipped, where that is done already.
-        family: what MaxT says of it among others: the interval is of that level too.
+    `row` is the differences with their signs flipped, where that is done already;
+    `family` is what MaxT says of it among others: the interval is of that level too.
     """
     differences = pairs.candidate - pairs.baseline
     n, p = len(differences), math.nan

@@ -15,27 +15,16 @@ from karat.results.scores import MetricScores
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Two evaluations, and their queries by whether they can be compared.
-
-    Attributes:
-        baseline: what is compared with.
-        candidate: what is compared.
-        queries: in both, with the same gold.
-        places: of these queries in the baseline, and in the candidate.
-        added: only in the candidate.
-        removed: only in the baseline.
-        relabelled: in both, with other gold.
-        clusters: a number per query, equal for those that belong together.
-    """
+    """Two evaluations, and their queries by whether they can be compared."""
 
     baseline: Evaluation
     candidate: Evaluation
-    queries: tuple[str, ...]
-    places: tuple[Ints, Ints]
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    relabelled: tuple[str, ...] = ()
-    clusters: Ints | None = None
+    queries: tuple[str, ...]  # in both, with the same gold
+    places: tuple[Ints, Ints]  # of these queries in either
+    added: tuple[str, ...] = ()  # only in the candidate
+    removed: tuple[str, ...] = ()  # only in the baseline
+    relabelled: tuple[str, ...] = ()  # in both, with other gold
+    clusters: Ints | None = None  # equal for queries that belong together
 
     def scores(self, metric: str) -> tuple[Floats, Floats, Bools]:
         """The scores of both on the common queries, and which of them both have."""
@@ -90,19 +79,7 @@ def pair(
     force: bool = False,
     cluster: str | None = None,
 ) -> Pairing:
-    """Find the queries that two evaluations share, with the same gold.
-
-    Args:
-        baseline: what is compared with.
-        candidate: what is compared.
-        force: compare evaluations by other matchers or policies all the same.
-        cluster: a field of the queries; those with the same value belong together.
-
-    Raises:
-        UsageError: they were scored by other matchers or policies, or no query has the
-            field.
-        MismatchError: they share no query with the same gold.
-    """
+    """Find the queries that two evaluations share, with the same gold."""
     if not force:
         _refuse_unlike(baseline, candidate)
     ids, theirs = tuple(baseline.queries), tuple(candidate.queries)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from karat.metrics.gains import NDCG
 _METRICS = ("ndcg", "ap", "recall", "hit", "rr", "precision")
 # So many ways to grade the unjudged documents of a query are all tried.
 _MOST_WAYS = 256
+# Where k documents are relevant or not, there are k ways: so many grades at a time.
+_CELLS = 1 << 22
 _LABEL_NEXT = 20
 
 
@@ -58,23 +61,14 @@ class Unjudged:
 
 
 class Bounds(NamedTuple):
-    """What unjudged documents leave open.
+    """What unjudged documents leave open, query by query."""
 
-    Attributes:
-        worst: metric -> the lowest score of each query.
-        best: metric -> the highest.
-        scores: metric -> the score as it is.
-        exact: whether the bounds of nDCG are reached, query by query.
-        judged: share of the top k that is judged, query by query.
-        next: documents to be labelled next, by rank.
-    """
-
-    worst: dict[str, Floats]
+    worst: dict[str, Floats]  # by metric
     best: dict[str, Floats]
     scores: dict[str, Floats]
-    exact: Bools
-    judged: Floats
-    next: tuple[Unjudged, ...]
+    exact: Bools  # whether the bounds of nDCG are reached
+    judged: Floats  # the share of the top k
+    next: tuple[Unjudged, ...]  # to be labelled, by rank
 
     def means(self) -> dict[str, Bound]:
         """The bounds of the means."""
@@ -92,13 +86,13 @@ class Bounds(NamedTuple):
 
 
 class _Query(NamedTuple):
-    """The judged and the unjudged documents of a query, by rank."""
+    """The judged documents of a query and the unjudged ones in its top k, by rank."""
 
     name: str
-    gold: list[float]  # the grades of all its labels
-    ranks: list[int]  # where judged documents stand
-    grades: list[float]  # what these are worth
-    unjudged: list[tuple[int, Document]]  # in the top k
+    gold: Floats  # the grades of all its labels
+    ranks: Ints  # where these documents stand
+    grades: Floats  # what they are worth; NaN if unjudged
+    unjudged: list[tuple[int, Document]]
     below: int  # how many unjudged documents stand below k
     top: int  # how many documents the top k has
 
@@ -123,24 +117,27 @@ def bounds_of(
         for query, row in labels.items()
         if any(is_relevant(np.array([*row.values()], np.float64), threshold))
     ]
-    positive = sorted({g for row in labels.values() for g in row.values() if g > 0})
-    grades = tuple(positive) or (1.0,)
+    every = {grade for row in labels.values() for grade in row.values()}
+    grades = tuple(sorted(grade for grade in every if grade > 0)) or (1.0,)
     judged = [1 - len(q.unjudged) / q.top if q.top else math.nan for q in queries]
     metrics = {f"{name}@{k}": _metric(name, k, threshold) for name in _METRICS}
     plain = _hits(queries, [np.zeros((1, len(q.unjudged))) for q in queries])
     scores = {name: metric.score(plain[0]) for name, metric in metrics.items()}
-    worst, best = {}, {}
-    exact = np.ones(len(queries), np.bool_)
-    for name, metric in metrics.items():
-        graded = isinstance(metric, NDCG)
-        own = grades if graded else grades[-1:]
-        ways = [_ways(len(q.unjudged), own) for q in queries]
-        if graded:
-            exact = np.array([way is not None for way in ways], np.bool_)
-        worst[name], best[name] = (
-            _limit(metric, queries, ways, grades[-1], best=b) for b in (False, True)
-        )
-    return Bounds(worst, best, scores, exact, np.array(judged), _next(queries))
+    exact = [_ways(len(q.unjudged), grades) is not None for q in queries]
+    size = max(1, _CELLS // k**2)
+    blocks = [queries[at : at + size] for at in range(0, len(queries), size)]
+    worst, best = (
+        {
+            name: np.concatenate(
+                [np.zeros(0), *(_limit(one, own, grades, best=b) for own in blocks)]
+            )
+            for name, one in metrics.items()
+        }
+        for b in (False, True)
+    )
+    return Bounds(
+        worst, best, scores, np.array(exact), np.array(judged), _next(queries)
+    )
 
 
 def _read(
@@ -157,15 +154,22 @@ def _read(
         if name in seen:
             continue
         seen.add(name)
-        if name in labels:
-            ranks.append(rank)
-            grades.append(float(labels[name]))
-        elif rank <= k:
-            unjudged.append((rank, document))
-        else:
+        if name not in labels and rank > k:
             below += 1
-    gold = [float(grade) for grade in labels.values()]
-    return _Query(query, gold, ranks, grades, unjudged, below, min(k, len(ranking)))
+            continue
+        ranks.append(rank)
+        grades.append(labels.get(name, math.nan))
+        if name not in labels:
+            unjudged.append((rank, document))
+    return _Query(
+        query,
+        np.array([*labels.values()], np.float64),
+        np.array(ranks, np.int64),
+        np.array(grades, np.float64),
+        unjudged,
+        below,
+        min(k, len(ranking)),
+    )
 
 
 def _metric(name: str, k: int, threshold: float | None) -> Any:
@@ -174,10 +178,10 @@ def _metric(name: str, k: int, threshold: float | None) -> Any:
     return metric if name == "ndcg" else replace(metric, threshold=threshold)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _ways(count: int, grades: tuple[float, ...]) -> Floats | None:
     """All sets of grades of so many documents, ascending; None if they are too many."""
-    if math.comb(count + len(grades), count) > _MOST_WAYS:
+    if len(grades) > 1 and math.comb(count + len(grades), count) > _MOST_WAYS:
         return None
     sets = [*combinations_with_replacement((0.0, *grades), count)]
     return np.array(sets, np.float64).reshape(len(sets), count)
@@ -186,8 +190,7 @@ def _ways(count: int, grades: tuple[float, ...]) -> Floats | None:
 def _limit(
     metric: Any,
     queries: Sequence[_Query],
-    ways: Sequence[Floats | None],
-    top: float,
+    grades: tuple[float, ...],
     *,
     best: bool,
 ) -> Floats:
@@ -195,13 +198,15 @@ def _limit(
 
     At best the better grades stand higher, at worst lower, and more is missing.
     """
+    graded, top = isinstance(metric, NDCG), grades[-1]
+    ways = [_ways(len(q.unjudged), grades if graded else (top,)) for q in queries]
     tried = [
         np.full((1, len(q.unjudged)), top if best else 0.0)
         if way is None
         else way[:, :: -1 if best else 1]
         for q, way in zip(queries, ways, strict=True)
     ]
-    missing = top if isinstance(metric, NDCG) and not best else None
+    missing = top if graded and not best else None
     hits, owner = _hits(queries, tried, missing)
     scores = metric.score(hits)
     if not best and metric.name in ("recall", "ap"):
@@ -210,7 +215,7 @@ def _limit(
         scores = scores * relevant / (relevant + below)
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     reduced = np.maximum if best else np.minimum
-    limits: Floats = reduced.reduceat(scores, starts) if len(owner) else np.zeros(0)
+    limits: Floats = reduced.reduceat(scores, starts)
     if open_ones := [n for n, way in enumerate(ways) if way is None]:
         # The most or least that can be had, by the least or most that there can be.
         rest, own = [queries[n] for n in open_ones], [tried[n] for n in open_ones]
@@ -226,11 +231,10 @@ def _hits(
     """Hits with every way to grade the unjudged as a query, and the query of each."""
     ranks, grades, gold = [], [], []
     for query, ways in zip(queries, tried, strict=True):
-        own = np.array([*query.ranks, *(rank for rank, _ in query.unjudged)], np.int64)
-        order = np.argsort(own, kind="stable")
-        judged = np.tile(query.grades, (len(ways), 1))
-        grades.append(np.hstack((judged, ways))[:, order])
-        ranks.append(np.tile(own[order], (len(ways), 1)))
+        worth = np.tile(query.grades, (len(ways), 1))
+        worth[:, np.isnan(query.grades)] = ways
+        grades.append(worth)
+        ranks.append(np.tile(query.ranks, (len(ways), 1)))
         # No ideal ranking looks further than all that is retrieved and judged.
         more = 0 if missing is None else min(query.below, query.top)
         rest = np.full((len(ways), more), missing or 0.0)
@@ -257,6 +261,9 @@ def _flat(rows: Sequence[Any]) -> Floats:
 
 def _next(queries: Sequence[_Query]) -> tuple[Unjudged, ...]:
     """The unjudged documents by rank: labels on top move every metric most."""
-    every = ((rank, d, q.name) for q in queries for rank, d in q.unjudged)
-    first = sorted(every, key=lambda one: one[0])[:_LABEL_NEXT]
-    return tuple(Unjudged(name, d.id or "", rank, d.text) for rank, d, name in first)
+    every = [
+        Unjudged(query.name, document.id or "", rank, document.text)
+        for query in queries
+        for rank, document in query.unjudged
+    ]
+    return tuple(sorted(every, key=attrgetter("rank"))[:_LABEL_NEXT])

@@ -18,8 +18,6 @@ from karat.diagnosis.run_findings import Detection, Explanation
 # Search by words finds what it ranks at least so high, and is led somewhere by what it
 # ranks in such a share of the corpus.
 _GOOD_RANK, _LED = 10, 0.05
-# So many documents on top of search by words answer by words.
-_ANSWERS = 3
 # So many letters in common are no accident.
 _LONG = 40
 # From which share or similarity on a text is nearly the gold's.
@@ -304,15 +302,12 @@ class Examiner:
         if (search := self._by_words(one)) is None:
             return None
         words, question, homes = search
-        if words.leads(question, (), homes):
-            return None
         part = f"{one.hits} of {one.relevant} gold items are in the top {self.k}"
         if not one.hits:
             first = self.evidence.rankings[one.query][0]
-            answers = words.rank(question, [first.id or ""])
-            if answers is None or answers > _ANSWERS:
+            if not (rank := words.answers(question, first.id or "")):
                 return None
-            part = f"{first.id!r:.60} is at rank 1, and at {answers} by words (BM25)"
+            part = f"{first.id!r:.60} is at rank 1, and at {rank} by words (BM25)"
         if words.leads(question, self.evidence.other_texts(one), homes):
             return None
         reason = f"it shares hardly a word with the question or its gold; {part}"
@@ -374,12 +369,7 @@ class Examiner:
 
 
 def _changes(gold: str, text: str) -> tuple[str, ...]:
-    """The first words that a text has in place of others.
-
-    Example:
-        >>> _changes("Open until 6 on Mondays.", "It is open until 5 on Mondays.")
-        ('6 -> 5',)
-    """
+    """The first words that a text has in place of others."""
     ours, theirs = gold.split()[:_WORDS], text.split()[:_WORDS]
     mine, other = ([word.casefold() for word in words] for words in (ours, theirs))
     aligned = SequenceMatcher(None, mine, other, autojunk=False)

@@ -35,6 +35,8 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _RARE_WORD = 3, 0.01
 # Words lead to what they rank so high, with such a share of the highest score.
 _GOOD_RANK, _LED, _HARDLY = 10, 0.03, 0.25
+# So many documents on top of search by words answer by words.
+_ANSWERS = 3
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 
 
@@ -43,10 +45,6 @@ def closest(wanted: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
 
     Compared are the n-grams of a wanted text that are rarest among the texts, so that
     what all of them repeat costs nothing.
-
-    Example:
-        >>> closest(["Rye is a grain."], ["Oats.", "They say that rye is a grain!"])
-        [[1]]
     """
     letters = [Source(text).letters for text in wanted]
     owner, hashes = grams_of(letters, _LETTERS)
@@ -110,7 +108,7 @@ class LexicalRanks:
     """At which rank search by words (BM25) finds documents of a corpus."""
 
     def __init__(self, corpus: Mapping[str, str], bm25s: Any) -> None:
-        self.places = {name: place for place, name in enumerate(corpus)}
+        self._places = {name: place for place, name in enumerate(corpus)}
         self._index = bm25s.BM25()
         words = [_words.__wrapped__(text) for text in corpus.values()]
         self._count = Counter(chain.from_iterable(map(set, words)))
@@ -131,7 +129,7 @@ class LexicalRanks:
         return None
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self._places)
 
     def rank(self, query: str, documents: Sequence[str]) -> int | None:
         """The rank of the best of the documents; None when no word leads to any."""
@@ -160,11 +158,20 @@ class LexicalRanks:
             return True
         return self.finds(query, documents, int(_LED * len(self)))
 
+    def answers(self, query: str, document: str) -> int | None:
+        """The rank of a document that answers by words; None where it does not."""
+        rank = self.rank(query, [document])
+        return rank if rank is not None and rank <= _ANSWERS else None
+
+    def distance(self, one: str, other: str) -> int:
+        """How far from each other two documents stand in the corpus."""
+        return abs(self._places[one] - self._places[other])
+
     def _find(
         self, words: Sequence[str], documents: Sequence[str]
     ) -> tuple[int | None, float]:
         """The rank of the best document, and its share of the highest score."""
-        own = [self.places[name] for name in documents if name in self.places]
+        own = [self._places[name] for name in documents if name in self._places]
         words = [word for word in words if word in self._count]
         if not own or not words:
             return None, 0.0
@@ -179,12 +186,7 @@ class LexicalRanks:
 
 @lru_cache(maxsize=1 << 10)
 def _words(text: str) -> list[str]:
-    """The words of a text; where letters are words, pairs of them.
-
-    Example:
-        >>> _words("Rye, 黑麦面包")
-        ['rye', '黑麦', '麦面', '面包']
-    """
+    """The words of a text; where letters are words, pairs of them."""
     plain = words_of(text)
     if text.isascii():
         return plain
@@ -197,12 +199,7 @@ def _words(text: str) -> list[str]:
 
 
 def similarity(one: str, other: str) -> float:
-    """The share of letters that two texts have in common, in the same order.
-
-    Example:
-        >>> similarity("Rye is a grain.", "rye, is a GRAIN")
-        1.0
-    """
+    """The share of letters that two texts have in common, in the same order."""
     return ratio(Source(one).letters, Source(other).letters) / 100
 
 
@@ -212,10 +209,6 @@ def group_alike(texts: Sequence[str]) -> list[int]:
     A text that is like none before it stands for itself, and so does one without
     letters. Only texts that share small hashes of their letters are compared, so that
     many texts take little longer than reading them.
-
-    Example:
-        >>> group_alike(["Rye is a grain.", "Oats are another.", "Rye is a grain!"])
-        [0, 1, 0]
     """
     letters = [Source(text).letters for text in texts]
     first: dict[str, int] = {}

@@ -13,14 +13,19 @@ from karat.data.tables import counted, number
 from karat.diagnosis.bounds import Bounds, bounds_of
 from karat.diagnosis.causes import Examiner
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
-from karat.diagnosis.evidence import DEPTH, Evidence, check_corpus, gold_of
+from karat.diagnosis.evidence import (
+    DEPTH,
+    Evidence,
+    check_corpus,
+    corpus_texts,
+    gold_of,
+)
 from karat.diagnosis.headroom import gains_of, headroom, ideal
 from karat.diagnosis.run_findings import RunView, detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
 from karat.leaderboards import evaluation_of
-from karat.reading.readers import read_corpus
 from karat.results.evaluation import Evaluation
 from karat.version import __version__
 
@@ -68,8 +73,7 @@ def diagnose(
     if "metrics" in options:
         raise UsageError("diagnose takes no metrics: it looks at recall@k, so say k=")
     check_options("diagnose", options, refused=("judged",))
-    if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
-        corpus = read_corpus(corpus)
+    corpus = corpus_texts(corpus)
     metrics = [f"recall@{k}", f"ndcg@{k}", "rr"]
     scoring = {"metrics": metrics, "keep": DEPTH, **options, "corpus": corpus}
     name = Path(run).name if isinstance(run, str | Path) else "run"

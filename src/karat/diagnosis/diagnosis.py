@@ -22,20 +22,12 @@ _ON_PAGE = 20
 
 
 class Cause(NamedTuple):
-    """A reason why a gold item is not in the top k.
+    """A reason why a gold item is not in the top k."""
 
-    Attributes:
-        advice: which piece of advice helps: higher k, chunking, embedding or hybrid,
-            split questions, labels, ingestion, wiring.
-        action: what to do, as the beginning of a sentence.
-        needs: what must be given to examine it; empty when nothing more.
-        disaster: whether it is told before all else where it is about the whole run.
-    """
-
-    advice: str
-    action: str
-    needs: str = ""
-    disaster: bool = False
+    advice: str  # which piece of advice helps
+    action: str  # the beginning of a sentence
+    needs: str = ""  # what must be given to examine it
+    disaster: bool = False  # told before all else, if it is about the whole run
 
 
 TEXTS = "texts: --corpus, or documents with texts"

@@ -18,21 +18,21 @@ from karat.diagnosis.evidence import (
     Shares,
     check_corpus,
     corpus_shares,
+    corpus_texts,
     item_texts,
 )
 from karat.errors import DataError, UsageError
 from karat.matching.coverage.alphabet import Source
 from karat.matching.id_forms import other_forms
-from karat.reading.readers import read, read_corpus, read_queries
+from karat.reading.readers import read, read_queries
 from karat.reading.source import Notes
 from karat.results.plain_values import PlainResult
 
 _SHOWN = 20
 _MOST_PROBLEMS = 1000
 _TEXTS = "passages", "answers", "claims"
-# So many documents on top of search by words answer by words; of a text with fewer
-# words, words say nothing.
-_ANSWERS, _FEW_WORDS = 3, 6
+# Of a text with fewer words, words say nothing.
+_FEW_WORDS = 6
 # A document that a run has so high, or so near to other gold, is no accident.
 _DEPTH, _SHARE, _NEAR = 20, 0.02, 3
 
@@ -156,22 +156,25 @@ def doctor(
     notes = Notes(keep=_MOST_PROBLEMS)
     data = read(gold, "gold", mapping=mapping, shared=True, notes=notes)
     own = data.gold or Gold()
-    if corpus is not None and not (isinstance(corpus, Mapping) and not corpus):
-        corpus = read_corpus(corpus)
+    texts = corpus_texts(corpus)
     facts = {**data.queries, **(read_queries(queries) if queries is not None else {})}
-    every_fact = ((query, facts.get(query)) for query in own.queries)
     questions = {
-        q: fact.text for q, fact in every_fact if fact and fact.text is not None
+        query: text
+        for query in own.queries
+        if query in facts and (text := facts[query].text) is not None
     }
     loaded = [read(run, "run", mapping=mapping).run for run in runs]
     ranked = [run for run in loaded if run is not None]
-    names = {name for row in own.documents.values() for name in row}
-    if corpus and not any(run.holds_any({*corpus}) for run in ranked):
-        check_corpus(names, corpus)
-    check = _Check(own, corpus, questions, ranked, k)
-    inputs = {"--corpus": corpus is not None, "texts of queries": bool(questions)}
-    both = corpus is not None and bool(questions)
-    inputs[TWO_RUNS] = len(ranked) > 1 or (both and bool(ranked))
+    if texts and not any(run.holds_any({*texts}) for run in ranked):
+        check_corpus({name for row in own.documents.values() for name in row}, texts)
+    check = _Check(own, texts, questions, ranked, k)
+    both = texts is not None and bool(questions)
+    present = {
+        "": True,
+        "--corpus": texts is not None,
+        "texts of queries": bool(questions),
+        TWO_RUNS: len(ranked) > 1 or (both and bool(ranked)),
+    }
     every = (*map(_unread, notes.problems), *check.all())
     findings = sorted(dict.fromkeys(every), key=lambda one: [*KINDS].index(one.kind))
     return GoldFindings(
@@ -179,17 +182,15 @@ def doctor(
         queries=len(own.queries),
         items=sum(map(len, (*own.documents.values(), *check.texts.values()))),
         findings=tuple(findings),
-        not_examined={n: w for n, w in KINDS.items() if w and not inputs.get(w, True)},
+        not_examined={n: needs for n, needs in KINDS.items() if not present[needs]},
     )
 
 
 def _unread(problem: DataError) -> Finding:
     """What could not be read, and was passed over."""
-    words = {"empty": "empty text", "judged twice": "conflicting grades"}
-    kinds = (kind for word, kind in words.items() if word in problem.problem)
     where = "" if problem.line is None else f" (line {problem.line})"
-    text = f"{problem.problem}{where}"
-    return Finding(next(kinds, "unreadable"), str(problem.query or ""), "", text)
+    kind, query = problem.finding or "unreadable", str(problem.query or "")
+    return Finding(kind, query, "", f"{problem.problem}{where}")
 
 
 @dataclass
@@ -351,11 +352,12 @@ class _Check:
         for query, labels in self.gold.documents.items():
             rows = [[d.id for d in row.get(query, ())] for row in rankings]
             relevant = [name for name, grade in labels.items() if grade > 0]
+            search = words if self.questions.get(query) else None
             missed = not any({*row[: self.k]} & {*relevant} for row in rows)
             if missed and relevant and len(rows) > 1:
-                yield from self._outvoted(query, relevant, rows, words)
-            elif words is not None and self.questions.get(query):
-                yield from self._unsupported(query, relevant, rows, words)
+                yield from self._outvoted(query, relevant, rows, search)
+            elif search is not None:
+                yield from self._unsupported(query, relevant, rows, search)
 
     def _outvoted(
         self,
@@ -370,7 +372,7 @@ class _Check:
         name, count = tops.most_common(1)[0] if tops else (None, 0)
         if name is None or count < max(2, (len(rows) + 1) // 2):
             return
-        if words is not None and self.questions.get(query):
+        if words is not None:
             question = self.questions[query]
             ours, theirs = words.rank(question, relevant), words.rank(question, [name])
             if theirs is None or (ours is not None and ours <= theirs):
@@ -393,24 +395,22 @@ class _Check:
         depth = max(self.k, _DEPTH, int(_SHARE * len(corpus)))
         retrieved = {name for row in rows for name in row[:depth]}
         here = [name for name in relevant if name in corpus]
-        places = {name: words.places[name] for name in here}
         led = {n for n in here if n in retrieved or words.leads(question, (), [n])}
         firsts = {row[0] for row in rows if row} - {*self.gold.documents[query], None}
-        tops = [n for n in firsts if n and (words.rank(question, [n]) or 9) <= _ANSWERS]
-        for name in here:
-            others = [corpus[other] for other in here if other != name]
-            answer = (sorted(led) or sorted(tops))[:1]
-            if name in led or not answer or len(corpus[name].split()) < _FEW_WORDS:
-                continue
+        tops = [name for name in firsts if name and words.answers(question, name)]
+        answer = min(led or tops, default=None)
+        for name in here if answer else ():
+            others = [other for other in here if other != name]
             # Neighbours in the corpus are parts of one document.
-            if any(0 < abs(places[name] - at) <= _NEAR for at in places.values()):
+            near = any(words.distance(name, other) <= _NEAR for other in others)
+            if name in led or near or len(corpus[name].split()) < _FEW_WORDS:
                 continue
-            if not words.leads(question, others, [name]):
+            if not words.leads(question, [corpus[other] for other in others], [name]):
                 text = (
                     f"no run retrieves {name!r:.60}, and no words lead to it from the "
-                    f"question or other gold, as they do to {answer[0]!r:.60}"
+                    f"question or other gold, as they do to {answer!r:.60}"
                 )
-                yield Finding("suspicious label", query, name, text, answer[0])
+                yield Finding("suspicious label", query, name, text, answer or "")
 
 
 def _differ(one: str, other: str) -> bool:

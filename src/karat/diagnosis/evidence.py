@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from karat.matching.coverage.cover import HEADER_SLACK
 from karat.matching.coverage.measure import Passage, compare, read_targets
 from karat.matching.id_forms import OtherForm, other_forms
 from karat.matching.texts import wanted_items
+from karat.reading.readers import read_corpus
 from karat.results.evaluation import Evaluation
 
 ENOUGH = 0.9
@@ -33,25 +34,12 @@ _READ = 100
 
 
 class Shares(NamedTuple):
-    """What documents have of one gold text.
-
-    Attributes:
-        gold: the text.
-        documents: the documents, in rank order.
-        masks: document -> which letters of the gold text it has.
-        passage: the comparison behind it.
-
-    Example:
-        >>> texts = [Document(text="Rye is a gr"), Document(text="ain of the north.")]
-        >>> shares = Shares.of("Rye is a grain of the north.", texts)
-        >>> round(shares.share(0), 2), shares.union([0, 1]), shares.is_fragment(0)
-        (0.38, 1.0, True)
-    """
+    """What documents have of one gold text."""
 
     gold: str
-    documents: Sequence[Document]
-    masks: dict[int, Bools]
-    passage: Passage
+    documents: Sequence[Document]  # in rank order
+    masks: dict[int, Bools]  # document -> which letters it has
+    passage: Passage  # the comparison behind it
 
     @classmethod
     def of(cls, gold: str, documents: Sequence[Document]) -> "Shares":
@@ -337,12 +325,14 @@ def _at_their_ranks(documents: Sequence[Document]) -> Sequence[Document]:
     return [by_rank.get(n + 1, Document()) for n in range(min(max(ranks), DEPTH))]
 
 
-def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:
-    """Refuse a corpus that has none of the documents, in whatever form of their ids.
+def corpus_texts(corpus: Any) -> Mapping[str, str] | None:
+    """The texts by id of a mapping or a file; of an empty mapping none."""
+    empty = isinstance(corpus, Mapping) and not corpus
+    return corpus if corpus is None or empty else read_corpus(corpus)
 
-    Raises:
-        MismatchError: the corpus is of something else.
-    """
+
+def check_corpus(names: set[str], corpus: Mapping[str, str]) -> None:
+    """Refuse a corpus that has none of the documents, in whatever form of their ids."""
     if names and names.isdisjoint(corpus) and not any(other_forms(names, corpus)):
         raise MismatchError(
             f"the corpus has no document of the gold or the run: its ids are such as "

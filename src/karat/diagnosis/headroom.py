@@ -10,21 +10,13 @@ from karat.data.matches import Matches
 
 
 class Gains(NamedTuple):
-    """The relevant gold items of some queries, and where a run has them.
+    """The relevant gold items of some queries, and where a run has them."""
 
-    Attributes:
-        query: index of the query of each item, ascending.
-        name: of the item.
-        gain: what it is worth.
-        rank: its first rank; 0 when it was not found.
-        size: number of queries.
-    """
-
-    query: Ints
-    name: list[str]
-    gain: Floats
-    rank: Ints
-    size: int
+    query: Ints  # index of each item's query, ascending
+    name: list[str]  # of the item
+    gain: Floats  # what it is worth
+    rank: Ints  # its first rank; 0: not found
+    size: int  # number of queries
 
 
 class Headroom(NamedTuple):
@@ -33,18 +25,12 @@ class Headroom(NamedTuple):
     All gains that could be had are 1. Part of them is not among the documents
     retrieved, part is retrieved but below k, part is within the top k but not in the
     best order, and the rest is the score.
-
-    Attributes:
-        score: nDCG at k.
-        ordering: what the best order of the top k would add.
-        cutoff: what moving up what was retrieved below k would add.
-        candidates: what is not among the documents retrieved.
     """
 
-    score: Floats
-    ordering: Floats
-    cutoff: Floats
-    candidates: Floats
+    score: Floats  # nDCG at k
+    ordering: Floats  # what the best order of the top k would add
+    cutoff: Floats  # what moving up from below k would add
+    candidates: Floats  # what is not among the documents retrieved
 
 
 def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> Gains:

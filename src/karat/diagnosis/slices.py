@@ -59,12 +59,7 @@ class Slice:
 
 
 def query_features(query: Query | None, relevant: int) -> Iterator[str]:
-    """What can be seen of a query at a glance.
-
-    Example:
-        >>> [*query_features(Query("q", "Who was not paid in 1999?"), 1)][:4]
-        ['length: medium', 'numbers', 'date', 'negation']
-    """
+    """What can be seen of a query at a glance."""
     yield from (f"tag: {tag}" for tag in (query.tags if query else ()))
     text = (query.text if query else None) or ""
     words = _WORD.findall(text.casefold())
@@ -94,12 +89,7 @@ class DocumentFeatures:
         self._size = median(map(len, corpus.values())) if corpus else 0.0
 
     def of(self, name: str) -> Iterator[str]:
-        """The features of one document.
-
-        Example:
-            >>> [*DocumentFeatures({"wiki/a": "Rye."}, {}).of("wiki/a")]
-            ['document id: wiki/...', 'document length: medium', 'corpus part: 1 of 10']
-        """
+        """The features of one document."""
         prefix = _PREFIX.match(name)
         if prefix and prefix[0] != name:
             yield f"document id: {prefix[0]}..."

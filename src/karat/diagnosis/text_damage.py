@@ -38,21 +38,13 @@ _END: Final = re.compile(
 
 
 class Habits(NamedTuple):
-    """What the texts of a corpus have in common.
+    """What the texts of a corpus have in common."""
 
-    Attributes:
-        common: words that many of them have.
-        share: the usual share of a text's words that is common; 0 if there is none.
-        size: the usual number of characters.
-        ends: whether nearly all end where a sentence does.
-        short: whether hardly any is much shorter than usual.
-    """
-
-    common: frozenset[str]
-    share: float
-    size: float
-    ends: bool
-    short: bool
+    common: frozenset[str]  # words that many of them have
+    share: float  # of a text's words, usually; 0 if there is no usual one
+    size: float  # the usual number of characters
+    ends: bool  # whether nearly all end where a sentence does
+    short: bool  # whether hardly any is much shorter than usual
 
     @classmethod
     def of(cls, corpus: Mapping[str, str]) -> "Habits":
@@ -116,12 +108,7 @@ def _share(words: Sequence[str], common: frozenset[str]) -> float:
 
 
 def has_look_alikes(text: str) -> bool:
-    r"""Whether words are written in letters of two scripts that look the same.
-
-    Example:
-        >>> has_look_alikes("Ry\u0435 bread and fl\u043eur")
-        True
-    """
+    """Whether words are written in letters of two scripts that look the same."""
     if text.isascii():
         return False
     mixed = sum(1 for word in _WORD.findall(text) if _MIXED.search(word))
@@ -139,12 +126,7 @@ def _script(letter: str) -> str:
 
 
 def script_of(text: str) -> str:
-    """The script of most letters at the beginning of a text; empty for too few.
-
-    Example:
-        >>> script_of("Roggen"), script_of("אורז"), script_of("42")
-        ('Latin', 'Hebrew', '')
-    """
+    """The script of most letters at the beginning of a text; empty for too few."""
     head = text[:_LETTERS]
     if head.isascii():
         return "Latin" if _SOME_LETTERS.search(head) else ""

@@ -96,6 +96,7 @@ def placed(
         line=error.line or line,
         query=query if error.query is None else error.query,
         hint=error.hint,
+        finding=error.finding,
     )
 
 

@@ -303,7 +303,14 @@ def _read_labels_slowly(data: bytes, path: str, notes: Notes) -> Grades:
         before = lines.setdefault((query, document), line)
         if before != line:
             problem = f"document {document!r} is judged twice, first in line {before}"
-            notes.problem(FormatError(problem, path=path, line=line, query=query))
+            twice = FormatError(
+                problem,
+                path=path,
+                line=line,
+                query=query,
+                finding="conflicting grades",
+            )
+            notes.problem(twice)
             continue
         labels.setdefault(query, {})[document] = grade
     return labels

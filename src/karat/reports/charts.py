@@ -56,14 +56,7 @@ class Point:
 def draw_lines(
     lines: Sequence[Line], *, title: str, x: str, y: str, bounds: tuple[float, float]
 ) -> Chart:
-    """Lines with bands over a common axis; a wide range of x is shown by powers.
-
-    Example:
-        >>> line = Line("dense", [1, 5, 10], [0.4, 0.7, 0.8])
-        >>> chart = draw_lines([line], title="recall", x="k", y="", bounds=(0, 1))
-        >>> chart.description
-        'dense: 0.4 at 1, 0.7 at 5, 0.8 at 10.'
-    """
+    """Lines with bands over a common axis; a wide range of x is shown by powers."""
     xs = sorted({float(one) for line in lines for one in line.xs}) or [1.0]
     keys = [
         f'<path class="k-line k-l{n % len(COLOURS)}" d="M0 6h14"{_dash(n)}/>'
@@ -102,15 +95,7 @@ def draw_lines(
 def draw_scatter(
     points: Sequence[Point], *, title: str, x: str, y: str, front: bool = True
 ) -> Chart:
-    """Points between two numbers: small x and large y are good.
-
-    Args:
-        points: the systems.
-        title: what it shows.
-        x: what is small when it is good, such as seconds.
-        y: what is large when it is good, such as recall.
-        front: join the points that no other beats in both, the Pareto front.
-    """
+    """Points between two numbers: small x and large y are good."""
     ys = [point.y for point in points]
     low, high = limits_around(ys)
     frame = Frame.around([point.x for point in points], (low, high), 48, room=0.08)
@@ -247,13 +232,7 @@ def draw_intervals(
     title: str,
     zero: bool = False,
 ) -> Chart:
-    """A mark for each number, and a line for what it may be by chance.
-
-    Args:
-        rows: name, number and its interval, if it has one.
-        title: what it shows.
-        zero: mark where nothing is, for differences.
-    """
+    """A mark for each number, and a line for what it may be by chance."""
     values = [v for _, mean, pair in rows for v in (mean, *(pair or ()))]
     low, high = limits_around([*values, *([0.0] if zero else [])])
     wide = (
@@ -302,15 +281,7 @@ def draw_matrix(
     rows: str,
     columns: str,
 ) -> Chart:
-    """How many moved from where (rows) to where (columns).
-
-    Args:
-        names: the classes, the same for rows and columns, the best first.
-        counts: a row for each class.
-        title: what it shows.
-        rows: what a row is, such as the rank before.
-        columns: what a column is, such as the rank after.
-    """
+    """How many moved from where (rows) to where (columns)."""
     most = max((max(row) for row in counts), default=0) or 1
     left, top, wide, tall = 110.0, 76.0, 58.0, 30.0
     marks = [

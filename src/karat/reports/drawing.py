@@ -96,12 +96,7 @@ class Chart:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file: `.svg`, or `.png` with the extra `png`.
-
-        Raises:
-            FormatError: another extension, or the file cannot be written.
-            MissingExtraError: PNG without the package that paints it.
-        """
+        """Write it to a file: `.svg`, or `.png` with the extra `png`."""
         form = Path(path).suffix.lower()
         if form == ".svg":
             write_file(path, self.svg() + "\n")
@@ -202,12 +197,7 @@ def chart_of(
 
 
 def legend_of(names: Sequence[str], marks: Sequence[str]) -> tuple[str, float]:
-    """What each mark stands for, in as many lines as it takes; where the chart begins.
-
-    Args:
-        names: of the series.
-        marks: an SVG element for each, drawn at the origin, 14 wide and 12 high.
-    """
+    """What each mark (14 x 12, at the origin) stands for; where the chart begins."""
     if len(names) < 2:  # noqa: PLR2004
         return "", 34.0
     drawn, left, down = [], 2.0, 36.0

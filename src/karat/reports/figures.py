@@ -35,24 +35,7 @@ def plot(
     kind: str = "curve",
     metric: str | None = None,
 ) -> Chart:
-    """A picture of what runs scored.
-
-    Args:
-        results: one evaluation or several, or a sweep.
-        kind: `curve` (a metric over k), `means` (with intervals), `distribution` (how
-            many queries score how much), `headroom` (what is missing, and why) or
-            `latency` (quality by p95); of a sweep its quality by `tokens` or `latency`.
-        metric: by its spelling; default: the first.
-
-    Raises:
-        UsageError: there is no such picture or metric, or nothing to draw.
-
-    Example:
-        >>> from karat import evaluate
-        >>> result = evaluate({"q": ["b", "a"]}, gold={"q": ["a"]}, metrics=["rr"])
-        >>> result.plot("means").description
-        'run: 0.500 (0.000 to 1.000).'
-    """
+    """A picture of what runs scored."""
     if isinstance(results, Sweep):
         return _by_cost(results, kind)
     board = board_of(results)
@@ -277,12 +260,7 @@ _NOTHING: Mapping[str, str] = {
 
 
 def all_charts(board: Leaderboard, k: int | None = None) -> Sequence[Chart]:
-    """The pictures of a report, those with nothing to show left out.
-
-    Args:
-        board: what is drawn.
-        k: the cutoff of the headroom; None: that of its metric.
-    """
+    """The pictures of a report, those with nothing to show left out."""
     metrics = [m for m in board.metrics if not m.startswith("judged@")]
     drawn: list[Chart | None] = []
     if len(board) > 1 and metrics:

@@ -60,14 +60,7 @@ def page(
     data: Mapping[str, Any] | None,
     blocks: Sequence[str],
 ) -> str:
-    """The whole file: style, sections, data, texts and script.
-
-    Args:
-        title: its heading.
-        sections: what it shows at once.
-        data: what the table of queries is made of; None without such a table.
-        blocks: compressed texts of the queries.
-    """
+    """The whole file: style, sections, data, texts and script."""
     script, style = _asset("page.js"), STYLE + _asset("page.css")
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; "

@@ -31,13 +31,8 @@ def as_html(
 ) -> str:
     """A page about runs: verdict, curves, every query with its documents, provenance.
 
-    Args:
-        results: what one run scored, or several; of a comparison the baseline first.
-        tables: what a terminal is shown; the page has its own.
-        comparison: what came of comparing them.
-        notes: sentences on gold items, by query and item, such as a judge's reasons.
-        slices: tags of queries besides their own, such as causes of misses.
-        more: tables besides, by the heading they stand under.
+    `notes` are sentences on gold items by query and item, `slices` tags of queries
+    besides their own, and `more` tables by the heading that they stand under.
     """
     del tables
     board = board_of(results)

@@ -110,12 +110,7 @@ def can_show_bar() -> bool:
 
 
 def track(items: Iterable[T], total: int, doing: str) -> Iterator[T]:
-    """The same items; on a terminal a bar on stderr counts them once it takes long.
-
-    Example:
-        >>> list(track(["a.run", "b.run"], 2, "scoring"))
-        ['a.run', 'b.run']
-    """
+    """The same items; on a terminal a bar on stderr counts them once it takes long."""
     if not can_show_bar():
         yield from items
         return

@@ -24,21 +24,7 @@ _SMALL = 1 << 16
 
 
 def bootstrap_means(scores: Floats, *, draws: int = DRAWS, seed: int = _SEED) -> Floats:
-    """The mean of each row, over queries drawn again and again.
-
-    Args:
-        scores: (queries,) or (metrics, queries), without NaN. All rows share the draws.
-        draws: how many times the queries are drawn.
-        seed: of the draws.
-
-    Returns:
-        (draws,) or (metrics, draws).
-
-    Example:
-        >>> means = bootstrap_means(np.array([0.0, 1.0, 1.0, 1.0]))
-        >>> len(means), round(float(means.mean()), 2)
-        (10000, 0.75)
-    """
+    """The means over queries drawn again and again: (metrics, draws), or of one row."""
     rows = np.atleast_2d(scores)
     queries = rows.shape[1]
     if not queries:

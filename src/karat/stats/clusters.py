@@ -18,23 +18,14 @@ _ROUNDING = 1e-12
 
 
 class Sample(NamedTuple):
-    """Scores, or totals of clusters of them, that are independent of one another.
+    """Scores, or totals of clusters of them, that are independent of one another."""
 
-    Attributes:
-        totals: the scores; the sum of each cluster's, where there are clusters.
-        sizes: how many scores are in each total.
-        n: number of scores.
-        mean: their mean.
-        residuals: how far each total is from what the mean would give.
-        spread: sum of the squared residuals.
-    """
-
-    totals: Floats
-    sizes: Floats
-    n: int
+    totals: Floats  # the scores; with clusters, the sum of each
+    sizes: Floats  # how many scores are in each total
+    n: int  # number of scores
     mean: float
-    residuals: Floats
-    spread: float
+    residuals: Floats  # of each total, from what the mean would give
+    spread: float  # sum of the squared residuals
 
     @property
     def units(self) -> int:
@@ -53,12 +44,7 @@ class Sample(NamedTuple):
 
     @property
     def standard_error(self) -> float:
-        """How far the mean may be off, as one standard deviation.
-
-        Example:
-            >>> round(sample_of(np.array([0.0, 1.0, 1.0, 0.0])).standard_error, 4)
-            0.2887
-        """
+        """How far the mean may be off, as one standard deviation."""
         return math.sqrt(self.spread / self.n**2 * (1.0 + 1.0 / self.df))
 
     @property
@@ -69,20 +55,7 @@ class Sample(NamedTuple):
 
 
 def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
-    """The sum of each cluster's values, along the last axis, clusters in order.
-
-    Args:
-        values: (queries,) or (rows, queries).
-        clusters: a number per query; equal numbers belong together. None: each query
-            by itself.
-
-    Raises:
-        ParameterError: not one cluster for each query.
-
-    Example:
-        >>> cluster_totals(np.array([0.5, 0.25, 1.0]), np.array([7, 7, 3]))
-        array([1.  , 0.75])
-    """
+    """The sum of each cluster's values, along the last axis, clusters in order."""
     if clusters is None:
         return values
     queries = values.shape[-1]
@@ -96,16 +69,7 @@ def cluster_totals(values: Floats, clusters: Ints | None) -> Floats:
 
 
 def sample_of(values: Floats, clusters: Ints | None = None) -> Sample:
-    """What a mean rests on: the scores, or the totals of their clusters.
-
-    Args:
-        values: at least one score.
-        clusters: a number per score; equal numbers belong together.
-
-    Example:
-        >>> sample_of(np.array([1.0, 0.0, 1.0]), np.array([4, 4, 9])).units
-        2
-    """
+    """What a mean rests on: the scores, or the totals of their clusters."""
     totals, sizes = cluster_totals(values, clusters), np.ones(len(values))
     if clusters is not None:
         sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)

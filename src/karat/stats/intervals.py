@@ -36,17 +36,7 @@ _CELLS = 1024
 
 
 def gaffke_limits(scores: Floats, weights: Floats, level: float) -> tuple[float, float]:
-    """Between which limits the mean lies, where every score is from 0 to 1.
-
-    Args:
-        scores: at least one.
-        weights: how many scores each stands for; need not be whole.
-        level: the confidence of both limits together, at least 0.5.
-
-    >>> low, high = gaffke_limits(np.ones(3), np.ones(3), 0.95)
-    >>> round(low, 2), high  # Clopper-Pearson: 0.29
-    (0.29, 1.0)
-    """
+    """Between which limits the mean lies, where every score is from 0 to 1."""
     if len(scores) > _CELLS:
         # Each score as a mixture of its neighbours on a grid: the mean is the same.
         cell = np.minimum((scores * _CELLS).astype(np.int64), _CELLS - 1)
@@ -137,25 +127,6 @@ def mean_interval(
 
     Queries of one cluster (a document, a conversation) are not independent: the
     clusters are then what is counted, and the spread is that of their totals.
-
-    Args:
-        values: the defined scores, without NaN.
-        binary: whether a score can only be 0 or 1.
-        bounds: the smallest and largest possible score; either may be infinite.
-        level: the confidence, from 0.5 up to but excluding 1.
-        clusters: a number per score; equal numbers belong together.
-
-    Returns:
-        The interval, within the bounds, and its method; None without any score, and
-        where the scores of an unbounded metric say nothing.
-
-    Raises:
-        ParameterError: a level, a score or clusters that cannot be.
-
-    >>> import numpy as np
-    >>> interval = mean_interval(np.ones(30), binary=True)
-    >>> round(interval.low, 3), interval.high, interval.method
-    (0.886, 1.0, 'wilson')
     """
     _check(values, bounds, level, clusters)
     if not len(values):
@@ -205,20 +176,7 @@ def moments_interval(
     bounds: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
 ) -> Interval | None:
-    """The interval of a mean of which only moments are known: Wilson's, or Student's t.
-
-    Args:
-        n: number of scores; below 30 graded ones say nothing without being seen.
-        mean: their mean.
-        spread: sum of the squared deviations from it.
-        binary: whether a score can only be 0 or 1.
-        bounds: the smallest and largest possible score.
-        level: the confidence.
-
-    >>> interval = moments_interval(100, 0.5, 9.0)
-    >>> round(interval.low, 3), round(interval.high, 3), interval.method
-    (0.44, 0.56, 't')
-    """
+    """The interval of a mean by its moments: Wilson's, or Student's t from 30 on."""
     if n and binary:
         return Interval(*_wilson(n, mean, level), level, "wilson")
     if n < _MANY_SCORES or spread <= 0:

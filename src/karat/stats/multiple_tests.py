@@ -29,15 +29,10 @@ _ROUNDING = 1e-12
 
 
 class Adjusted(NamedTuple):
-    """A test among several.
+    """A test among several."""
 
-    Attributes:
-        p: corrected for the number of tests.
-        alpha: the level of this test alone at which the family's is kept.
-    """
-
-    p: float
-    alpha: float
+    p: float  # corrected for the number of tests
+    alpha: float  # of this test alone, at which the family's is kept
 
 
 def max_t(rows: Sequence[Flips], alpha: float = ALPHA) -> list[Adjusted]:
@@ -47,15 +42,6 @@ def max_t(rows: Sequence[Flips], alpha: float = ALPHA) -> list[Adjusted]:
     as large as the system's own. All systems share the signs, so what they have in
     common is not paid for twice. The family's critical value is the t that the largest
     exceeds with a chance of alpha; by it an interval holds for all systems at once.
-
-    Args:
-        rows: the systems' differences on the same queries, and their flipped sums.
-        alpha: the level of the family.
-
-    Example:
-        >>> rows = np.array([[0.1, 0.2, 0.1, 0.3, 0.2, 0.1], [0.1, -0.1, 0, 0, 0, 0]])
-        >>> [round(one.p, 5) for one in max_t(flipped(rows))]
-        [0.03125, 1.0]
     """
     # By its root mean square, a sum orders combinations of signs as t does.
     scales = [math.sqrt(float(row.totals @ row.totals)) or 1.0 for row in rows]
@@ -80,10 +66,6 @@ def holm(p: Floats) -> Floats:
     """Correct for several tests, whatever they have in common (Holm's step-down).
 
     NaN marks a test that was not made: it stays NaN and is not counted.
-
-    Example:
-        >>> holm(np.array([0.01, 0.04, 0.03])).round(3).tolist()
-        [0.03, 0.06, 0.06]
     """
     adjusted = np.full(p.shape, np.nan)
     for order in _ascending(p):
@@ -96,10 +78,6 @@ def benjamini_hochberg(p: Floats) -> Floats:
     """Correct so that the expected share of false findings is kept.
 
     NaN marks a test that was not made: it stays NaN and is not counted.
-
-    Example:
-        >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).round(3).tolist()
-        [0.03, 0.04, 0.04]
     """
     adjusted = np.full(p.shape, np.nan)
     for order in _ascending(p):
@@ -125,21 +103,6 @@ def best_interval(
     the largest of all errors may reach, by random signs of the scores' deviations,
     which the systems share. Luck makes no chosen mean too small, so the upper limit is
     that of a single system.
-
-    Args:
-        scores: (systems, queries); NaN where a system has no score.
-        best: the row that was chosen for its mean.
-        binary: whether a score can only be 0 or 1.
-        bounds: the smallest and largest possible score.
-        level: the confidence.
-
-    Example:
-        >>> rows = np.random.default_rng(0).uniform(size=(20, 50))
-        >>> best = int(rows.mean(axis=1).argmax())
-        >>> [round(limit, 3) for limit in best_interval(rows, best)]
-        [0.43, 0.66]
-        >>> [round(limit, 3) for limit in mean_interval(rows[best])]
-        [0.48, 0.66]
     """
     known = np.isfinite(scores)
     values = scores[best, known[best]]
@@ -169,15 +132,6 @@ def maybe_best(scores: Floats, *, alpha: float = 0.05) -> Bools:
     Each system is compared with all others at once, by `max_t`. With a chance of
     1 - alpha the truly best one is among those that remain (Hsu's comparisons with the
     best).
-
-    Args:
-        scores: (systems, queries); NaN where a system has no score.
-        alpha: how likely the best one may be missed.
-
-    Example:
-        >>> good, bad = np.full(20, 0.9), np.tile([0.1, 0.3], 10)
-        >>> maybe_best(np.stack([good, bad, good])).tolist()
-        [True, False, True]
     """
     found = np.ones(len(scores), np.bool_)
     for row in range(len(scores)):

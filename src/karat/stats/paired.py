@@ -40,25 +40,7 @@ def difference_interval(
     level: float = 0.95,
     clusters: Ints | None = None,
 ) -> Interval | None:
-    """How large the difference of two means may be, other queries being asked.
-
-    Args:
-        differences: one per query, candidate less baseline, without NaN.
-        binary: whether the scores can only be 0 or 1.
-        bounds: the smallest and largest possible score; either may be infinite.
-        level: the confidence.
-        clusters: a number per query; equal numbers belong together.
-
-    Returns:
-        The interval within what the bounds allow; None without any query, and where the
-        differences of an unbounded metric do not tell.
-
-    Example:
-        >>> drop = np.repeat([0.0, -1.0, 1.0], [90, 9, 1])
-        >>> found = difference_interval(drop, binary=True)
-        >>> round(found.low, 3), round(found.high, 3), found.method
-        (-0.154, -0.02, 'sign-flip')
-    """
+    """How large the difference of two means may be, other queries being asked."""
     if not len(differences):
         return None
     row = flipped(differences[None], clusters=clusters)[0]
@@ -73,15 +55,7 @@ def interval_of(
     alpha: float = ALPHA,
     level: float | None = None,
 ) -> Interval | None:
-    """The interval of a difference whose flips are there; see `difference_interval`.
-
-    Args:
-        row: the differences, and their sums under flipped signs.
-        binary: whether the scores can only be 0 or 1.
-        bounds: the smallest and largest possible score.
-        alpha: 0 is in the interval just where p is larger.
-        level: what the interval is said to be of; default: 1 - alpha.
-    """
+    """The interval of a difference: 0 is in it just where p is larger than alpha."""
     widest = bounds[1] - bounds[0]
     low, high = row.limits(alpha)
     shown, up = row.p <= alpha, row.mean > 0
@@ -131,15 +105,6 @@ def score_interval(differences: Floats, level: float = 0.95) -> Interval:
 
     It holds the differences that a score test does not reject, and needs no more than
     how many queries only one of the two got right.
-
-    Args:
-        differences: at least one, each -1, 0 or 1.
-        level: the confidence.
-
-    Example:
-        >>> low, high, *_ = score_interval(np.zeros(30))
-        >>> round(low, 3), round(high, 3)
-        (-0.114, 0.114)
     """
     gained, lost = (int((differences == sign).sum()) for sign in (1, -1))
     z, n = normal_quantile(0.5 + level / 2), len(differences)
@@ -173,24 +138,14 @@ def _crossing(function: Callable[[float], float], low: float) -> float:
 
 
 class TTest(NamedTuple):
-    """Student's t test of a mean difference, two-sided, and its interval.
-
-    Attributes:
-        p: how likely one as far out is by chance; NaN where the differences never vary.
-        interval: None there.
-    """
+    """Student's t test; NaN and None where the differences never vary."""
 
     p: float
     interval: Interval | None
 
 
 def t_test(differences: Floats, *, clusters: Ints | None = None) -> TTest:
-    """Student's t test of paired differences; over clusters, cluster-robust.
-
-    Example:
-        >>> round(t_test(np.array([0.1, 0.3, 0.2, 0.0])).p, 4)
-        0.1027
-    """
+    """Student's t test of paired differences; over clusters, cluster-robust."""
     sample = sample_of(differences, clusters) if len(differences) else None
     if sample is None or sample.units == 1 or sample.flat:
         return TTest(math.nan, None)
@@ -201,12 +156,7 @@ def t_test(differences: Floats, *, clusters: Ints | None = None) -> TTest:
 
 
 def wilcoxon(differences: Floats) -> float:
-    """P of Wilcoxon's signed-rank test, two-sided: ties left out, their signs flipped.
-
-    Example:
-        >>> wilcoxon(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -0.7]))
-        0.296875
-    """
+    """P of Wilcoxon's signed-rank test, two-sided, by flipping; ties are left out."""
     moved = differences[np.abs(differences) > _ROUNDING]
     if not len(moved):
         return 1.0
@@ -218,33 +168,14 @@ def wilcoxon(differences: Floats) -> float:
 
 
 def spread_of(sample: Sample) -> float:
-    """The standard deviation of a difference between queries; more within clusters.
-
-    Example:
-        >>> round(spread_of(sample_of(np.array([0.0, 1.0, 1.0, 0.0]))), 4)
-        0.5774
-    """
+    """The standard deviation of a difference between queries; more within clusters."""
     return sample.standard_error * math.sqrt(sample.n)
 
 
 def queries_needed(
     difference: float, spread: float, alpha: float = ALPHA, power: float = _POWER
 ) -> float:
-    """How many queries would show a mean difference of this size.
-
-    Args:
-        difference: the mean difference; its sign does not matter.
-        spread: standard deviation of the differences between queries.
-        alpha: the largest p that counts as shown.
-        power: how often it is to be shown.
-
-    Returns:
-        A whole number; infinite for no difference at all, and without any query.
-
-    Example:
-        >>> queries_needed(0.05, 0.2), queries_needed(-0.02, 0.2)
-        (128.0, 787.0)
-    """
+    """How many queries would show a mean difference of this size; may be infinite."""
     if difference == 0 or math.isnan(spread):
         return math.inf
     distance = normal_quantile(1 - alpha / 2) + normal_quantile(power)
@@ -260,12 +191,7 @@ class Outcomes(NamedTuple):
 
 
 def outcomes(differences: Floats) -> Outcomes:
-    """Count the queries that the candidate wins, ties and loses.
-
-    Example:
-        >>> outcomes(np.array([0.5, 0.0, 1e-16, -0.1]))
-        Outcomes(wins=1, ties=2, losses=1)
-    """
+    """Count the queries that the candidate wins, ties and loses."""
     wins = int(np.count_nonzero(differences > _ROUNDING))
     losses = int(np.count_nonzero(differences < -_ROUNDING))
     return Outcomes(wins, len(differences) - wins - losses, losses)

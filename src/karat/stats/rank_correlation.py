@@ -24,20 +24,7 @@ _BLOCK = 4_000_000
 
 
 def kendall_taus(one: Floats, other: Floats) -> Floats:
-    """How alike two scorings order the systems, from -1 to 1 (Kendall's tau-b).
-
-    Args:
-        one: scores of the systems along the last axis; a row for each of many.
-        other: the same systems, scored otherwise.
-
-    Returns:
-        One number for each row; NaN where a scoring gives all systems the same.
-
-    Example:
-        >>> tau = kendall_taus(np.array([0.1, 0.2, 0.3]), np.array([0.3, 0.9, 0.4]))
-        >>> round(float(tau), 3)
-        0.333
-    """
+    """How alike two scorings order the systems (last axis): Kendall's tau-b."""
     first, second = _signs(one), _signs(other)
     agreeing = (first * second).sum(axis=(-2, -1))
     ordered = [np.abs(signs).sum(axis=(-2, -1)) for signs in (first, second)]
@@ -51,20 +38,6 @@ def tau_ap(reference: Floats, other: Floats) -> Floats:
     that the reference has above it too, less the share that it has below; the mean of
     these. It is not symmetric. Systems with equal scores are taken in every order, and
     the mean of that is given.
-
-    Args:
-        reference: scores of the systems along the last axis; a row for each of many.
-        other: the same systems, by the scoring that is looked at.
-
-    Returns:
-        One number for each row, from -1 to 1; NaN for fewer than two systems, and
-        where a scoring gives all of them the same.
-
-    Example:
-        >>> truth = np.array([0.4, 0.3, 0.2, 0.1])
-        >>> last_two, first_two = np.array([4, 3, 1, 2]), np.array([3, 4, 2, 1])
-        >>> tau_ap(truth, np.array([last_two, first_two])).round(3).tolist()
-        [0.778, 0.333]
     """
     systems = other.shape[-1]
     truth, found = _signs(reference), _signs(other)
@@ -88,15 +61,6 @@ def rank_overlap(one: Floats, other: Floats, p: float = 0.9) -> Floats:
     At every depth, the share of systems that both have down to it; depths weigh the
     less, the deeper. Both order all systems, so nothing is extrapolated. Systems with
     equal scores stay in the order they are given in.
-
-    Args:
-        one: scores of the systems along the last axis; a row for each of many.
-        other: the same systems, scored otherwise.
-        p: how far down it matters: the first 10 ranks weigh 86 % with 0.9.
-
-    Example:
-        >>> rank_overlap(np.array([3.0, 2.0, 1.0]), np.array([2.0, 3.0, 1.0])).round(3)
-        np.float64(0.9)
     """
     systems = one.shape[-1]
     places = [
@@ -114,10 +78,6 @@ def spearman_rho(one: Floats, other: Floats) -> float:
     """The correlation of the ranks that two scorings give, from -1 to 1.
 
     Equal scores share the mean of their ranks. NaN where one scoring has no order.
-
-    Example:
-        >>> spearman_rho(np.array([0.1, 0.2, 0.3]), np.array([0.3, 0.9, 0.4]))
-        0.5
     """
     first, second = _mean_ranks(one), _mean_ranks(other)
     first, second = first - first.mean(), second - second.mean()
@@ -159,20 +119,6 @@ def order_correlation(
 
     The systems are ordered by their means; the interval is the percentile bootstrap's,
     the same queries being drawn for both scorings unless each has its own.
-
-    Args:
-        one: (systems, queries), without NaN; the reference, for tau_ap.
-        other: the same systems, scored otherwise.
-        by: Kendall's "tau", "tau_ap" or "rbo".
-        level: the confidence.
-        draws: how many times queries are drawn.
-        seed: of the draws.
-        paired: whether both were scored on the same queries, in the same order.
-
-    Example:
-        >>> scores = np.array([[0.1, 0.2, 0.3], [0.5, 0.1, 0.9], [0.7, 0.8, 0.9]])
-        >>> order_correlation(scores, scores**2).value
-        1.0
     """
     alike = one.shape[: 1 + paired] == other.shape[: 1 + paired]
     if not alike or one.ndim != 2 or len(one) < 2:  # noqa: PLR2004

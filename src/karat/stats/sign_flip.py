@@ -47,21 +47,13 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Differences of two systems, and their sums under combinations of signs.
+    """Differences of two systems, and their sums under combinations of signs."""
 
-    Attributes:
-        totals: the differences; the sum of each cluster's, where there are clusters.
-        sizes: how many queries are in each total.
-        sums: of the totals, under each combination.
-        counts: of the sizes, under each combination.
-        noise: by how much a sum may be off for rounding.
-    """
-
-    totals: Floats
-    sizes: Floats
-    sums: Floats
-    counts: Floats
-    noise: float
+    totals: Floats  # the differences; with clusters, the sum of each
+    sizes: Floats  # how many queries are in each total
+    sums: Floats  # of the totals, under each combination
+    counts: Floats  # of the sizes, under each combination
+    noise: float  # by how much a sum may be off for rounding
 
     def __sub__(self, other: "Flips") -> "Flips":
         """The differences of two systems that are compared with one baseline.
@@ -100,13 +92,7 @@ class Flips:
         return float((extreme.sum() + drawn) / (len(extreme) + drawn))
 
     def limits(self, alpha: float) -> tuple[float, float]:
-        """Between which mean differences no one is rejected with p at most alpha.
-
-        Example:
-            >>> flips = flipped(np.array([[0.1, 0.2, 0.1, 0.3, 0.2, 0.3]]))[0]
-            >>> [round(limit, 3) for limit in flips.limits(0.05)]
-            [0.1, 0.3]
-        """
+        """Between which mean differences no one is rejected with p at most alpha."""
         rest = self.sums - self.mean * self.counts
         size, turned = np.abs(rest), np.copysign(self.counts, rest * self.counts)
         # All signs alike: as far from every mean as what was observed.
@@ -130,15 +116,9 @@ class Flips:
 def flipped(
     differences: Floats, *, known: Bools | None = None, clusters: Ints | None = None
 ) -> list[Flips]:
-    """Rows of differences under combinations of signs that they share.
+    """Rows of differences, (rows, queries), under combinations of signs they share.
 
-    Args:
-        differences: (rows, queries), without NaN: metrics, or systems.
-        known: (rows, queries), which of them there are; the others must be 0.
-        clusters: a number per query; the signs of one cluster are flipped together.
-
-    Raises:
-        ParameterError: no query, or a difference that is not finite.
+    Where `known` is false there is no difference, and the row must have 0.
     """
     if not differences.size:
         raise ParameterError("sign_flip", "queries", "1 or more", 0)
@@ -166,17 +146,7 @@ def flipped(
 
 
 def sign_flip(differences: Floats, *, clusters: Ints | None = None) -> Floats:
-    """P of each row: whether its mean difference could be chance, two-sided.
-
-    Args:
-        differences: (queries,) or (metrics, queries), without NaN. A query that only
-            some rows have is a difference of 0 in the others, which changes nothing.
-        clusters: a number per query; the signs of one cluster are flipped together.
-
-    Example:
-        >>> sign_flip(np.array([0.1, 0.2, 0.1, 0.3, 0.2]))  # 2 of 32
-        array(0.0625)
-    """
+    """P of each row, or of one: could its mean difference be chance; two-sided."""
     rows = flipped(np.atleast_2d(differences), clusters=clusters)
     return np.array([row.p for row in rows]).reshape(differences.shape[:-1])
 
@@ -187,17 +157,6 @@ def signed_sums(rows: Floats, draws: int = DRAWS) -> Floats:
     All combinations for 16 columns or fewer, up to the sign of the whole, which no
     two-sided test can see; else `draws` random ones. What a column is flipped by does
     not depend on the columns after it.
-
-    Args:
-        rows: (rows, columns).
-        draws: how many random combinations.
-
-    Returns:
-        (rows, combinations).
-
-    Example:
-        >>> signed_sums(np.array([[1.0, 2.0]])).tolist()
-        [[-3.0, -1.0]]
     """
     size, columns = rows.shape
     drawn = columns > MOST_EXACT
@@ -234,10 +193,6 @@ def smallest_p(units: int) -> float:
     """The smallest p that a sign-flip test of so many queries or clusters can give.
 
     Below 6 it is above 0.05: whatever the difference, the test cannot see it.
-
-    Example:
-        >>> smallest_p(5), smallest_p(6), smallest_p(100)
-        (0.0625, 0.03125, 0.0001)
     """
     if units <= MOST_EXACT:
         return min(1.0, 2.0 ** (1 - units))

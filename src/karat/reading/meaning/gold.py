@@ -249,7 +249,7 @@ def _read_item(
 def _said(text: object, kind: str) -> str:
     said = read_text(text, f"a gold {kind}")
     if not said.strip():
-        raise FormatError(f"a gold {kind} is empty")
+        raise FormatError(f"a gold {kind} is empty", finding="empty text")
     return said
 
 

@@ -442,7 +442,9 @@ class Samples:
             raise lacking
         if line is None and query is None:
             error = FormatError(
-                f"sample {self._count}: {error.problem}", hint=error.hint
+                f"sample {self._count}: {error.problem}",
+                hint=error.hint,
+                finding=error.finding,
             )
         self._source.notes.problem(
             placed(error, path=self._source.path, line=line, query=query)
