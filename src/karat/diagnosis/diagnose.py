@@ -11,7 +11,7 @@ from karat.data.arrays import Bools, Floats, Ints, count_by, ratio, running_sum,
 from karat.data.queries import DEFAULT_K
 from karat.data.tables import counted, number
 from karat.diagnosis.bounds import Bounds, bounds_of
-from karat.diagnosis.causes import Examiner
+from karat.diagnosis.causes import examine, not_examined
 from karat.diagnosis.diagnosis import CAUSES, Diagnosis, Miss, ToDo
 from karat.diagnosis.evidence import (
     DEPTH,
@@ -21,7 +21,7 @@ from karat.diagnosis.evidence import (
     gold_of,
 )
 from karat.diagnosis.headroom import gains_of, headroom, ideal
-from karat.diagnosis.run_findings import RunView, detect, run_findings
+from karat.diagnosis.run_findings import detect, run_findings
 from karat.diagnosis.slices import Slice, find_slices, query_features
 from karat.errors import NoCommonIdError, ParameterError, UsageError
 from karat.evaluation import check_options
@@ -124,10 +124,6 @@ class _Case:
         self.gains = gains_of(matches, places, threshold)
         self.hits = self._count(self._within(k))
         self.whole = self._count(np.ones(len(self.gains.query), np.bool_))
-        self.candidates = None
-        if candidates is not None:
-            rows = candidates.matches[matcher].first_ranks()
-            self.candidates = dict(zip(candidates.queries, rows, strict=True))
         items: dict[str, dict[str, int]] = {query: {} for query in result.queries}
         for place, name, rank in zip(
             self.gains.query.tolist(),
@@ -136,15 +132,13 @@ class _Case:
             strict=True,
         ):
             items[result.queries[place]][name] = rank
-        self.evidence = Evidence(result, matcher, corpus, items)
+        self.evidence = Evidence(result, matcher, corpus, items, k, candidates)
 
     def diagnosis(self, notes: Sequence[str]) -> Diagnosis:
         """All that can be told."""
         result, k, evidence = self.result, self.k, self.evidence
-        missed = evidence.gather(k)
-        detections = detect(RunView(evidence, missed, k))
-        examiner = Examiner(evidence, k, detections, self.candidates)
-        misses = examiner.examine(missed)
+        detections = detect(evidence)
+        misses = examine(evidence, detections)
         findings = tuple(run_findings(detections, misses))
         if not len(self.gains.query):
             notes = ["no gold item is relevant, so that none can be missed", *notes]
@@ -163,7 +157,7 @@ class _Case:
             recall=self._recall(self.hits),
             findings=findings,
             misses=tuple(misses),
-            not_examined=examiner.not_examined() if self.gains.query.size else {},
+            not_examined=not_examined(evidence) if self.gains.query.size else {},
             todos=tuple(self._todos(misses, {one.kind for one in findings})),
             recall_by_k=tuple(self._curve()),
             coverage_by_tokens=tuple(self._coverage()),

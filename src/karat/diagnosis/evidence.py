@@ -1,7 +1,8 @@
 """What is known of each miss before its cause is looked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,8 +30,8 @@ ENOUGH = 0.9
 DEPTH = 1000
 """So many documents of each ranking are looked at."""
 
-# So many of them are read.
-_READ = 100
+# So many of them are read, and so many misses looked up in what was retrieved.
+_READ, _LOOKED_UP = 100, 300
 
 
 class Shares(NamedTuple):
@@ -123,47 +124,21 @@ class Shares(NamedTuple):
         )
 
 
-class MissedItem(NamedTuple):
-    """A relevant gold item that is not in the top k, and what is known of it.
-
-    Attributes:
-        query: id of the query.
-        name: of the item.
-        rank: its first rank, which is below k; 0: it was not retrieved.
-        hits: how many relevant items of the query are in the top k.
-        relevant: how many there are.
-        ids: of the documents that are the item, where gold is ids.
-        form: its id as it was found in another form.
-        ranked: what the documents retrieved have of its text.
-        homes: what the closest documents of the corpus have of it.
-        disguise: the document that has it in look-alike letters.
-        texts: what the item says, in any of its forms, as far as known.
-    """
+@dataclass(eq=False)
+class MissedItem:
+    """A relevant gold item that is not in the top k, and what is known of it."""
 
     query: str
     name: str
-    rank: int
-    hits: int
-    relevant: int
-    ids: tuple[str, ...] = ()
-    form: OtherForm | None = None
-    ranked: Shares | None = None
-    homes: Shares | None = None
-    disguise: str | None = None
-    texts: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The query and the name."""
-        return self.query, self.name
-
-    @property
-    def documents(self) -> tuple[str, ...]:
-        """The ids of the documents that have the item, as far as they are known."""
-        if self.ids or self.homes is None:
-            return self.ids
-        every = (self.homes.documents[number].id for number in self.homes.whole)
-        return tuple(name for name in every if name is not None)
+    rank: int  # its first rank, which is below k; 0: it was not retrieved
+    hits: int  # how many relevant items of the query are in the top k
+    relevant: int  # how many there are
+    ids: tuple[str, ...]  # of the documents that are the item, where gold is ids
+    texts: tuple[str, ...]  # what it says, in any of its forms, as far as known
+    form: OtherForm | None = None  # its id as it was found in another form
+    ranked: Shares | None = None  # what the documents retrieved have of its text
+    homes: Shares | None = None  # what the closest documents of the corpus have of it
+    disguise: str | None = None  # the document that has it in look-alike letters
 
 
 class Evidence:
@@ -175,8 +150,14 @@ class Evidence:
         matcher: str,
         corpus: Mapping[str, str] | None,
         items: Mapping[str, Mapping[str, int]],
+        k: int,
+        candidates: Evaluation | None = None,
     ) -> None:
-        self.items = items
+        self.items, self.k = items, k
+        self.candidates = None
+        if candidates is not None:
+            rows = candidates.matches[matcher].first_ranks()
+            self.candidates = dict(zip(candidates.queries, rows, strict=True))
         self.gold = gold_of(result)
         self.facts, self.corpus = result.facts, corpus
         self.ids, self.judged = matcher.startswith("id"), matcher.startswith("claims")
@@ -195,41 +176,42 @@ class Evidence:
         )
         self.has_questions = any(fact.text for fact in self.facts.values())
 
-    def gather(self, k: int) -> list[MissedItem]:
+    @cached_property
+    def missed(self) -> list[MissedItem]:
         """The relevant items that are not in the top k, with what is known of each."""
+        k = self.k
         missed = []
         for query, ranks in self.items.items():
             hits = sum(0 < rank <= k for rank in ranks.values())
-            missed += [
-                MissedItem(query, name, rank, hits, len(ranks), self._ids(query, name))
-                for name, rank in ranks.items()
-                if not 0 < rank <= k
-            ]
-        forms = self._other_forms(missed)
-        texts = [self.texts_of(one) for one in missed]
-        ranked: list[Shares | None] = [None] * len(missed)
-        homes = disguised = ranked
+            for name, rank in ranks.items():
+                if not 0 < rank <= k:
+                    ids = self._ids(query, name)
+                    texts = self._texts(query, name, ids)
+                    missed.append(
+                        MissedItem(query, name, rank, hits, len(ranks), ids, texts)
+                    )
+        absent = [one for one in missed if not one.rank]
+        self._look_for_forms(absent)
         if self.has_texts:
-            rows = [self.rankings.get(one.query, [])[:_READ] for one in missed]
-            ranked = _best_shares(texts, rows)
+            for one in missed:
+                row = self.rankings.get(one.query, [])[:_READ]
+                one.ranked = _best_shares(one.texts, row)
             if self.corpus is not None and not self.ids:
-                pairs = zip(missed, texts, strict=True)
-                missing = [() if one.rank else own for one, own in pairs]
-                homes = corpus_shares(missing, self.corpus)
-                odd = {n: t for n, t in self.corpus.items() if has_look_alikes(t)}
-                plain = {name: without_look_alikes(text) for name, text in odd.items()}
-                disguised = corpus_shares(missing, plain) if plain else disguised
-        every = zip(missed, forms, ranked, homes, disguised, texts, strict=True)
-        return [
-            one._replace(
-                form=f,
-                ranked=r,
-                homes=h,
-                disguise=d.documents[d.whole[0]].id if d and d.whole else None,
-                texts=own,
-            )
-            for one, f, r, h, d, own in every
-        ]
+                self._look_for_homes(absent, self.corpus)
+        return missed
+
+    def _look_for_homes(
+        self, missed: Sequence[MissedItem], corpus: Mapping[str, str]
+    ) -> None:
+        """Where the corpus has each item, and where in look-alike letters."""
+        texts = [one.texts for one in missed]
+        odd = {name: text for name, text in corpus.items() if has_look_alikes(text)}
+        plain = {name: without_look_alikes(text) for name, text in odd.items()}
+        for one, homes in zip(missed, corpus_shares(texts, corpus), strict=True):
+            one.homes = homes
+        for one, other in zip(missed, corpus_shares(texts, plain), strict=True):
+            if other and other.whole:
+                one.disguise = other.documents[other.whole[0]].id
 
     def question(self, query: str) -> str | None:
         """What a query asks, if known."""
@@ -241,6 +223,35 @@ class Evidence:
         ranking = self.rankings.get(query, [])[:k]
         ranks = self.items.get(query, {}).values()
         return [ranking[rank - 1] for rank in ranks if 0 < rank <= len(ranking)]
+
+    @cached_property
+    def owners(self) -> dict[str, list[tuple[int, str]]]:
+        """Document -> the ranks in the top k that it has, and for which queries."""
+        owners: dict[str, list[tuple[int, str]]] = {}
+        for query, row in self.rankings.items():
+            for rank, document in enumerate(row[: self.k], 1):
+                owners.setdefault(key_of(document), []).append((rank, query))
+        owners.pop("", None)
+        return owners
+
+    @cached_property
+    def often(self) -> Counter[str]:
+        """Document -> how many queries retrieve it, at any rank."""
+        rows = self.rankings.values()
+        return Counter(key for row in rows for key in {*map(key_of, row)})
+
+    @cached_property
+    def documents(self) -> dict[MissedItem, tuple[str, ...]]:
+        """Missed item -> the keys of the documents that have it, where known."""
+        keys = {one: one.ids or _whole(one.homes) for one in self.missed}
+        if self.ids or self.corpus is not None or not self.has_texts:
+            return keys
+        # Without a corpus, what other queries retrieved is one.
+        rows = (row[: self.k] for row in self.rankings.values())
+        texts = {key_of(d): d.text or "" for row in rows for d in row}
+        some = self.missed[:: max(1, len(self.missed) // _LOOKED_UP)]
+        near = corpus_shares([one.texts for one in some], texts)
+        return keys | dict(zip(some, map(_whole, near), strict=True))
 
     @cached_property
     def groups(self) -> dict[str, int]:
@@ -256,9 +267,9 @@ class Evidence:
         return LexicalRanks.of(self.corpus if possible else None)
 
     @cached_property
-    def habits(self) -> Habits | None:
-        """What the texts of the corpus are like, if there is one."""
-        return None if self.corpus is None else Habits.of(self.corpus)
+    def habits(self) -> Habits:
+        """What the texts of the corpus are like."""
+        return Habits.of(self.corpus or {})
 
     @cached_property
     def features(self) -> DocumentFeatures:
@@ -273,19 +284,18 @@ class Evidence:
         own = [name for name, group in groups.items() if group == item]
         return tuple(own or [item]) if self.ids else ()
 
-    def texts_of(self, one: MissedItem) -> tuple[str, ...]:
-        """What the item says, in any of its forms."""
+    def _texts(self, query: str, item: str, ids: Sequence[str]) -> tuple[str, ...]:
+        """What an item says, in any of its forms."""
         if not self.ids:
-            return item_texts(self.gold, one.query, self.corpus).get(one.name, ())
+            return item_texts(self.gold, query, self.corpus).get(item, ())
         corpus = self.corpus or {}
-        texts = (corpus.get(name) or self._seen.get(name) for name in one.ids)
-        return tuple(text for text in texts if text)
+        texts = (corpus.get(name) or self._seen.get(name) for name in ids)
+        return tuple(filter(None, texts))
 
     def other_texts(self, one: MissedItem) -> list[str]:
         """What the other relevant items of its query say, as far as known."""
-        others = (n for n in self.items[one.query] if n != one.name)
-        every = (MissedItem(one.query, name, 0, 0, 0, (name,)) for name in others)
-        return [text for other in every for text in self.texts_of(other)]
+        others = (name for name in self.items[one.query] if name != one.name)
+        return [t for name in others for t in self._texts(one.query, name, [name])]
 
     @cached_property
     def _seen(self) -> dict[str, str]:
@@ -293,27 +303,36 @@ class Evidence:
         documents = (d for row in self.rankings.values() for d in row)
         return {d.id: d.text for d in documents if d.id is not None and d.text}
 
-    def _other_forms(self, missed: Sequence[MissedItem]) -> Iterator[OtherForm | None]:
-        """For each miss, its id in another form, as retrieved or as in the corpus."""
+    def _look_for_forms(self, missed: Sequence[MissedItem]) -> None:
+        """The id of each in another form, as retrieved or as in the corpus."""
         corpus = self.corpus or {}
-        wanted: dict[str, set[str]] = {}
+        by_query: dict[str, list[MissedItem]] = {}
         for one in missed:
-            if not one.rank:
-                wanted.setdefault(one.query, set()).update(one.ids)
-        missing = {n for names in wanted.values() for n in names if n not in corpus}
+            by_query.setdefault(one.query, []).append(one)
+        missing = {name for one in missed for name in one.ids if name not in corpus}
         everywhere = {form.wanted: form for form in other_forms(missing, corpus)}
-        forms: dict[tuple[str, str], OtherForm] = {}
-        for query, names in wanted.items():
-            forms |= {(query, n): everywhere[n] for n in names if n in everywhere}
-            labels = self.gold.documents.get(query, {})
+        for query, own in by_query.items():
+            labels, forms = self.gold.documents.get(query, {}), dict(everywhere)
+            names = {name for one in own for name in one.ids}
             for form in other_forms(names, self.rankings.get(query, ())):
                 # Where the corpus has both, they are two documents.
                 two = form.wanted in corpus and form.found in corpus
                 if form.found not in labels and not two:
-                    forms[query, form.wanted] = form
-        for one in missed:
-            own = (forms.get((one.query, name)) for name in one.ids)
-            yield next(filter(None, own), None)
+                    forms[form.wanted] = form
+            for one in own:
+                one.form = next(filter(None, map(forms.get, one.ids)), None)
+
+
+def key_of(document: Document) -> str:
+    """What tells a document from others: its id, else its text."""
+    return document.id if document.id is not None else document.text or ""
+
+
+def _whole(shares: Shares | None) -> tuple[str, ...]:
+    """The ids of the documents that have all of a text."""
+    if shares is None:
+        return ()
+    return tuple(shares.documents[place].id or "" for place in shares.whole)
 
 
 def _at_their_ranks(documents: Sequence[Document]) -> Sequence[Document]:
@@ -367,15 +386,10 @@ def item_texts(
     return by_name
 
 
-def _best_shares(
-    texts: Sequence[tuple[str, ...]], rows: Sequence[Sequence[Document]]
-) -> list[Shares | None]:
-    """Of each item's texts, what its documents have of the one they have most of."""
-    every = (
-        [Shares.of(text, row) for text in own if row]
-        for own, row in zip(texts, rows, strict=True)
-    )
-    return [max(own, key=Shares.union, default=None) for own in every]
+def _best_shares(texts: Sequence[str], documents: Sequence[Document]) -> Shares | None:
+    """Of an item's texts, what documents have of the one they have most of."""
+    every = (Shares.of(text, documents) for text in texts if documents)
+    return max(every, key=Shares.union, default=None)
 
 
 def corpus_shares(
@@ -390,8 +404,7 @@ def corpus_shares(
     }
     # A text that nothing in the corpus resembles is compared with nothing.
     nothing = [Document(text="")]
-    nearest = [
-        max((near[text] for text in own), key=len, default=[]) or nothing
+    return [
+        _best_shares(own, max((near[t] for t in own), key=len, default=()) or nothing)
         for own in texts
     ]
-    return _best_shares(texts, nearest)

@@ -3,16 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
 from statistics import mean, median
 from typing import NamedTuple
 
-from karat.data.runs import Document
 from karat.data.tables import counted, number
 from karat.diagnosis.diagnosis import CAUSES, Miss, Related, RunFinding
-from karat.diagnosis.evidence import Evidence, MissedItem, corpus_shares
+from karat.diagnosis.evidence import Evidence, MissedItem, key_of
 
 # So many standard deviations are no chance.
 _BEYOND = 3.0
@@ -23,7 +19,6 @@ _TENTH, _FIFTH = 0.1, 0.2
 _BETTER = 1.5
 # Of a query with more gold than this, most may well be retrieved by nobody.
 _FEW_ITEMS = 5
-_LOOKED_UP = 300
 
 
 class Explanation(NamedTuple):
@@ -40,54 +35,8 @@ class Detection(NamedTuple):
 
     sentence: str
     queries: int
-    explains: Mapping[tuple[str, str], Explanation]
+    explains: Mapping[MissedItem, Explanation]
     whole_run: bool = True
-
-
-@dataclass(frozen=True)
-class RunView:
-    """A run as a whole, with all that it misses in the top k."""
-
-    evidence: Evidence
-    missed: Sequence[MissedItem]
-    k: int
-
-    @cached_property
-    def owners(self) -> dict[str, list[tuple[int, str]]]:
-        """Document -> the ranks in the top k that it has, and for which queries."""
-        owners: dict[str, list[tuple[int, str]]] = {}
-        for query, row in self.evidence.rankings.items():
-            for rank, document in enumerate(row[: self.k], 1):
-                owners.setdefault(_key(document), []).append((rank, query))
-        owners.pop("", None)
-        return owners
-
-    @cached_property
-    def often(self) -> Counter[str]:
-        """Document -> how many queries retrieve it, at any rank."""
-        rows = self.evidence.rankings.values()
-        return Counter(key for row in rows for key in {*map(_key, row)})
-
-    @cached_property
-    def documents(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Missed item -> the keys of the documents that have it, where known."""
-        keys = {one.key: one.documents for one in self.missed}
-        evidence = self.evidence
-        if evidence.ids or evidence.corpus is not None or not evidence.has_texts:
-            return keys
-        # Without a corpus, what other queries retrieved is one.
-        rows = (islice(row, self.k) for row in evidence.rankings.values())
-        texts = {_key(d): d.text or "" for row in rows for d in row}
-        some = [*self.missed[:: max(1, len(self.missed) // _LOOKED_UP)]]
-        near = corpus_shares([one.texts for one in some], texts)
-        for one, shares in zip(some, near, strict=True):
-            whole = shares.whole if shares else ()
-            keys[one.key] = tuple(shares.documents[n].id or "" for n in whole)  # type: ignore[union-attr]
-        return keys
-
-
-def _key(document: Document) -> str:
-    return document.id if document.id is not None else document.text or ""
 
 
 def _is_no_chance(count: int, chances: Sequence[float]) -> bool:
@@ -96,11 +45,11 @@ def _is_no_chance(count: int, chances: Sequence[float]) -> bool:
     return count - sum(chances) >= _BEYOND * math.sqrt(max(spread, _HALF))
 
 
-def _reversed(view: RunView) -> Detection | None:
+def _reversed(evidence: Evidence) -> Detection | None:
     """Relevant items stand at the end of rankings, and not at their beginning."""
-    rows = view.evidence.items.items()
+    rows = evidence.items.items()
     # Ranks with gaps may be higher than the number of documents.
-    depth = {q: max([view.evidence.depth[q], *r.values()]) for q, r in rows}
+    depth = {q: max([evidence.depth[q], *r.values()]) for q, r in rows}
     ranks = {q: [rank for rank in row.values() if rank] for q, row in rows}
     pairs = [(min(r), depth[q] + 1 - max(r)) for q, r in ranks.items() if r]
     worse = sum(first > last for first, last in pairs)
@@ -114,43 +63,47 @@ def _reversed(view: RunView) -> Detection | None:
         f"{number(now / len(pairs))} from the top, {number(then / len(pairs))} from "
         "the end"
     )
-    places = ((one, depth[one.query] + 1 - one.rank) for one in view.missed if one.rank)
+    places = (
+        (one, depth[one.query] + 1 - one.rank) for one in evidence.missed if one.rank
+    )
     explains = {
-        one.key: Explanation(
+        one: Explanation(
             f"at rank {one.rank} of {depth[one.query]}, and at {place} from the end"
         )
         for one, place in places
-        if place <= view.k
+        if place <= evidence.k
     }
     return Detection(sentence, worse, explains)
 
 
-def _mixed_up(view: RunView) -> Detection | None:
+def _mixed_up(evidence: Evidence) -> Detection | None:
     """Queries find nothing, and what they should find is on top for other queries."""
     empty: dict[str, list[MissedItem]] = {}
-    for one in view.missed:
-        if not one.hits and view.evidence.depth[one.query] > 0:
+    for one in evidence.missed:
+        if not one.hits and evidence.depth[one.query] > 0:
             empty.setdefault(one.query, []).append(one)
-    queries = sum(map(bool, view.evidence.items.values()))
+    queries = sum(map(bool, evidence.items.values()))
     least = max(_MANY, _QUARTER * queries)
     if len(empty) < least:
         return None
-    high = max(1, view.k // 3)
-    best = [min(places)[0] for places in view.owners.values()]
-    size = max(len(view.evidence.corpus or ()), len(view.often))
-    chance = {view.k: len(best) / size, high: mean([rank <= high for rank in best])}
+    high = max(1, evidence.k // 3)
+    best = [min(places)[0] for places in evidence.owners.values()]
+    size = max(len(evidence.corpus or ()), len(evidence.often))
+    chance = {evidence.k: len(best) / size, high: mean([rank <= high for rank in best])}
     ranks, explains = {}, {}
     for query, items in empty.items():
         places = []
         for one in items:
-            keys = view.documents[one.key]
-            own = [p for key in keys for p in view.owners.get(key, ()) if p[1] != query]
+            keys = evidence.documents[one]
+            own = [
+                p for key in keys for p in evidence.owners.get(key, ()) if p[1] != query
+            ]
             if own:
                 rank, other = min(own)
                 places.append(rank)
                 reason = f"not retrieved here, and at rank {rank} for {other!r:.60}"
-                explains[one.key] = Explanation(reason, (Related(keys[0], None),))
-        ranks[query] = min(places, default=view.k + 1)
+                explains[one] = Explanation(reason, (Related(keys[0], None),))
+        ranks[query] = min(places, default=evidence.k + 1)
 
     def beyond(most: int, some: Sequence[str]) -> bool:
         there = sum(ranks[query] <= most for query in some)
@@ -159,61 +112,61 @@ def _mixed_up(view: RunView) -> Detection | None:
 
     # Poor search has its gold further down; search for something else has it nowhere.
     nowhere = [q for q, items in empty.items() if not any(one.rank for one in items)]
-    if not beyond(high, [*empty]) and not beyond(view.k, nowhere):
+    if not beyond(high, [*empty]) and not beyond(evidence.k, nowhere):
         return None
-    count = sum(rank <= view.k for rank in ranks.values())
+    count = sum(rank <= evidence.k for rank in ranks.values())
     sentence = (
         f"{len(empty)} of {counted(queries, 'query')} have no gold in the top "
-        f"{view.k}, and the gold of {count} of them is in that of other queries"
+        f"{evidence.k}, and the gold of {count} of them is in that of other queries"
     )
     return Detection(sentence, count, explains)
 
 
-def _hubs(view: RunView) -> Detection | None:
+def _hubs(evidence: Evidence) -> Detection | None:
     """Some documents are in the top k of most queries, and relevant to few."""
-    queries, owners = len(view.evidence.rankings), view.owners
-    least = max(_HALF * queries, _SOME * view.k * queries / max(1, len(owners)))
+    queries, owners = len(evidence.rankings), evidence.owners
+    least = max(_HALF * queries, _SOME * evidence.k * queries / max(1, len(owners)))
     often = {key: own for key, own in owners.items() if len(own) >= least}
     if queries < _MANY or not often:
         return None
     useful = Counter(
-        _key(document)
-        for query in view.evidence.rankings
-        for document in view.evidence.hits(query, view.k)
+        key_of(document)
+        for query in evidence.rankings
+        for document in evidence.hits(query, evidence.k)
     )
     hubs = {n: own for n, own in often.items() if useful[n] <= _FIFTH * len(own)}
     if not hubs:
         return None
     name, own = max(hubs.items(), key=lambda one: len(one[1]))
     sentence = (
-        f"{name!r:.60} is in the top {view.k} of {len(own)} of "
+        f"{name!r:.60} is in the top {evidence.k} of {len(own)} of "
         f"{counted(queries, 'query')}, and relevant to {useful[name]} of them"
     )
     if len(hubs) > 1:
         sentence += f"; so are {len(hubs) - 1} more"
     explains = {}
-    for one in view.missed:
-        above = view.evidence.rankings.get(one.query, [])[: max(0, one.rank - 1)]
-        wrong = [(n, d) for n, d in enumerate(above, 1) if _key(d) in hubs]
-        if wrong and one.rank - len(wrong) <= view.k:
+    for one in evidence.missed:
+        above = evidence.rankings.get(one.query, [])[: max(0, one.rank - 1)]
+        wrong = [(n, d) for n, d in enumerate(above, 1) if key_of(d) in hubs]
+        if wrong and one.rank - len(wrong) <= evidence.k:
             reason = (
                 f"at rank {one.rank}, and at {one.rank - len(wrong)} without "
                 f"{counted(len(wrong), 'document')} that most queries retrieve"
             )
             related = tuple(Related(d.id, n, d.text) for n, d in wrong[:_SOME])
-            explains[one.key] = Explanation(reason, related)
+            explains[one] = Explanation(reason, related)
     return Detection(sentence, len(own), explains)
 
 
-def _too_few(view: RunView) -> Detection | None:
+def _too_few(evidence: Evidence) -> Detection | None:
     """Queries have fewer than k documents."""
-    evidence, k = view.evidence, view.k
+    k = evidence.k
     depth = {q: max(0, evidence.depth[q]) for q, own in evidence.items.items() if own}
     few = [query for query, count in depth.items() if count < k]
     usual = median(depth.values()) if depth else 0
     explains = {
-        one.key: Explanation(f"{counted(depth[one.query], 'document')} for k = {k}")
-        for one in view.missed
+        one: Explanation(f"{counted(depth[one.query], 'document')} for k = {k}")
+        for one in evidence.missed
         if not one.rank and depth[one.query] < min(k, usual)
     }
     if not few:
@@ -226,22 +179,24 @@ def _too_few(view: RunView) -> Detection | None:
     return Detection(sentence, len(few), explains, whole)
 
 
-def _never_retrieved(view: RunView) -> Detection | None:
+def _never_retrieved(evidence: Evidence) -> Detection | None:
     """Gold items that were not retrieved are retrieved by no other query either."""
-    evidence, corpus = view.evidence, view.evidence.corpus
+    corpus = evidence.corpus
     absent = [
         one
-        for one in view.missed
+        for one in evidence.missed
         if not one.rank
         and one.relevant <= _FEW_ITEMS
-        and (keys := view.documents[one.key])
+        and (keys := evidence.documents[one])
         and (corpus is None or any(key in corpus for key in keys))
     ]
     never = [
-        o for o in absent if not any(view.often[key] for key in view.documents[o.key])
+        o
+        for o in absent
+        if not any(evidence.often[key] for key in evidence.documents[o])
     ]
     again = [
-        view.often[_key(document)] > 1
+        evidence.often[key_of(document)] > 1
         for query, items in evidence.items.items()
         if len(items) <= _FEW_ITEMS
         for document in evidence.hits(query)
@@ -257,14 +212,14 @@ def _never_retrieved(view: RunView) -> Detection | None:
         f"are retrieved by no query at all; by chance it would be {alone:.0%}"
     )
     why = Explanation("no query retrieves it, at any rank")
-    explains = {one.key: why for one in never}
+    explains = dict.fromkeys(never, why)
     queries = len({one.query for one in never})
     return Detection(sentence, queries, explains)
 
 
-def _ties(view: RunView) -> Detection | None:
+def _ties(evidence: Evidence) -> Detection | None:
     """The k-th document has the same score as the next one."""
-    k, rankings = view.k, view.evidence.rankings
+    k, rankings = evidence.k, evidence.rankings
     scores = {q: [d.score for d in row] for q, row in rankings.items() if len(row) > k}
     tied = [
         q for q, own in scores.items() if own[k] is not None and own[k - 1] == own[k]
@@ -272,10 +227,10 @@ def _ties(view: RunView) -> Detection | None:
     if not tied:
         return None
     explains = {
-        one.key: Explanation(
+        one: Explanation(
             f"at rank {one.rank}, with the score of the document at rank {k}"
         )
-        for one in view.missed
+        for one in evidence.missed
         if one.query in scores
         and 0 < one.rank <= len(scores[one.query])
         and scores[one.query][k - 1] == scores[one.query][one.rank - 1] is not None
@@ -288,7 +243,7 @@ def _ties(view: RunView) -> Detection | None:
     return Detection(sentence, len(tied), explains, whole)
 
 
-_DETECTORS: dict[str, Callable[[RunView], Detection | None]] = {
+_DETECTORS: dict[str, Callable[[Evidence], Detection | None]] = {
     "ranking reversed": _reversed,
     "results of another query": _mixed_up,
     "displaced by a hub": _hubs,
@@ -298,9 +253,9 @@ _DETECTORS: dict[str, Callable[[RunView], Detection | None]] = {
 }
 
 
-def detect(view: RunView) -> dict[str, Detection]:
+def detect(evidence: Evidence) -> dict[str, Detection]:
     """Everything that is wrong with a run as a whole, by its cause."""
-    every = ((kind, detector(view)) for kind, detector in _DETECTORS.items())
+    every = ((kind, detector(evidence)) for kind, detector in _DETECTORS.items())
     return {kind: one for kind, one in every if one is not None}
 
 

@@ -71,17 +71,6 @@ class Habits(NamedTuple):
             short <= _FEW * len(texts),
         )
 
-    def damage(self, text: str, question: str | None = None) -> str | None:
-        """What is plainly wrong with a text, in words; None for nothing."""
-        wanted, script = script_of(question or ""), script_of(text)
-        if not text.strip():
-            return "its text is empty"
-        if has_look_alikes(text):
-            return "its text has look-alike letters of another script"
-        if wanted and script and wanted != script:
-            return f"its text is in {script} script, and the question in {wanted}"
-        return None
-
     def doubt(self, text: str) -> str | None:
         """What may be wrong with a text that nobody finds, in words; None: nothing."""
         words = words_of(text)
@@ -96,6 +85,18 @@ class Habits(NamedTuple):
         else:
             cut = self.short and len(text) < _SHORT * self.size
         return f"its text is cut off: it ends in {text[-20:]!r}" if cut else None
+
+
+def damage(text: str, question: str | None = None) -> str | None:
+    """What is plainly wrong with a text, in words; None for nothing."""
+    wanted, script = script_of(question or ""), script_of(text)
+    if not text.strip():
+        return "its text is empty"
+    if has_look_alikes(text):
+        return "its text has look-alike letters of another script"
+    if wanted and script and wanted != script:
+        return f"its text is in {script} script, and the question in {wanted}"
+    return None
 
 
 def words_of(text: str) -> list[str]:
