@@ -28,7 +28,7 @@ from karat.cli.outputs import (
     read_gates,
     with_command,
 )
-from karat.comparison.compare import CORRECTIONS, TESTS, compare_evaluations
+from karat.comparison.compare import CORRECTIONS, TESTS, compare
 from karat.comparison.pairing import average
 from karat.errors import UsageError
 from karat.leaderboards import evaluations_of
@@ -104,10 +104,8 @@ def command(**options: Any) -> None:
     named = [*zip(names, paths, strict=True)]
     scored = evaluations_of(named, options["gold"], scoring, told)
     evaluations = _systems(scored, options["replicates"])
-    if len(evaluations) < 2:  # noqa: PLR2004
-        raise UsageError("nothing to compare: name a baseline and one more run")
-    comparison = compare_evaluations(
-        evaluations,
+    comparison = compare(
+        *evaluations,
         metrics=metrics or None,
         margin=_margins(options["margin"]),
         all_pairs=options["all_pairs"],

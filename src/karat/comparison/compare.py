@@ -85,63 +85,80 @@ def compare(  # noqa: PLR0913
     if len(named) < 2:  # noqa: PLR2004
         raise UsageError("nothing to compare: name a baseline and one more run")
     check_options("compare", options, refused=("judged",))
+    _check_choices(test, correction, margin, cluster)
     scoring = dict(options)
     told = [name for name, value in options.items() if value is not None]
     if metrics is not None:
         scoring["metrics"] = metrics
     if force:
         scoring["force"] = True
-    return compare_evaluations(
-        evaluations_of(named, gold, scoring, told),
-        metrics=None if metrics is None else [str(m) for m in split_metrics(metrics)],
-        margin=margin,
-        all_pairs=all_pairs,
-        by_tag=by_tag,
-        cluster=cluster,
-        test=test,
-        correction=correction,
-        force=force,
-    )
-
-
-def compare_evaluations(  # noqa: PLR0913
-    evaluations: Sequence[Evaluation],
-    *,
-    metrics: Sequence[str] | None = None,
-    margin: Mapping[str, float] | None = None,
-    all_pairs: bool = False,
-    by_tag: bool = False,
-    cluster: str | None = None,
-    test: Test = "sign-flip",
-    correction: str | None = None,
-    force: bool = False,
-) -> Comparison:
-    """The comparison of evaluations; the first is the baseline. See `compare`."""
-    _check_choices(test, correction, margin, cluster)
-    baseline, *others = _distinct(evaluations)
+    baseline, *others = _distinct(evaluations_of(named, gold, scoring, told))
     asked = _metrics(baseline, others, metrics)
     margins = _margins(margin or {}, asked, baseline)
-    pairs = (
-        combinations([baseline, *others], 2)
-        if all_pairs
-        else ((baseline, other) for other in others)
-    )
+    pairs = [(baseline, other) for other in others]
+    if all_pairs:
+        pairs += combinations(others, 2)
     pairings = [pair(one, two, force=force, cluster=cluster) for one, two in pairs]
+    own = pairings[: len(others)]
+    correction = _correction(pairings, correction, test, all_pairs=all_pairs)
+    differences = _differences(asked, pairings, own, margins, test, correction)
+    changes = _changes(own, asked)
+    movers = [mover for pairing in own for mover in movers_of(asked[0], pairing)]
+    movers.sort(key=lambda mover: -abs(mover.difference))
+    return Comparison(
+        baseline=baseline.run,
+        candidates=tuple(other.run for other in others),
+        differences=tuple(differences),
+        changes={run: first for run, (first, *_) in changes.items()},
+        other_depths={run: tuple(rest) for run, (_, *rest) in changes.items() if rest},
+        movers=tuple(movers[:MOVERS]),
+        slices=slices_of(asked, own[0], margins, test) if by_tag else {},
+        added=_united(own, "added"),
+        removed=_united(own, "removed"),
+        relabelled=_united(own, "relabelled"),
+        notes=(
+            *_notes(differences, changes, cluster=cluster),
+            *notice_lines([baseline, *others]),
+        ),
+        provenance={
+            "karat": __version__,
+            "gold": baseline.gold,
+            "tags": {one.run: one.tag for one in (baseline, *others) if one.tag},
+        },
+        test=test,
+        correction=correction,
+    )
+
+
+def _correction(
+    pairings: Sequence[Pairing], asked: str | None, test: Test, *, all_pairs: bool
+) -> str:
+    """How p is corrected: as asked, else by MaxT where it can be, else by Holm."""
     alike = all(pairing.queries == pairings[0].queries for pairing in pairings)
-    if correction is None:
-        together = alike and not all_pairs and test == "sign-flip"
-        correction = "maxt" if together else "holm"
     if len(pairings) == 1:
-        correction = "none"
-    if correction == "maxt" and not alike:
+        return "none"
+    if asked == "maxt" and not alike:
         raise UsageError(
             "MaxT needs the same queries in all runs, and these have others: take holm"
         )
+    together = alike and not all_pairs and test == "sign-flip"
+    return asked or ("maxt" if together else "holm")
+
+
+def _differences(
+    metrics: Sequence[str],
+    pairings: Sequence[Pairing],
+    own: Sequence[Pairing],
+    margins: Mapping[str, float],
+    test: Test,
+    correction: str,
+) -> list[Difference]:
+    """The differences of each pair by each metric."""
     rows: list[dict[str, Flips]] = [{} for _ in pairings]
     if test == "sign-flip":
-        rows = _flips(asked, pairings, len(others), alike=alike)
+        rows = _flips(metrics, pairings, own)
     differences: list[Difference] = []
-    for metric in asked:
+    for metric in metrics:
         family: list[Adjusted | None] = [None] * len(pairings)
         if correction == "maxt":
             family = [*max_t([row[metric] for row in rows])]
@@ -160,41 +177,50 @@ def compare_evaluations(  # noqa: PLR0913
             p = np.array([one.p for one in measured])
             measured = with_adjusted(measured, _CORRECT[correction](p).tolist())
         differences += measured
-    own = pairings[: len(others)]
+    return differences
+
+
+def _flips(
+    metrics: Sequence[str], pairings: Sequence[Pairing], own: Sequence[Pairing]
+) -> list[dict[str, Flips]]:
+    """The differences of each pair by each metric, with signs flipped.
+
+    Two candidates differ by what they differ from the baseline, and so do their flipped
+    sums: the pairs without the baseline, which come after those with it, cost nothing.
+    """
+    first = pairings[0]
+    known = [np.array([one.scores(m)[2] for m in metrics]) for one in pairings]
+    alike = all(one.queries == first.queries for one in pairings)
+    alike = alike and all((one == known[0]).all() for one in known)
+    rows = []
+    for pairing, there in zip(own if alike else pairings, known, strict=False):
+        values = np.array([pairing.differences(metric) for metric in metrics])
+        flips = flipped(values, known=there, clusters=pairing.clusters)
+        rows.append(dict(zip(metrics, flips, strict=True)))
+    if len(rows) < len(pairings):
+        rows += [
+            {metric: two[metric] - one[metric] for metric in metrics}
+            for one, two in combinations(rows, 2)
+        ]
+    return rows
+
+
+def _changes(
+    pairings: Sequence[Pairing], metrics: Sequence[str]
+) -> dict[str, list[Change]]:
+    """Candidate -> the kind of change at the depth of each metric, where hits tell."""
+    baseline = pairings[0].baseline
     depths = dict.fromkeys(
         (baseline.matchers.get(metric, "id"), _depth(baseline, metric))
-        for metric in asked
+        for metric in metrics
     )
     changes: dict[str, list[Change]] = {}
-    for one in own:
-        seen = (change_between(one, matcher, k) for matcher, k in depths)
-        if kinds := [change for change in seen if change is not None]:
-            changes[one.candidate.run] = kinds
-    movers = [mover for pairing in own for mover in movers_of(asked[0], pairing)]
-    movers.sort(key=lambda mover: -abs(mover.difference))
-    return Comparison(
-        baseline=baseline.run,
-        candidates=tuple(other.run for other in others),
-        differences=tuple(differences),
-        changes={run: first for run, (first, *_) in changes.items()},
-        other_depths={run: tuple(rest) for run, (_, *rest) in changes.items() if rest},
-        movers=tuple(movers[:MOVERS]),
-        slices=slices_of(asked, own[0], margins, test) if by_tag else {},
-        added=_united(pairing.added for pairing in own),
-        removed=_united(pairing.removed for pairing in own),
-        relabelled=_united(pairing.relabelled for pairing in own),
-        notes=(
-            *_notes(differences, changes, cluster=cluster),
-            *notice_lines([baseline, *others]),
-        ),
-        provenance={
-            "karat": __version__,
-            "gold": baseline.gold,
-            "tags": {one.run: one.tag for one in (baseline, *others) if one.tag},
-        },
-        test=test,
-        correction=correction,
-    )
+    for pairing in pairings:
+        for matcher, k in depths:
+            change = change_between(pairing, matcher, k)
+            if change is not None:
+                changes.setdefault(pairing.candidate.run, []).append(change)
+    return changes
 
 
 def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -219,8 +245,8 @@ def _named(role: str, given: Sequence[Any]) -> list[tuple[str, Any]]:
     return named
 
 
-def _united(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(query for part in parts for query in part))
+def _united(pairings: Sequence[Pairing], kind: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(q for one in pairings for q in getattr(one, kind)))
 
 
 def _is_mapping_of_runs(given: Any) -> bool:
@@ -249,20 +275,24 @@ def _distinct(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _metrics(
-    baseline: Evaluation, others: Sequence[Evaluation], asked: Sequence[str] | None
+    baseline: Evaluation,
+    others: Sequence[Evaluation],
+    asked: str | Metric | Iterable[str | Metric] | None,
 ) -> list[str]:
     """The metrics to compare by: those asked for, else those that all have."""
     if asked is None:
-        common = [m for m in baseline if all(m in other for other in others)]
-        common = [m for m in common if baseline[m].average == "mean"]
+        common = [*baseline]
+        for other in others:
+            common = [metric for metric in common if metric in other]
+        common = [metric for metric in common if baseline[metric].average == "mean"]
         if not common:
             raise UsageError(
                 f"{baseline.run} has scores by {', '.join(baseline)}, "
                 f"{others[0].run} by {', '.join(others[0])}: no metric in common"
             )
         return [name for name in common if not name.startswith("judged@")] or common
-    labels = []
-    for metric in asked:
+    labels: dict[str, None] = {}
+    for metric in map(str, split_metrics(asked)):
         for one in (baseline, *others):
             if metric not in one:
                 raise UsageError(
@@ -273,8 +303,8 @@ def _metrics(
                 f"{metric} is reported as a {average} over queries, and differences "
                 "are compared by their mean: compare a metric such as ap"
             )
-        labels.append(baseline[metric].metric)
-    return list(dict.fromkeys(labels))
+        labels[baseline[metric].metric] = None
+    return [*labels]
 
 
 def _margins(
@@ -313,34 +343,6 @@ def _check_choices(test: Any, correction: Any, margin: Any, cluster: Any) -> Non
         raise UsageError(f"the wilcoxon test knows no {what}: take sign-flip or t")
 
 
-def _flips(
-    metrics: Sequence[str], pairings: Sequence[Pairing], others: int, *, alike: bool
-) -> list[dict[str, Flips]]:
-    """The differences of each pair by each metric, with signs flipped.
-
-    Two candidates differ by what they differ from the baseline, and so do their flipped
-    sums: the pairs without the baseline, which come after those with it, cost nothing.
-    """
-    gaps = (
-        (pairing.scores(metric)[2] != pairings[0].scores(metric)[2]).any()
-        for metric in metrics
-        for pairing in pairings
-    )
-    direct = len(pairings) if not alike or any(gaps) else others
-    rows = []
-    for pairing in pairings[:direct]:
-        known = np.array([pairing.scores(metric)[2] for metric in metrics])
-        values = np.array([pairing.differences(metric) for metric in metrics])
-        flips = flipped(values, known=known, clusters=pairing.clusters)
-        rows.append(dict(zip(metrics, flips, strict=True)))
-    rows += [
-        {metric: two[metric] - one[metric] for metric in metrics}
-        for one, two in combinations(rows, 2)
-        if direct < len(pairings)
-    ]
-    return rows
-
-
 def _depth(baseline: Evaluation, metric: str) -> int | None:
     """How deep a metric looks; None for the whole ranking."""
     k = getattr(read_metric(metric), "k", None)
@@ -352,14 +354,14 @@ def _notes(
     changes: Mapping[str, Sequence[Change]],
     *,
     cluster: str | None,
-) -> tuple[str, ...]:
+) -> list[str]:
     notes = []
     if cluster is not None:
         notes.append(f"queries of one {cluster} are counted as one cluster")
-    if left := max((one.left_out for one in differences), default=0):
+    if left := max(one.left_out for one in differences):
         notes.append(
             f"common queries without a score in one of the runs, left out: {left}"
         )
     if not changes:
         notes.append("the kind of change was not examined: it needs the kept hits")
-    return tuple(dict.fromkeys(notes))
+    return notes

@@ -144,9 +144,7 @@ class _Case:
             notes = ["no gold item is relevant, so that none can be missed", *notes]
         parts = self._headroom(misses)
         unjudged = self._unjudged()
-        questions = {
-            q: evidence.question(q) for q in dict.fromkeys(m.query for m in misses)
-        }
+        texts = {m.query: evidence.question(m.query) for m in misses}
         return Diagnosis(
             run=result.run,
             gold=result.gold,
@@ -169,7 +167,7 @@ class _Case:
             slices=self._query_slices(),
             document_slices=self._document_slices(),
             notes=tuple(notes),
-            texts={query: text for query, text in questions.items() if text},
+            texts={query: text for query, text in texts.items() if text},
             provenance={"karat": __version__, "run": result.run, "gold": result.gold},
             evaluation=result,
         )

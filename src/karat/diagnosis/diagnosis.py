@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 from karat.data.coverage import Range
@@ -310,67 +311,56 @@ class Diagnosis(PlainResult):
         notes = [*unexamined_notes(self.not_examined), *self.notes]
         return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
 
-    def finding_table(self) -> Table | None:
-        """What is wrong with the run as a whole; None where nothing is."""
-        if not self.findings:
-            return None
+    def finding_table(self) -> Table:
+        """What is wrong with the run as a whole."""
         rows = [[one.kind, one.sentence, one.action] for one in self.findings]
         columns = ["look at this first", "evidence", "what to do"]
         return Table(columns, rows, texts=range(3))
 
-    def todo_table(self) -> Table | None:
-        """What to do, what could win most first; None where nothing was missed."""
-        if not self.todos:
-            return None
+    def todo_table(self) -> Table:
+        """What to do, what could win most first."""
         rows = [[str(n), one.sentence] for n, one in enumerate(self.todos, 1)]
         return Table(["", "what to do"], rows, title="to do", texts=(0, 1))
 
-    def miss_table(self, most: int = _SHOWN) -> Table | None:
-        """Some misses of each cause with their evidence; None where there are none."""
-        if not self.misses:
-            return None
-        order = {cause: place for place, cause in enumerate(self.totals)}
-        each = max(1, most // len(order))
-        seen: Counter[str] = Counter()
+    def miss_table(self, most: int = _SHOWN) -> Table:
+        """Some misses of each cause with their evidence."""
         rows = []
-        for miss in self.misses:
-            seen[miss.cause] += 1
-            if seen[miss.cause] <= each:
+        for cause in self.totals:
+            own = (miss for miss in self.misses if miss.cause == cause)
+            for miss in islice(own, max(1, most // len(self.totals))):
                 query = _named(miss.query, self.texts.get(miss.query))
                 name = miss.item if self.matcher.startswith("id") else ""
                 item = _named(name, miss.text) or miss.item
-                rows.append([query, item, miss.cause, _why(miss)])
-        rows.sort(key=lambda row: order[row[2]])
+                rows.append([query, item, cause, _why(miss)])
         title = f"misses: {len(rows)} of {len(self.misses)}"
         columns = ["query", "gold item", "cause", "evidence"]
         return Table(columns, rows, title=title, texts=range(4))
 
-    def curve_table(self) -> Table | None:
-        """Recall at growing k, and the parts of a perfect nDCG; None without any."""
-        rows = [[f"recall@{k}", number(recall)] for k, recall in self.recall_by_k]
-        rows += [
-            [f"coverage in {tokens} tokens", number(share)]
-            for tokens, share in self.coverage_by_tokens
-        ]
+    def curve_table(self) -> Table:
+        """Recall at growing k, and the parts of a perfect nDCG."""
+        k, parts = self.k, self.headroom
         names = {
-            "score": f"nDCG@{self.k}",
+            "score": f"nDCG@{k}",
             "ordering": "+ best order of the top k",
             "cutoff": "+ what lies below k",
             "candidates": "+ what was not retrieved",
             "corpus": "+ what is not in the corpus",
         }
-        parts = (part for part in names if part in self.headroom)
-        rows += [[names[part], number(self.headroom[part])] for part in parts]
-        rows += [
-            [f"{name}@{self.k} by perfect reranking", number(value)]
-            for name, value in self.oracle.items()
-        ]
-        return Table(["curves and headroom", "mean"], rows) if rows else None
+        means = {
+            **{f"recall@{k}": recall for k, recall in self.recall_by_k},
+            **{
+                f"coverage in {n} tokens": share for n, share in self.coverage_by_tokens
+            },
+            **{names[part]: parts[part] for part in names if part in parts},
+            **{
+                f"{name}@{k} by perfect reranking": x for name, x in self.oracle.items()
+            },
+        }
+        rows = [[name, number(mean)] for name, mean in means.items()]
+        return Table(["curves and headroom", "mean"], rows)
 
-    def bound_table(self) -> Table | None:
+    def bound_table(self) -> Table:
         """What each metric may be, whatever the unjudged documents are worth."""
-        if not self.bounds:
-            return None
         rows = []
         for name, one in self.bounds.items():
             means = map(number, (one.score, one.worst, one.best))
@@ -389,16 +379,14 @@ class Diagnosis(PlainResult):
         title = "whatever unjudged documents are worth"
         return Table(columns, rows, title=title, notes=notes, texts=(0, 5))
 
-    def slice_table(self) -> Table | None:
-        """The slices that fare worse than the others; None where none does."""
+    def slice_table(self) -> Table:
+        """The slices that fare worse than the others."""
         both = (*self.slices, *self.document_slices)
         rows = [
             [s.name, str(s.queries), *map(number, (s.recall, s.others, s.adjusted_p))]
             for s in both
             if s.failing
         ]
-        if not rows:
-            return None
         note = (
             f"exploratory: {counted(len(both), 'slice')} looked at, p corrected "
             "for that (false discovery rate); confirm on other queries"
@@ -407,21 +395,17 @@ class Diagnosis(PlainResult):
         return Table(head, rows, notes=[note])
 
     def tables(self) -> list[Table]:
-        """All that a person is shown."""
-        return [*self._why_tables(), *self._how_far_tables()]
+        """All that a person is shown: the tables that have a row, and the summary."""
+        return [table for own in self._by_heading().values() for table in own]
 
-    def _why_tables(self) -> list[Table]:
-        why = (
-            self.finding_table(),
-            self.summary(),
-            self.todo_table(),
-            self.miss_table(),
-        )
-        return [table for table in why if table is not None]
-
-    def _how_far_tables(self) -> list[Table]:
+    def _by_heading(self) -> dict[str, list[Table]]:
+        first, summary = self.finding_table(), self.summary()
+        why = (first, summary, self.todo_table(), self.miss_table())
         far = (self.curve_table(), self.bound_table(), self.slice_table())
-        return [table for table in far if table is not None]
+        return {
+            "Why gold was missed": [one for one in why if one.rows or one is summary],
+            "How far it could go": [one for one in far if one.rows],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the evaluation, in plain values."""
@@ -438,14 +422,12 @@ class Diagnosis(PlainResult):
             notes.setdefault(miss.query, {}).setdefault(miss.item, []).append(note)
             causes.setdefault(miss.query, {})[f"missed: {miss.cause}"] = None
         slices = {query: [*own] for query, own in causes.items()}
-        more = {
-            "Why gold was missed": self._why_tables(),
-            "How far it could go": self._how_far_tables(),
-        }
         most = max(self.k, _ON_PAGE)
         rows = self.evaluation.kept.items()
         short = replace(self.evaluation, kept={q: row[:most] for q, row in rows})
-        return str(SHOWN["page"](short, notes=notes, slices=slices, more=more))
+        return str(
+            SHOWN["page"](short, notes=notes, slices=slices, more=self._by_heading())
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the diagnosis to a JSON file, or to a page (`.html`)."""

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from karat.comparison.compare import compare_evaluations
+from karat.comparison.compare import compare
 from karat.comparison.comparison import Comparison
 from karat.data.queries import Dataset
 from karat.data.runs import Notice, Run
@@ -138,7 +138,7 @@ def run_suite(
         suite=suite,
         board=board,
         unchanged=unchanged,
-        comparisons=tuple(map(compare_evaluations, against.values())),
+        comparisons=tuple(compare(*runs) for runs in against.values()),
         gates=tuple(_check_all(suite, gates, board, pairs)),
         folder=_new_folder(Path(results), suite.name),
         sweep=sweep_result,
