@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 
 import karat
-from karat.stats.bootstrap import bootstrap_means
+from karat.stats.rank_correlation import bootstrap_means
 from karat.stats.sign_flip import DRAWS, sign_flip
 from timing import Bar, Row, clock, faster, in_process
 

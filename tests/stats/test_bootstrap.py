@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from karat.extend import ParameterError
-from karat.stats.bootstrap import bootstrap_means
+from karat.stats.rank_correlation import bootstrap_means
 
 
 def test_means_vary_as_those_of_scipy() -> None:

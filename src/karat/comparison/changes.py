@@ -14,7 +14,7 @@ from karat.comparison.pairing import Pairing
 from karat.data.arrays import Floats, Ints
 from karat.data.intervals import Interval
 from karat.data.tables import counted
-from karat.diagnosis.headroom import Gains, gains_of, headroom, ndcg_at
+from karat.diagnosis.headroom import Gains, Headroom, gains_of, headroom, ndcg_at
 from karat.errors import MismatchError, UsageError
 from karat.results.evaluation import Evaluation
 from karat.stats import mean_interval
@@ -25,8 +25,6 @@ MOVERS = 20
 """How many queries that changed are kept."""
 
 Kind = Literal["none", "coverage", "ranking", "mixed"]
-
-PARTS = ("score", "ordering", "cutoff", "candidates")
 
 _ALPHA = 0.05
 _FALSE_FINDINGS = 0.1
@@ -101,13 +99,14 @@ def change_between(pairing: Pairing, matcher: str, depth: int | None) -> Change 
     medians = _median(first_old[moved]), _median(first_new[moved])
     gained = int(((old.rank == 0) & (new.rank > 0)).sum())
     lost = int(((old.rank > 0) & (new.rank == 0)).sum())
+    none = dict.fromkeys(Headroom._fields, float("nan"))
     return Change(
         kind=kind,
         k=depth,
         by_coverage=(_mean(covered), _interval(covered)),
         by_ranking=(_mean(ranked), _interval(ranked)),
-        baseline={name: _mean(getattr(before, name)[known]) for name in PARTS},
-        candidate={name: _mean(getattr(after, name)[known]) for name in PARTS},
+        baseline=before.means() or none,
+        candidate=after.means() or none,
         gained=gained,
         lost=lost,
         first_up=int(up.sum()),
@@ -240,14 +239,16 @@ def movers_of(metric: str, pairing: Pairing) -> list[Mover]:
     movers = []
     for row in order[change[order] > 0].tolist():
         query = pairing.queries[row]
-        facts = (run.facts[query] for run in (baseline, other) if query in run.facts)
+        said = [
+            run.facts[query].text for run in (baseline, other) if query in run.facts
+        ]
         both = bool(before and after)
         one = before[pairing.places[0][row]] if both else {}
         two = after[pairing.places[1][row]] if both else {}
         movers.append(
             Mover(
                 query,
-                next((fact.text for fact in facts if fact.text), None),
+                next(filter(None, said), None),
                 metric,
                 other.run,
                 float(old[row]),

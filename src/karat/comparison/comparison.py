@@ -4,6 +4,8 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.changes import Change, Mover
@@ -83,12 +85,15 @@ class Comparison(PlainResult):
     test: str = "sign-flip"
     correction: str = "none"
 
+    @cached_property
+    def _pairs(self) -> int:
+        return len({(one.baseline, one.candidate) for one in self.differences})
+
     @property
     def method(self) -> str:
         """What p and intervals rest on: test, correction, level, queries and gold."""
         said = f"{_TESTS[self.test]}, level 0.05"
-        pairs = len({(one.baseline, one.candidate) for one in self.differences})
-        if pairs > 1:
+        if (pairs := self._pairs) > 1:
             said += f"; {_CORRECTIONS[self.correction].format(pairs)}"
         counts = sorted({one.n for one in self.differences})
         said += f"; n = {' to '.join(dict.fromkeys(map(str, (counts[0], counts[-1]))))}"
@@ -110,7 +115,7 @@ class Comparison(PlainResult):
         columns = ["metric", "spread between queries", "queries", "needed"]
         return Table(columns, rows, title=title, texts=(0,))
 
-    @property
+    @cached_property
     def headline(self) -> str:
         """What it comes down to, over all metrics and candidates.
 
@@ -155,8 +160,7 @@ class Comparison(PlainResult):
 
     def summary(self) -> Table:
         """A row per metric and pair: means, difference, verdict."""
-        several = len({(d.baseline, d.candidate) for d in self.differences}) > 1
-        rows = [_row(one, several=several) for one in self.differences]
+        rows = [_row(one, several=self._pairs > 1) for one in self.differences]
         adjusted = ", not adjusted" if self.correction in ("holm", "bh") else ""
         columns = [
             *("metric", "baseline", "candidate", "difference"),
@@ -307,7 +311,7 @@ def _needed(count: float) -> str:
 def _row(one: Difference, *, several: bool) -> list[str]:
     interval = DASH
     if one.interval is not None:
-        interval = " .. ".join(f"{limit:+.4f}" for limit in one.interval)
+        interval = f"{one.interval.low:+.4f} .. {one.interval.high:+.4f}"
     return [
         _name(one, several=several),
         number(one.baseline_mean),
@@ -323,15 +327,15 @@ def _row(one: Difference, *, several: bool) -> list[str]:
 
 def _moves(ranks: Mapping[str, tuple[int | None, int | None]]) -> str:
     """How the items moved, the highest first."""
-    moved = [(item, *pair) for item, pair in ranks.items() if pair[0] != pair[1]]
-    moved.sort(key=lambda row: min(rank for rank in (*row[1:], math.inf) if rank))
+    moved = [
+        (min(filter(None, pair)), item, *pair)
+        for item, pair in ranks.items()
+        if pair[0] != pair[1]
+    ]
+    moved.sort(key=itemgetter(0))
     shown = [
-        f"{item[:24]} {_rank(before)}\N{RIGHTWARDS ARROW}{_rank(after)}"
-        for item, before, after in moved[:_MOVES]
+        f"{item[:24]} {before or DASH}\N{RIGHTWARDS ARROW}{after or DASH}"
+        for _, item, before, after in moved[:_MOVES]
     ]
     more = len(moved) - len(shown)
     return ", ".join(shown) + (f", {more} more" if more else "")
-
-
-def _rank(rank: int | None) -> str:
-    return DASH if rank is None else str(rank)

@@ -32,6 +32,12 @@ class Headroom(NamedTuple):
     cutoff: Floats  # what moving up from below k would add
     candidates: Floats  # what is not among the documents retrieved
 
+    def means(self) -> dict[str, float]:
+        """The mean of each part, over the queries with gold; empty without any."""
+        known = ~np.isnan(self.score)
+        parts = self._asdict().items()
+        return {name: float(p[known].mean()) for name, p in parts if known.any()}
+
 
 def gains_of(matches: Matches, places: Ints, threshold: float | None = None) -> Gains:
     """The relevant items of the queries at these places, in their order."""

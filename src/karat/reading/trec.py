@@ -303,14 +303,9 @@ def _read_labels_slowly(data: bytes, path: str, notes: Notes) -> Grades:
         before = lines.setdefault((query, document), line)
         if before != line:
             problem = f"document {document!r} is judged twice, first in line {before}"
-            twice = FormatError(
-                problem,
-                path=path,
-                line=line,
-                query=query,
-                finding="conflicting grades",
-            )
-            notes.problem(twice)
+            error = FormatError(problem, path=path, line=line, query=query)
+            error.finding = "conflicting grades"
+            notes.problem(error)
             continue
         labels.setdefault(query, {})[document] = grade
     return labels

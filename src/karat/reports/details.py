@@ -8,8 +8,10 @@ theirs is opened. What would make the file too large is cut, and the page says s
 import base64
 import gzip
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,26 +57,29 @@ class Details:
         self.slices = slices or {}
         left = _EVIDENCE // max(len(board), 1)
         self.systems = [_System(one, left) for one in board.values()]
-        self.queries = [
-            *dict.fromkeys(query for one in board.values() for query in one.queries)
-        ]
+        self.facts: dict[str, Query] = {}
+        self.queries: list[str] = []
+        for one in board.values():
+            self.facts = {**one.facts, **self.facts}
+            self.queries += one.queries
+        self.queries = [*dict.fromkeys(self.queries)]
 
     def table(self) -> dict[str, Any]:
         """What the table of queries is made of, column by column."""
-        facts = [self.fact(query) for query in self.queries]
-        tagged = [
-            (*(fact.tags if fact else ()), *self.slices.get(query, ()))
-            for query, fact in zip(self.queries, facts, strict=True)
-        ]
-        tags = sorted({tag for own in tagged for tag in own})
+        asked, tagged = [], []
+        for query in self.queries:
+            fact = self.facts.get(query)
+            asked.append((fact.text or "")[:_QUESTION] if fact else "")
+            own = fact.tags if fact else ()
+            tagged.append((*own, *self.slices.get(query, ())))
+        tags = sorted({*chain.from_iterable(tagged)})
         places = {tag: place for place, tag in enumerate(tags)}
-        asked = [fact.text or "" if fact else "" for fact in facts]
         return {
             "size": _BLOCK,
             "systems": [*self.board],
             "metrics": self.board.metrics,
             "queries": self.queries,
-            "questions": [text[:_QUESTION] for text in asked],
+            "questions": asked,
             "tags": tags,
             "tagged": [[places[tag] for tag in own] for own in tagged],
             "scores": [
@@ -117,7 +122,7 @@ class Details:
         documents: dict[tuple[str | None, str | None], int],
         longest: int | None,
     ) -> dict[str, Any]:
-        fact = self.fact(query)
+        fact = self.facts.get(query)
         known = next(system for system in self.systems if query in system.places)
         said = known.gold_texts(query)
         row: dict[str, Any] = {
@@ -131,11 +136,6 @@ class Details:
         if query in self.notes:
             row["notes"] = self.notes[query]
         return row
-
-    def fact(self, query: str) -> Query | None:
-        """What is known of a query, by any of the runs."""
-        facts = (one.facts.get(query) for one in self.board.values())
-        return next((fact for fact in facts if fact), None)
 
 
 class _System:
@@ -152,10 +152,14 @@ class _System:
     def column(self, metric: str, queries: Sequence[str]) -> list[float | None]:
         if metric not in self.one:
             return [None] * len(queries)
-        scores = self.one[metric].scores.tolist()
-        rows = (self.places.get(query) for query in queries)
-        found = (None if row is None else scores[row] for row in rows)
-        return [None if s is None or s != s else round(s, 6) for s in found]  # noqa: PLR0124
+        values = self.one[metric].scores.tolist()
+        scores = dict(zip(self.one.queries, values, strict=True))
+        return [
+            None
+            if math.isnan(score := scores.get(query, math.nan))
+            else round(score, 6)
+            for query in queries
+        ]
 
     def first_relevant(self, queries: Sequence[str]) -> list[int]:
         """The rank of the first relevant item of each query; 0 without one."""
@@ -164,20 +168,24 @@ class _System:
         credits = self.matches.hits.credits(self.one.policies.threshold)
         first = np.zeros(self.matches.hits.size, np.int64)
         first[credits.query[::-1]] = credits.rank[::-1]
-        ranks = first.tolist()
-        return [ranks[self.places[q]] if q in self.places else 0 for q in queries]
+        ranks = dict(zip(self.one.queries, first.tolist(), strict=True))
+        return [ranks.get(query, 0) for query in queries]
 
     def statuses(self, queries: Sequence[str]) -> dict[int, str]:
         """What is the matter with a query, by its place, where something is."""
+        one = self.one
+        missing = dict(zip(one.queries, one.missing.tolist(), strict=True))
+        failed = {
+            one.queries[row]: f"failed: {why}"
+            for column in one.columns.values()
+            for row, why in column.failures.items()
+        }
         told = {}
-        missing = self.one.missing.tolist()
         for place, query in enumerate(queries):
-            row = self.places.get(query)
-            if row is None or missing[row]:
+            if query in failed:
+                told[place] = failed[query]
+            elif missing.get(query, True):
                 told[place] = "missing from the run"
-        for column in self.one.columns.values():
-            for row, why in column.failures.items():
-                told[queries.index(self.one.queries[row])] = f"failed: {why}"
         return told
 
     @cached_property
@@ -341,7 +349,7 @@ def lowest_queries(board: Leaderboard) -> Table | None:
     rows = []
     for place in order[:_LOWEST]:
         query = details.queries[place]
-        fact = details.fact(query)
+        fact = details.facts.get(query)
         rows.append(
             [
                 query,

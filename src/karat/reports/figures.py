@@ -163,12 +163,8 @@ def _headroom(board: Leaderboard, metric: str, k: int | None = None) -> Chart | 
             continue
         places = np.arange(len(evaluation.queries))
         parts = headroom(gains_of(matches, places, evaluation.policies.threshold), k)
-        known = ~np.isnan(parts.score)
-        if known.any():
-            rows[name] = {
-                text: float(getattr(parts, part)[known].mean())
-                for part, text in names.items()
-            }
+        if means := parts.means():
+            rows[name] = {text: means[part] for part, text in names.items()}
     return draw_bars(rows, title="what is missing, and where") if rows else None
 
 

@@ -106,7 +106,7 @@ def score_interval(differences: Floats, level: float = 0.95) -> Interval:
     It holds the differences that a score test does not reject, and needs no more than
     how many queries only one of the two got right.
     """
-    gained, lost = (int((differences == sign).sum()) for sign in (1, -1))
+    gained, lost = int((differences == 1).sum()), int((differences == -1).sum())
     z, n = normal_quantile(0.5 + level / 2), len(differences)
 
     def upper(gained: int, lost: int) -> float:

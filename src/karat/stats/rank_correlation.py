@@ -7,7 +7,7 @@ last two (Yilmaz, Aslam and Robertson, SIGIR 2008); rank-biased overlap asks how
 their tops have in common (Webber, Moffat and Zobel, TOIS 2010).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,12 +15,15 @@ import numpy as np
 from karat.data.arrays import Floats, ratio
 from karat.data.intervals import Interval
 from karat.errors import ParameterError
-from karat.stats.bootstrap import bootstrap_means
 
 _DRAWS = 2_000
 _SEED = 20_240_229
 # Pairs of systems compared at a time, over as many draws as fit.
 _BLOCK = 4_000_000
+# Numbers drawn at a time: few enough to stay in the processor's cache.
+_DRAWN = 100_000
+_EXACT_BITS = 53
+_SMALL = 1 << 16
 
 
 def kendall_taus(one: Floats, other: Floats) -> Floats:
@@ -160,3 +163,49 @@ def order_correlation(
 def _signs(scores: Floats) -> Floats:
     """1 where the row's system is better than the column's, -1 where worse, else 0."""
     return np.sign(scores[..., :, None] - scores[..., None, :])
+
+
+def bootstrap_means(
+    scores: Floats, *, draws: int = 10_000, seed: int = _SEED
+) -> Floats:
+    """The means over queries drawn again and again: (metrics, draws), or of one row.
+
+    A draw is kept as how often each query came up, so one matrix product gives the
+    means of every row. Scores are first rounded to multiples of a power of two, at
+    least 1e-11 of the largest, with which every sum is exact: the same bytes in
+    whatever order a machine adds.
+    """
+    rows = np.atleast_2d(scores)
+    queries = rows.shape[1]
+    if not queries:
+        raise ParameterError("bootstrap", "queries", "1 or more", 0)
+    columns = np.ascontiguousarray(_exact(rows).T)
+    blocks = [times @ columns for times in _drawn(queries, draws, seed)]
+    means: Floats = np.concatenate(blocks).T / queries
+    return means.reshape(*scores.shape[:-1], draws)
+
+
+def _drawn(queries: int, draws: int, seed: int) -> Iterator[Floats]:
+    """How often each query came up in each draw, in blocks of (draws, queries)."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    dtype = np.uint16 if queries <= _SMALL else np.uint32
+    block = max(1, _DRAWN // queries)
+    for start in range(0, draws, block):
+        size = min(block, draws - start)
+        picked = generator.integers(0, queries, (size, queries), dtype)
+        cell = picked.astype(np.int64)
+        cell += (np.arange(size) * queries)[:, None]
+        times = np.bincount(cell.ravel(), minlength=size * queries)
+        yield times.reshape(size, queries).astype(np.float64)
+
+
+def _exact(rows: Floats) -> Floats:
+    """The rows, rounded so that no sum of as many numbers as a row has is rounded."""
+    largest = np.abs(rows).max(axis=1)
+    if not np.isfinite(largest).all():
+        raise ParameterError("bootstrap", "scores", "finite", "NaN or infinite ones")
+    spare = _EXACT_BITS - 1 - (rows.shape[1] - 1).bit_length()
+    exponent = np.frexp(largest)[1] - spare
+    whole = np.rint(np.ldexp(rows, -exponent[:, None]))
+    rounded: Floats = np.ldexp(whole, exponent[:, None])
+    return rounded

@@ -47,8 +47,7 @@ def gather_texts(
                 raise FormatError(f"{document!r} has two texts")
         except DataError as error:
             if line is None:
-                problem = f"document {count}: {error.problem}"
-                error = FormatError(problem, hint=error.hint)
+                error.problem = f"document {count}: {error.problem}"
             raise placed(error, path=source.path, line=line) from None
     if not count:
         raise source.error("holds no documents")

@@ -441,11 +441,7 @@ class Samples:
             # What is wrong with the documents is that they are called otherwise.
             raise lacking
         if line is None and query is None:
-            error = FormatError(
-                f"sample {self._count}: {error.problem}",
-                hint=error.hint,
-                finding=error.finding,
-            )
+            error.problem = f"sample {self._count}: {error.problem}"
         self._source.notes.problem(
             placed(error, path=self._source.path, line=line, query=query)
         )
