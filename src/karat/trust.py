@@ -12,11 +12,9 @@ from karat.errors import DataError
 from karat.evaluation import evaluate
 from karat.judging.agreement import (
     Agreement,
-    ClaimLabels,
     GradeChanges,
     Order,
     agreement,
-    claim_agreement,
     grade_changes,
     middle,
     order_agreement,
@@ -34,6 +32,9 @@ from karat.results.evaluation import Evaluation
 
 REPORT_VERSION = 1
 """Version of what judging reports as JSON."""
+
+ClaimLabels = Mapping[str, Mapping[str, bool]]
+"""What people say: query -> text of a claim -> whether the contexts support it."""
 
 _BY_RELEVANCE = "compared is whether a document is relevant"
 
@@ -101,13 +102,20 @@ def retest_changes(
 def compare_claims(
     result: Evaluation, people: ClaimLabels | Sequence[ClaimLabels]
 ) -> Agreement:
-    """How far the verdicts of a judge of claims agree with people's.
+    """How far a judge's verdicts on claims agree with those of people, or most of them.
 
-    People say of each query and claim, by its text, whether the contexts support it; of
-    several people, most decide.
+    The result is an evaluation by a judge of claims, as of `context_recall`.
     """
-    traces = zip(result.queries, result.traces, strict=True)
-    return claim_agreement({query: t.verdicts for query, t in traces}, people)
+    raters = [people] if isinstance(people, Mapping) else [*people]
+    together, failed = middle(raters), 0
+    judged: dict[str, dict[str, float]] = {}
+    for query, trace in zip(result.queries, result.traces, strict=True):
+        for verdict in trace.verdicts:
+            if verdict.failure is None:
+                judged.setdefault(query, {})[verdict.text] = float(verdict.supported)
+            else:
+                failed += verdict.text in together.get(query, {})
+    return agreement(together, judged, raters=raters, failed=failed, of="claim")
 
 
 def check_people(

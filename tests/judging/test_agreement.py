@@ -8,17 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from karat.data.judgements import Verdict
+import karat
 from karat.data.tables import number
-from karat.extend import DataError, Floats
-from karat.judging.agreement import (
-    agreement,
-    claim_agreement,
-    grade_changes,
-    order_agreement,
-)
+from karat.extend import Claims, DataError, Floats
+from karat.judging.agreement import agreement, grade_changes, order_agreement
 from karat.stats.agreement import Weights, krippendorff_alpha
-from karat.trust import compare_grades
+from karat.trust import compare_claims, compare_grades
+from tests.judging.models import session_of, support
 from tests.stats.kappas import cohen_kappa
 
 graded = st.lists(
@@ -99,9 +95,11 @@ def test_several_people_have_an_alpha_of_their_own() -> None:
 
 
 def test_several_people_decide_on_claims_by_most_and_have_an_alpha() -> None:
-    verdicts = {"q": [Verdict("1", "Rye.", alone=(1,)), Verdict("2", "Salt.")]}
+    sample = {"id": "q", "contexts": ["Rye."], "claims": ["Rye.", "Salt."]}
+    judge = Claims(session_of(support({"Rye.": [1]})))
+    result = karat.evaluate([sample], metrics="context_recall", judge=judge)
     people = [{"q": {"Rye.": rye, "Salt.": False}} for rye in (True, True, False)]
-    found = claim_agreement(verdicts, people)
+    found = compare_claims(result, people)
     assert found.figures.equal.value == 1.0
     assert [rate.name for rate in found.raters] == [
         *("alpha, 3 raters", "alpha, 3 raters and the judge")

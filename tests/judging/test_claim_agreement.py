@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import karat
-from karat.data.judgements import Verdict
 from karat.extend import Claims, DataError, FormatError, JudgeSession, Settings
-from karat.judging.agreement import claim_agreement
 from karat.judging.calibration import read_claim_labels, save_calibration
 from karat.trust import compare_claims
-from tests.judging.models import Model, session_of, support
+from tests.judging.models import Model, session_of, support, verdicts
 from tests.stats.kappas import cohen_kappa
 
 PEOPLE = {
@@ -47,12 +45,15 @@ def test_verdicts_are_compared_claim_by_claim() -> None:
 
 
 def test_claims_without_a_verdict_are_counted_and_strangers_refused() -> None:
-    judged = {"q": [Verdict("1", "A", alone=(1,)), Verdict("2", "B", failure="no")]}
-    found = claim_agreement(judged, {"q": {"A": True, "B": True}})
+    sample = {"id": "q", "contexts": ["One is here."], "claims": ["A", "B"]}
+    # Whatever is asked, it speaks of the first claim alone.
+    judge = Claims(session_of(lambda _: verdicts({1: {"alone": [1]}})))
+    result = karat.evaluate([sample], metrics="context_recall", judge=judge)
+    found = compare_claims(result, {"q": {"A": True, "B": True}})
     assert (found.n, found.failed) == (1, 1)
     assert "failed: 1 claim without a verdict" in found.table().as_text()
     with pytest.raises(DataError, match="no claim in common"):
-        claim_agreement(judged, {"q": {"C": True}})
+        compare_claims(result, {"q": {"C": True}})
 
 
 def test_labels_of_people_are_read_and_what_is_wrong_has_a_line(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats, Ints
 from karat.data.intervals import Interval
-from karat.data.judgements import Verdict
 from karat.data.runs import Labels
 from karat.data.tables import DASH, Table, counted, number
 from karat.errors import DataError
@@ -26,9 +25,6 @@ from karat.stats.agreement import (
     krippendorff_alpha,
 )
 from karat.stats.rank_correlation import order_correlation, spearman_rho
-
-ClaimLabels = Mapping[str, Mapping[str, bool]]
-"""What people say: query -> text of a claim -> whether the contexts support it."""
 
 _COLUMNS = ("agreement", "value", "95% interval", "n")
 _FIGURES = {
@@ -291,24 +287,6 @@ def agreement(
         failed=failed,
         of=of,
     )
-
-
-def claim_agreement(
-    verdicts: Mapping[str, Sequence[Verdict]],
-    people: ClaimLabels | Sequence[ClaimLabels],
-) -> Agreement:
-    """Compare a judge's verdicts with people's, on the claims that both judged."""
-    raters = [people] if isinstance(people, Mapping) else [*people]
-    together = middle(raters)
-    labels: dict[str, dict[str, float]] = {}
-    failed = 0
-    for query, row in verdicts.items():
-        for verdict in row:
-            if verdict.failure is None:
-                labels.setdefault(query, {})[verdict.text] = float(verdict.supported)
-            else:
-                failed += verdict.text in together.get(query, {})
-    return agreement(together, labels, raters=raters, failed=failed, of="claim")
 
 
 def grade_changes(before: Labels, after: Labels, failed: int = 0) -> GradeChanges:

@@ -128,12 +128,7 @@ class Prompts:
 
     @staticmethod
     def read(source: Any) -> "Prompts":
-        """Instructions from a mapping, a file of one (YAML or JSON), or a name.
-
-        Raises:
-            UnknownNameError: of an instruction, or of named ones.
-            FormatError: a file that holds no texts.
-        """
+        """Instructions from a mapping, a file of one (YAML or JSON), or a name."""
         if source is None or isinstance(source, Prompts):
             return source or Prompts()
         if isinstance(source, Mapping):
@@ -152,9 +147,8 @@ class Prompts:
 
     def version(self, *names: str) -> str:
         """The version of these instructions, with a digest of those replaced."""
-        plain = Prompts()
-        texts = [(n, getattr(self, n)) for n in names]
-        changed = [(n, text) for n, text in texts if text != getattr(plain, n)]
+        texts = [(name, getattr(self, name)) for name in names]
+        changed = [pair for pair in texts if pair[1] != getattr(STANDARD, pair[0])]
         digest = sha256(repr(changed).encode()).hexdigest()[:8]
         return f"{VERSION}-{digest}" if changed else VERSION
 

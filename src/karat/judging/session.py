@@ -108,12 +108,9 @@ class JudgeSession:
         stage: Stage = _ROWS,
         queries: Sequence[str] = (),
     ) -> Results[T]:
-        """The result of each job, in order; a failure is a value with a reason.
+        """The result of each conversation, in order; a failure has a reason.
 
-        Args:
-            jobs: the conversations.
-            stage: what they do, to show progress.
-            queries: the query of each, to name one whose reply is missing.
+        The stage is shown as progress; of the queries, one whose reply is missing.
         """
         return run_sync(lambda: self.arun_jobs(jobs, stage, queries))
 
@@ -138,8 +135,9 @@ class JudgeSession:
     ) -> OfflineMissError:
         """How many jobs lack a reply while no call may be made, and which is first."""
         missing = unanswered(jobs, self.client, self.settings)
-        first_query = [queries[row] for row in missing[:1] if queries]
-        first = f", the first for query {first_query[0]!r}" if first_query else ""
+        first = ""
+        if missing and queries:
+            first = f", the first for query {queries[missing[0]]!r}"
         return OfflineMissError(
             f"offline, but {stage.of(len(jobs), len(missing))} takes replies of "
             f"{self.client.model!r} at {self.client.endpoint} that are not in "

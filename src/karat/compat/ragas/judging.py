@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -72,13 +73,7 @@ _JUDGED = object_schema(reason=_TEXT, verdict=_FLAG)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the judge said of one claim or context.
-
-    Attributes:
-        statement: what was judged.
-        reason: why.
-        value: 1 for supported or useful, 0 for not.
-    """
+    """What the judge said of a claim or context: 1 for supported or useful, and why."""
 
     statement: str
     reason: str
@@ -122,12 +117,7 @@ def averaged_precision(hits: Hits) -> float:
 
 
 class Scorer(ABC):
-    """A metric of one sample at a time.
-
-    Attributes:
-        name: what the score is called in the result of `evaluate`.
-        needs: the fields of a sample that it reads.
-    """
+    """A metric of one sample at a time, of which it `needs` some fields."""
 
     name: str
     needs: ClassVar[tuple[str, ...]]
@@ -164,10 +154,10 @@ class JudgedMetric(Scorer):
     Attributes:
         llm: what `llm_factory` returns, any callable from prompt to reply, the name of
             a model, or a client or session of karat's.
-        strict: whether `true` and `"1"` are refused for a verdict.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("user_input", "retrieved_contexts", "reference")
+    # Whether `true` and `"1"` are refused for a verdict.
     strict: ClassVar[bool] = False
 
     llm: Model | None = None
@@ -191,13 +181,11 @@ class JudgedMetric(Scorer):
         rows: list[MetricResult | None] = []
         jobs = []
         for place, sample in enumerate(samples):
+            rows.append(None)
             try:
-                fields = self.read(sample)
+                jobs.append(partial(self._record, rows, place, self.read(sample)))
             except KaratError as error:
-                rows.append(failed(error))
-            else:
-                rows.append(None)
-                jobs.append(partial(self._record, rows, place, fields))
+                rows[place] = failed(error)
         try:
             await session.arun_jobs(jobs)
         except (CallError, IncompleteError, OfflineMissError) as error:
@@ -234,14 +222,11 @@ class ContextsJudged(JudgedMetric):
         """Have every context checked, one after the other; then count."""
         question, contexts, answer = fields
         verdicts = []
-        for context in contexts:
-            conversation = judge_context(question, context, answer, strict=self.strict)
-            verdict = yield from conversation
-            verdicts.append(verdict)
-        values = [verdict.value for verdict in verdicts]
-        if not self.strict:
-            # _context_precision.py takes any verdict but 0 for 1.
-            values = [int(value != 0) for value in values]
+        for text in contexts:
+            one = yield from judge_context(question, text, answer, strict=self.strict)
+            verdicts.append(one)
+        # _context_precision.py takes any verdict but 0 for 1.
+        values = [v.value if self.strict else int(v.value != 0) for v in verdicts]
         return _result(_verdict_precision(values), verdicts, "contexts useful")
 
 
@@ -265,14 +250,7 @@ def _verdict_precision(values: Sequence[int]) -> float:
 def judge_claims(
     question: str, contexts: Sequence[str], answer: str, *, strict: bool
 ) -> Conversation[list[Verdict]]:
-    """The claims of an answer, each with whether the contexts support it.
-
-    Args:
-        question: what was asked.
-        contexts: what was retrieved.
-        answer: the reference answer.
-        strict: take 0 and 1 for a verdict, but neither `true` nor `"1"`.
-    """
+    """The claims of an answer, each with whether the contexts support it."""
     texts = [("question", question), ("answer", answer)]
     texts += [(f"document {rank}", text) for rank, text in enumerate(contexts, 1)]
     prompt = Prompt(_CLAIMS, fenced(texts), _CLASSIFIED, "attribution", VERSION)
@@ -318,9 +296,8 @@ def _read_claims(reply: Mapping[str, Any], *, strict: bool) -> list[Verdict] | s
         return "it has no list of classifications"
     verdicts = []
     for number, entry in enumerate(entries, 1):
-        if not isinstance(entry, Mapping):
-            verdict: Verdict | str = f"it must be an object, got {_kind(entry)}"
-        else:
+        verdict: Verdict | str = f"it must be an object, got {_kind(entry)}"
+        if isinstance(entry, Mapping):
             verdict = _read_verdict(entry, "attributed", strict=strict)
         if isinstance(verdict, str):
             return f"{verdict} (classification {number})"
@@ -332,9 +309,13 @@ def _read_verdict(
     entry: Mapping[str, Any], flag: str, context: str | None = None, *, strict: bool
 ) -> Verdict | str:
     """A verdict on a context, or on the claim that the entry itself states."""
-    value = _read_integer(entry.get(flag), strict=strict)
-    if value is None or (context is None and value not in (0, 1)):
-        return f"{flag} must be 0 or 1, got {_kind(entry.get(flag))}"
+    value = entry.get(flag)
+    if not strict and isinstance(value, bool | float | str):
+        # pydantic, unless strict, reads true, 1.0 and "1" as the integer 1.
+        with suppress(ValueError):
+            value = int(float(value)) if float(value).is_integer() else value
+    if type(value) is not int or (context is None and value not in (0, 1)):
+        return f"{flag} must be 0 or 1, got {_kind(value)}"
     for name in ("statement", "reason") if context is None else ("reason",):
         if not isinstance(entry.get(name), str):
             return f"{name} must be text, got {_kind(entry.get(name))}"
@@ -342,19 +323,6 @@ def _read_verdict(
             return NOT_FILLED_IN
     statement = entry["statement"] if context is None else context
     return Verdict(statement, entry["reason"], value)
-
-
-def _read_integer(value: object, *, strict: bool) -> int | None:
-    if type(value) is int:
-        return value
-    # pydantic, unless strict, reads true, 1.0 and "1" as the integer 1.
-    if not strict and isinstance(value, bool | float | str):
-        try:
-            number = float(value)
-        except ValueError:
-            return None
-        return int(number) if number.is_integer() else None
-    return None
 
 
 def _kind(value: object) -> str:
