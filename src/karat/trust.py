@@ -263,5 +263,5 @@ class JudgeReport:
             "notes": self.tables()[0].notes,
             **self.graded.to_dict(texts=texts),
             "agreement": None if self.agreement is None else self.agreement.to_dict(),
-            "flips": None if self.changes is None else self.changes.to_dict(),
+            "flips": None if self.changes is None else self.changes._asdict(),
         }

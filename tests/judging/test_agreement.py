@@ -377,7 +377,7 @@ def test_poor_agreement_is_said_in_a_sentence() -> None:
 def test_the_table_shows_every_figure() -> None:
     people = {"q": {"a": 3, "b": 0}}
     scores = {"one": np.array([0.1]), "two": np.array([0.2])}
-    order = order_agreement(scores, scores, "rr")
+    order = order_agreement(scores, scores, "rr", 1)
     found = agreement(people, people, order=order, scale="all as they are")
     text = found.table(grade_changes(people, people, failed=2)).as_text()
     for word in ("kappa", "quadratic", "alpha", "tau", "asked again", "people say 3"):

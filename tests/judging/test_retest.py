@@ -1,11 +1,11 @@
 """A judge that is asked again, and what fails then."""
 
 import json
-import math
 from typing import Any
 
 import pytest
 
+from karat.data.tables import DASH, number
 from karat.extend import JudgeSession, Prompt, Settings, UsageError, grade_pool
 from karat.judging.agreement import grade_changes
 from karat.judging.grading import retest
@@ -20,17 +20,18 @@ def test_flips_count_changed_grades() -> None:
     after = {"q": {"a": 1, "b": 3, "c": 0}}
     changed = grade_changes(before, after, failed=4)
     assert (changed.changed, changed.n) == (1, 3)
-    assert changed.rate == pytest.approx(1 / 3)
     # One query says nothing of others.
-    assert changed.to_dict() == {
+    assert changed._asdict() == {
         "changed": 1,
         "n": 3,
         "interval": (0.0, 1.0),
         "failed": 4,
     }
-    assert "asked again: 4 documents without a grade" in changed.table().as_text()
-    assert math.isnan(grade_changes({}, {}).rate)
-    assert grade_changes({}, {}).table().notes == []
+    table = changed.table()
+    assert table.rows[0][:2] == ["changed when asked again", number(1 / 3)]
+    assert "asked again: 4 documents without a grade" in table.as_text()
+    none = grade_changes({}, {}).table()
+    assert (none.rows[0][1], none.notes) == (DASH, [])
 
 
 def test_what_fails_when_asked_again_is_found_and_stops_nothing() -> None:

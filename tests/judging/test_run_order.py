@@ -16,7 +16,7 @@ from karat.stats.rank_correlation import kendall_taus, spearman_rho
 def order_of(human: Floats, judged: Floats) -> Order:
     names = [f"s{n}" for n in range(len(human))]
     one, other = (dict(zip(names, rows, strict=True)) for rows in (human, judged))
-    return order_agreement(one, other, "rr")
+    return order_agreement(one, other, "rr", human.shape[1])
 
 
 @given(
@@ -96,7 +96,7 @@ def test_an_order_that_every_draw_confirms_is_not_said_to_be_certain() -> None:
 def test_a_reader_sees_which_run_is_better_by_whom() -> None:
     people = {"dense": np.array([0.9, 0.6]), "keyword": np.array([0.7, 0.5])}
     judge = {"dense": np.array([0.7, 0.7]), "keyword": np.array([0.8, 0.9])}
-    order = order_agreement(people, judge, "ndcg@10")
+    order = order_agreement(people, judge, "ndcg@10", 2)
     assert order.notes()[0] == (
         "ndcg@10 by people: dense 0.7500 > keyword 0.6000; "
         "by the judge: keyword 0.8500 > dense 0.7000"
@@ -106,7 +106,7 @@ def test_a_reader_sees_which_run_is_better_by_whom() -> None:
     facts = order.to_dict()
     assert (facts["metric"], facts["reversed"]) == ("ndcg@10", True)
     assert facts["people"] == pytest.approx({"dense": 0.75, "keyword": 0.6})
-    same = order_agreement(people, people, "ndcg@10")
+    same = order_agreement(people, people, "ndcg@10", 2)
     assert not same.reversed
     assert "reversed" not in " ".join(same.notes())
 

@@ -117,13 +117,12 @@ def order_agreement(
     human: Mapping[str, Floats],
     judged: Mapping[str, Floats],
     metric: str,
-    labelled: int | None = None,
+    labelled: int,
     threshold: float | None = None,
 ) -> Order:
     """Compare the orders of runs by the scores that two columns of labels give them."""
     names = [*human]
     scores = np.array([[by[name] for name in names] for by in (human, judged)])
-    every = scores.shape[-1]
     scores = scores[:, :, ~np.isnan(scores).any(axis=(0, 1))]
     queries = scores.shape[-1]
     tau, interval, means = math.nan, None, np.full((2, len(names)), np.nan)
@@ -131,9 +130,9 @@ def order_agreement(
         means = scores.mean(axis=-1)
         tau, interval = order_correlation(*scores)
     people, judge = (dict(zip(names, row, strict=True)) for row in means.tolist())
+    rho = spearman_rho(*means)
     return Order(
-        *(metric, people, judge, tau, interval, spearman_rho(*means), queries),
-        *(every if labelled is None else labelled, threshold),
+        metric, people, judge, tau, interval, rho, queries, labelled, threshold
     )
 
 
@@ -158,21 +157,13 @@ class GradeChanges(NamedTuple):
     interval: Interval | None = None
     failed: int = 0
 
-    @property
-    def rate(self) -> float:
-        """The share that changed."""
-        return self.changed / self.n if self.n else math.nan
-
     def table(self) -> Table:
         """A row with the share, and a note on what could not be asked again."""
-        row = Rate("changed when asked again", self.rate, self.n, self.interval).row()
+        share = self.changed / self.n if self.n else math.nan
+        row = Rate("changed when asked again", share, self.n, self.interval).row()
         failed = counted(self.failed, "document")
         note = f"asked again: {failed} without a grade, which count neither way"
         return Table(_COLUMNS, [row], notes=[note] if self.failed else [])
-
-    def to_dict(self) -> Any:
-        """Its fields in plain values."""
-        return _plain(self)
 
 
 @dataclass(frozen=True)

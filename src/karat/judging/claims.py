@@ -147,7 +147,7 @@ class Claims(Matcher):
         hits, items = _hits(gold, rankings, verdicts, failures, policies)
         notices = (
             *self._notices(gold, verdicts, failures),
-            *self._vote_notices(votes),
+            *(self._vote_notices(votes) if self.votes > 1 else ()),
             *self._long_documents(contexts),
         )
         if not self.texts:
@@ -246,8 +246,6 @@ class Claims(Matcher):
 
     def _vote_notices(self, votes: Mapping[str, Sequence[_Verdicts]]) -> list[Notice]:
         """Where votes differ, are tied or have failed."""
-        if self.votes == 1:
-            return []
         ballots = [b for row in votes.values() for b in zip(*row, strict=True)]
         failed = [sum(v.failure is not None for v in row) for row in ballots]
         yes = [sum(v.supported for v in row) for row in ballots]

@@ -113,11 +113,10 @@ def pool(
     runs: Iterable[Run],
     k: int,
     corpus: Mapping[str, str] | None = None,
-    policies: Policies | None = None,
 ) -> dict[str, dict[str, str]]:
     """The top k documents of every run, each once, with their texts."""
     pooled: dict[str, dict[str, str]] = {}
-    policies = policies or Policies()
+    policies = Policies()
     for bare in runs:
         run = bare if corpus is None else with_texts(bare, corpus)
         rankings = dict(run.rankings(policies))

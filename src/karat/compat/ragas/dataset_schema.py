@@ -204,14 +204,21 @@ class EvaluationResult:
     @property
     def scores(self) -> list[dict[str, float]]:
         """The scores of each sample; NaN where there is none."""
-        columns = {name: self[name] for name in self.results}
-        rows = range(len(self.dataset))
-        return [{name: column[row] for name, column in columns.items()} for row in rows]
+        rows = zip(*map(self.__getitem__, self.results), strict=True)
+        return [dict(zip(self.results, row, strict=True)) for row in rows]
 
     @property
     def columns(self) -> dict[str, MetricScores]:
         """Each metric as karat has it: mean, how many are in it, what failed."""
-        return {name: _column(name, rows) for name, rows in self.results.items()}
+        columns = {}
+        for name, rows in self.results.items():
+            scores = np.array([row.value for row in rows], np.float64)
+            failures = {n: str(row.error) for n, row in enumerate(rows) if row.error}
+            undefined = int(np.isnan(scores).sum()) - len(failures)
+            columns[name] = MetricScores(
+                name, scores, undefined=undefined, failures=failures
+            )
+        return columns
 
     def to_pandas(self) -> Any:
         """Samples and scores as a pandas DataFrame, one row each."""
@@ -222,14 +229,6 @@ class EvaluationResult:
         # As in the original, NaN is left out of the mean; `columns` says how often.
         means = (f"{name!r}: {c.mean:.4f}" for name, c in self.columns.items())
         return f"{{{', '.join(means)}}}"
-
-
-def _column(name: str, rows: Sequence[MetricResult]) -> MetricScores:
-    scores = np.array([row.value for row in rows], np.float64)
-    failures = {place: str(row.error) for place, row in enumerate(rows) if row.error}
-    without = int(np.isnan(scores).sum())
-    undefined = without - len(failures)
-    return MetricScores(name, scores, undefined=undefined, failures=failures)
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:

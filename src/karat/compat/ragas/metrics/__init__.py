@@ -127,11 +127,7 @@ class Elsewhere(ComparingMetric):
     def __init__(self, name: str, *unused: object, **more: object) -> None:
         del unused, more
         self.name = _CAPITAL.sub(r"_\1", name).lower().lstrip("_")
-
-    @property
-    def sentence(self) -> str:
-        """Why there is no score, and what to use."""
-        return (
+        self.sentence = (
             f"{self.name} is no metric of retrieval, which is all that karat measures: "
             "of the same samples, context_recall and context_precision say whether the "
             "contexts hold the answer; for the rest, keep it in ragas"
