@@ -184,9 +184,9 @@ def test_many_equal_scores_take_no_more_than_sorting_them() -> None:
     assert [notice.count for notice in result.warnings] == [20_000]
 
 
-@given(run=RUNS, labels=LABELS, judged=st.booleans(), block=st.sampled_from([1, 9, 99]))
+@given(run=RUNS, labels=LABELS, judged=st.booleans())
 def test_short_and_long_runs_rank_alike(
-    *, run: dict[str, dict[str, float]], labels: Labels, judged: bool, block: int
+    *, run: dict[str, dict[str, float]], labels: Labels, judged: bool
 ) -> None:
     expected = []
     for place, (query, wanted) in enumerate(labels.items()):
@@ -197,7 +197,6 @@ def test_short_and_long_runs_rank_alike(
     for many in (0, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(score_ranks, "_MANY", many)
-            patch.setattr(score_ranks, "_BLOCK", block)
             found = ScoredRun(run).locate(labels, judged=judged, policies=Policies())
         rows = zip(found.query, found.rank, found.grade, strict=True)
         assert [(int(q), int(r), float(g)) for q, r, g in rows] == expected

@@ -7,11 +7,17 @@ import json
 import math
 import os
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
-from functools import cache
-from itertools import accumulate, chain, pairwise
+from functools import cache, partial
 from json.encoder import encode_basestring
 from types import NoneType, UnionType
 from typing import (
@@ -20,10 +26,10 @@ from typing import (
     ClassVar,
     Final,
     Literal,
+    NoReturn,
     Self,
     TypeAlias,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -33,7 +39,6 @@ import numpy as np
 
 from karat.data.arrays import Bools, Floats
 from karat.data.intervals import Interval
-from karat.data.queries import Query
 from karat.data.runs import Notice, TopDocuments
 from karat.data.tables import Table
 from karat.errors import DataError, FormatError, KaratError
@@ -45,19 +50,23 @@ from karat.writing import write_file
 if TYPE_CHECKING:
     from karat.results.evaluation import Evaluation
 
-Place: TypeAlias = Callable[[int], str]
-"""How a message calls the value of that number."""
+Place: TypeAlias = Any
+"""How messages call a value: by a text, or by what holds it and which part it is."""
+
+Reader: TypeAlias = Callable[[Any, Place], Any]
+"""Makes a value of a plain one that stands somewhere, or refuses it."""
 
 # Scores and grades are squared and added up, which has to stay finite.
-_SCALARS: Final[Mapping[Any, tuple[set[type], str, float]]] = {
-    str: ({str}, "a text", 0),
-    bool: ({bool}, "true or false", 0),
+_NUMBERS: Final[Mapping[Any, tuple[set[type], str, float]]] = {
+    bool: ({bool}, "true or false", 1),
     int: ({int}, "an integer", 2**31 - 1),
     float: ({int, float}, "a finite number", 1e150),
 }
 _NOT_FINITE: Final = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
-_WORD: Final = str | NoneType
 _ARRAYS: Final = {np.float64: float, np.int64: int, np.bool_: bool}
+_PLAIN: Final = {str, int, bool, NoneType}
+# What a list of these may hold is taken as it is.
+_TEXTS: Final[Mapping[Any, set[type]]] = {str: {str}, str | None: {str, NoneType}}
 
 
 def as_plain(value: Any) -> Any:  # noqa: PLR0911
@@ -66,7 +75,7 @@ def as_plain(value: Any) -> Any:  # noqa: PLR0911
     A field is left out where its default is None or empty and so is its value, and one
     with `saved: False` in its metadata always.
     """
-    if isinstance(value, str | int | NoneType):
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, float):
         if math.isfinite(value):
@@ -77,20 +86,17 @@ def as_plain(value: Any) -> Any:  # noqa: PLR0911
     if isinstance(value, Interval):
         return value.to_dict()
     if is_dataclass(value):
-        kind: Any = type(value)
-        own = ((one, getattr(value, one.name)) for one in saved_fields(kind))
         return {
             one.name: as_plain(entry)
-            for one, entry in own
-            if is_needed(one) or not _is_empty(one, entry)
+            for one in saved_fields(type(value))
+            if not _is_empty(one, entry := getattr(value, one.name))
         }
     if isinstance(value, Mapping):
         return {str(name): as_plain(entry) for name, entry in value.items()}
     if isinstance(value, set | frozenset):
         return sorted(value)
-    if isinstance(value, Sequence):
-        simple = {*map(type, value)} <= {str, int, NoneType}
-        return [*value] if simple else [*map(as_plain, value)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [*value] if {*map(type, value)} <= _PLAIN else [*map(as_plain, value)]
     return value
 
 
@@ -98,7 +104,7 @@ def _plain_array(array: Any) -> list[Any]:
     """Its entries; whole numbers as integers, which take half the time."""
     if array.dtype.kind != "f":
         return [*array.tolist()]
-    whole = (array < _SCALARS[int][2]) & (array == np.trunc(array))
+    whole = (array < _NUMBERS[int][2]) & (array == np.trunc(array))
     # No integer is a negative zero.
     if whole.all() and not np.signbit(array).any():
         return [*array.astype(np.int64).tolist()]
@@ -120,73 +126,68 @@ def is_needed(field: Field[Any]) -> bool:
 
 def _is_empty(field: Field[Any], value: Any) -> bool:
     """Whether it has nothing to say, as by default."""
-    if isinstance(value, Mapping):
-        return not value and field.default_factory is dict
-    simple = value is None or isinstance(value, tuple)
-    return simple and not value and field.default == value
+    if value is None or isinstance(value, tuple):
+        return not value and value == field.default
+    return field.default_factory is dict and not value
 
 
-def from_plain(kind: Any, saved: Any, place: str = "it") -> Any:
+def from_plain(kind: Any, saved: Any, place: Place = "it") -> Any:
     """The value of a type that `as_plain` made plain, with every type checked.
-
-    Args:
-        kind: a dataclass, or what the field of one may be.
-        saved: the plain value.
-        place: how a message calls it.
-
-    Raises:
-        FormatError: a value has another type than it should.
 
     Example:
         >>> from_plain(tuple[float | None, ...], [1, None])
         (1.0, None)
     """
-    return _read(kind, [saved], lambda _: place)[0]
+    return _reader(kind)(saved, place)
 
 
-def _read(kind: Any, values: list[Any], place: Place) -> list[Any]:  # noqa: PLR0911
-    """Values of one kind together: many take a step per field, not per value."""
+@cache
+def _reader(kind: Any) -> Reader:  # noqa: PLR0911
+    """What reads values of a kind, made once for all of them."""
     origin, inner = get_origin(kind), get_args(kind)
-    if not values:
-        return []
     if origin in (Union, UnionType):
-        if NoneType not in inner or None not in values:
-            return _read(inner[0], values, place)
-        rows = [at for at, value in enumerate(values) if value is not None]
-        present = [values[at] for at in rows]
-        read = iter(_read(inner[0], present, _entry(place, "", rows)))
-        return [None if value is None else next(read) for value in values]
+        read = _reader(inner[0])
+        if NoneType not in inner:
+            return read
+        return lambda saved, place: None if saved is None else read(saved, place)
     if origin is np.ndarray:
-        (dtype,) = get_args(inner[1])
-        return [_array(dtype, value, place(at)) for at, value in enumerate(values)]
+        return partial(_array, *get_args(inner[1]))
     if kind is Interval or is_dataclass(kind):
-        return _instances(kind, values, place)
+        return partial(_instance, kind)
     if origin in (Mapping, dict):
-        return _mappings(inner, values, place)
+        return partial(_mapping, *inner)
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return partial(_row, inner)
     if origin in (tuple, Sequence, Collection):
-        return _lists(origin, inner, values, place)
-    if kind in (Any, object):
-        return _checked(values, _is_plain, "a plain value", place)
+        made = {tuple: tuple, Sequence: list, Collection: frozenset}[origin]
+        return partial(_list, made, inner[0])
     if origin is Literal:
-        choices = ", ".join(map(repr, inner))
         kinds = {*map(type, inner)}
-        return _checked(
-            values,
-            lambda v: type(v) in kinds and v in inner,
-            f"one of {choices}",
-            place,
-        )
-    return _scalars(kind, values, place)
+        wanted = f"one of {', '.join(map(repr, inner))}"
+        return _checked(wanted, lambda v: type(v) in kinds and v in inner)
+    if kind is str:
+        return _checked("a text", lambda value: isinstance(value, str))
+    return _number(kind) if kind in _NUMBERS else _checked("a plain value", _is_plain)
 
 
-def _checked(
-    values: list[Any], holds: Callable[[Any], bool], wanted: str, place: Place
-) -> list[Any]:
-    """The values, where all are as they should be."""
-    if not all(map(holds, values)):
-        at = next(at for at, value in enumerate(values) if not holds(value))
-        raise FormatError(f"{place(at)} must be {wanted}, got {show(values[at])}")
-    return values
+def _refuse(saved: Any, place: Place, wanted: str) -> NoReturn:
+    raise FormatError(f"{_name(place)} must be {wanted}, got {show(saved)}")
+
+
+def _name(place: Place) -> str:
+    if isinstance(place, str):
+        return place
+    holder, part = place
+    return _name(holder) + (f"[{part}]" if isinstance(part, int) else f".{part}")
+
+
+def _checked(wanted: str, holds: Callable[[Any], bool]) -> Reader:
+    """What takes values as they are, where they are as they should be."""
+
+    def read(saved: Any, place: Place) -> Any:
+        return saved if holds(saved) else _refuse(saved, place, wanted)
+
+    return read
 
 
 def _is_plain(value: Any) -> bool:
@@ -198,143 +199,91 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def _scalars(kind: Any, values: list[Any], place: Place) -> list[Any]:
-    """Texts, truth values and numbers of a size that can be computed with."""
-    types, wanted, largest = _SCALARS[kind]
+def _number(kind: Any) -> Reader:
+    """What reads truth values, and numbers of a size that can be computed with."""
+    types, wanted, largest = _NUMBERS[kind]
 
-    def holds(value: Any) -> bool:
-        if type(value) in types:
-            return not largest or abs(value) <= largest
-        return kind is float and isinstance(value, _WORD) and value in _NOT_FINITE
+    def read(saved: Any, place: Place) -> Any:
+        if type(saved) in types and -largest <= saved <= largest:
+            return kind(saved)
+        if kind is float and isinstance(saved, str | None) and saved in _NOT_FINITE:
+            return _NOT_FINITE[saved]
+        return _refuse(saved, place, wanted)
 
-    right = {*map(type, values)} <= types
-    if not right or (largest and max(map(abs, values)) > largest):
-        _checked(values, holds, wanted, place)
-    if kind is not float or right:
-        return values if kind is not float else [*map(float, values)]
-    return [_NOT_FINITE[v] if isinstance(v, _WORD) else float(v) for v in values]
+    return read
 
 
-def _array(dtype: Any, saved: Any, place: str) -> Any:
+def _array(dtype: Any, saved: Any, place: Place) -> Any:
     """An array of finite numbers, with null for NaN, or of truth values."""
-    _checked([saved], _is_list, "a list", lambda _: place)
-    types, wanted, largest = _SCALARS[_ARRAYS[dtype]]
+    if not isinstance(saved, list):
+        _refuse(saved, place, "a list")
+    types, wanted, largest = _NUMBERS[_ARRAYS[dtype]]
     types = types | {NoneType} if dtype is np.float64 else types
-    right = {*map(type, saved)} <= types
-    if right:
-        try:
+    if {*map(type, saved)} <= types:
+        with suppress(OverflowError):
             array = np.array(saved, dtype)
-            right = not (largest and (np.abs(array) > largest).any())
-        except OverflowError:
-            right = False
-    if not right:
-        _checked(
-            saved,
-            lambda v: type(v) in types and (not v or not largest or abs(v) <= largest),
-            wanted,
-            lambda at: f"{place}[{at}]",
-        )
-    return array
+            if not (np.abs(array) > largest).any():
+                return array
+    wrong = (type(v) not in types or abs(v or 0) > largest for v in saved)
+    at = [*wrong].index(True)
+    return _refuse(saved[at], (place, at), wanted)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
+def _list(
+    made: Callable[[Iterable[Any]], Any], kind: Any, saved: Any, place: Place
+) -> Any:
+    if not isinstance(saved, list):
+        _refuse(saved, place, "a list")
+    if {*map(type, saved)} <= _TEXTS.get(kind, set()):
+        return made(saved)
+    read = _reader(kind)
+    return made([read(entry, (place, n)) for n, entry in enumerate(saved)])
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+def _row(kinds: Sequence[Any], saved: Any, place: Place) -> tuple[Any, ...]:
+    """A tuple of so many values, each of its own kind."""
+    if not isinstance(saved, list) or len(saved) != len(kinds):
+        _refuse(saved, place, f"a list of {len(kinds)} entries")
+    rows = enumerate(zip(kinds, saved, strict=True))
+    return tuple(_reader(kind)(entry, (place, n)) for n, (kind, entry) in rows)
 
 
-def _lists(
-    origin: Any, inner: tuple[Any, ...], values: list[Any], place: Place
-) -> list[Any]:
-    _checked(values, _is_list, "a list", place)
-    if origin is tuple and inner[-1] is not Ellipsis:
-        size = len(inner)
-        _checked(values, lambda v: len(v) == size, f"a list of {size} entries", place)
-        columns = [
-            _read(
-                kind,
-                [value[n] for value in values],
-                _entry(place, f"[{n}]", range(len(values))),
-            )
-            for n, kind in enumerate(inner)
-        ]
-        return [*zip(*columns, strict=True)]
-    made = {tuple: tuple, Sequence: list, Collection: frozenset}[origin]
-    rows = _entries(inner[0], values, lambda at, n: f"{place(at)}[{n}]")
-    return [*map(made, rows)]
+def _mapping(key: Any, kind: Any, saved: Any, place: Place) -> dict[Any, Any]:
+    if not isinstance(saved, dict):
+        _refuse(saved, place, "an object")
+    if key is int and not all(map(str.isdecimal, saved)):
+        _refuse(saved, place, "an object by whole numbers")
+    read = _reader(kind)
+    return {key(name): read(entry, (place, name)) for name, entry in saved.items()}
 
 
-def _entry(place: Place, name: str, rows: Sequence[int]) -> Place:
-    """How a part of some of the values is called."""
-    return lambda at: f"{place(rows[at])}{name}"
-
-
-def _mappings(
-    inner: tuple[Any, ...], values: list[Any], place: Place
-) -> list[dict[Any, Any]]:
-    _checked(values, _is_object, "an object", place)
-    names: list[list[Any]] = [[*value] for value in values]
-    entries = [[*value.values()] for value in values]
-    rows = _entries(inner[1], entries, lambda at, n: f"{place(at)}.{names[at][n]}")
-    if inner[0] is int:
-        for at, own in enumerate(names):
-            if not all(map(str.isdecimal, own)):
-                raise FormatError(f"{place(at)} must be an object by whole numbers")
-        names = [[*map(int, own)] for own in names]
-    return [dict(zip(*pair, strict=True)) for pair in zip(names, rows, strict=True)]
-
-
-def _entries(
-    kind: Any, lists: Sequence[Any], place: Callable[[int, int], str]
-) -> list[list[Any]]:
-    """What each of several lists holds, read together."""
-    ends = [0, *accumulate(map(len, lists))]
-
-    def entry(at: int) -> str:
-        row = bisect_right(ends, at) - 1
-        return place(row, at - ends[row])
-
-    read = _read(kind, [*chain.from_iterable(lists)], entry)
-    return [read[a:b] for a, b in pairwise(ends)]
+def _instance(kind: Any, saved: Any, place: Place) -> Any:
+    """A dataclass or an interval; a field that is not there has its default."""
+    if not isinstance(saved, dict):
+        _refuse(saved, place, "an object")
+    readers, needed = _fields(kind)
+    if not needed <= saved.keys() <= readers.keys():
+        lacks = needed - saved.keys()
+        odd = min(lacks or saved.keys() - readers.keys())
+        what = ": {!r} is missing", " has a field that karat does not know: {!r}"
+        raise FormatError(_name(place) + what[not lacks].format(odd))
+    parts = {name: readers[name](v, (place, name)) for name, v in saved.items()}
+    try:
+        return kind(**parts)
+    except KaratError as error:
+        raise FormatError(f"{_name(place)}: {error}") from None
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _instances(kind: Any, values: list[Any], place: Place) -> list[Any]:
-    """Dataclasses or intervals; a field that is not there has its default."""
-    _checked(values, _is_object, "an object", place)
-    hints = _hints(kind)
-    names, needed = {*hints}, {*hints}
+def _fields(kind: Any) -> tuple[dict[str, Reader], set[str]]:
+    """What reads each field of a class, and which fields must be there."""
+    hints = get_type_hints(kind)
+    needed = {*hints}
     if is_dataclass(kind):
-        own = saved_fields(cast("Any", kind))
-        names = {one.name for one in own}
+        own = saved_fields(kind)
+        hints = {one.name: hints[one.name] for one in own}
         needed = {one.name for one in own if is_needed(one)}
-    made: list[dict[str, Any]] = [{} for _ in values]
-    for at, value in enumerate(values):
-        if not needed <= value.keys() <= names:
-            what = ": {!r} is missing", " has a field that karat does not know: {!r}"
-            lacks = needed - value.keys()
-            odd = min(lacks or value.keys() - names)
-            raise FormatError(place(at) + what[not lacks].format(odd))
-    for name in (name for name in hints if name in names):
-        rows = [at for at, value in enumerate(values) if name in value]
-        saved = [values[at][name] for at in rows]
-        read = _read(hints[name], saved, _entry(place, f".{name}", rows))
-        for at, entry in zip(rows, read, strict=True):
-            made[at][name] = entry
-    return [_instance(kind, fields, place, at) for at, fields in enumerate(made)]
-
-
-def _instance(kind: Any, fields: dict[str, Any], place: Place, at: int) -> Any:
-    try:
-        return kind(**fields)
-    except KaratError as error:
-        raise FormatError(f"{place(at)}: {error}") from None
+    return {name: _reader(hint) for name, hint in hints.items()}, needed
 
 
 class PlainResult(ABC):
@@ -477,7 +426,9 @@ def plain_evaluation(result: "Evaluation") -> dict[str, Any]:
     """The evaluation itself in plain values, with digests in place of the labels."""
     # Of a query whose id is all that is known, nothing is known.
     facts = {
-        query: fact for query, fact in result.facts.items() if fact != Query(query)
+        query: fact
+        for query, fact in result.facts.items()
+        if fact.text is not None or fact.k is not None or fact.tags or fact.metadata
     }
     kept = TopDocuments.of(result.kept)
     plain: dict[str, Any] = as_plain(
