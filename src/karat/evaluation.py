@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from inspect import signature
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy as np
 
@@ -17,12 +17,7 @@ from karat.data.queries import Query
 from karat.data.runs import Document, Notice, Run
 from karat.data.spelling import LETTER
 from karat.data.tables import counted
-from karat.errors import (
-    MismatchError,
-    ParameterError,
-    UnknownNameError,
-    UsageError,
-)
+from karat.errors import MismatchError, UnknownNameError, UsageError
 from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.matching.to_hits import no_common_query
@@ -44,7 +39,7 @@ _KEPT = 5
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_OWN = {"retriever", "engine", "name", "keep", "retrieving"}
+_OWN = {"retriever", "name", "keep", "retrieving"}
 
 # How many documents a retriever is asked for at least.
 _DEPTH = 20
@@ -72,7 +67,6 @@ def evaluate(  # noqa: PLR0913
     threshold: float | None = None,
     depth: int | None = None,
     judged_only: bool | None = None,
-    engine: str = "local",
     force: bool | None = None,
     mapping: Mapping[str, str] | None = None,
     queries: Any = None,
@@ -115,7 +109,6 @@ def evaluate(  # noqa: PLR0913
         depth: read only so many documents of each ranking; natively all.
         judged_only: remove documents without any label before ranking, which gives
             the condensed lists of incomplete judgements.
-        engine: where to compute: `local`. Runs on a cluster are known by their kind.
         force: score even when no gold id occurs anywhere in the run.
         mapping: our field or column name -> theirs, as in `{"retrieved": "hits"}`,
             where the inference should not decide.
@@ -143,8 +136,6 @@ def evaluate(  # noqa: PLR0913
     for own in _OWN:
         # Planning is asked for all but what this function sees to itself.
         del asked[own]
-    if engine != "local":
-        _refuse_engine(engine)
     if retriever is not None or retrieving:
         # Only who has a retriever pays for importing what asks it.
         from karat.retrieving.retrieve import retrieve  # noqa: PLC0415
@@ -163,7 +154,6 @@ class Evaluator:
     Args:
         gold: what should have been retrieved, as `evaluate` takes it.
         metrics: spellings such as `"ndcg@10"`, or metric instances.
-        engine: where to compute, as there.
         options: further options of `evaluate`, such as `match`, `profile` or `k`.
 
     Raises:
@@ -182,12 +172,8 @@ class Evaluator:
         self,
         gold: Any,
         metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-        *,
-        engine: str = "local",
         **options: Any,
     ) -> None:
-        if engine != "local":
-            _refuse_engine(engine)
         check_options("Evaluator", options, refused=("keep",))
         self._asked = {**options, **prepare_gold(gold, metrics, **options)}
 
@@ -213,12 +199,6 @@ def check_options(
     for name in options:
         if name not in known:
             raise UnknownNameError(f"option of {owner}", name, known)
-
-
-def _refuse_engine(engine: object) -> NoReturn:
-    if not isinstance(engine, str):
-        raise ParameterError("evaluate", "engine", "a name", engine)
-    raise UnknownNameError("engine", engine, ["local"])
 
 
 def _check_option(name: str, retriever: Any) -> None:

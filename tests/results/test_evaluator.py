@@ -137,7 +137,6 @@ def test_the_gold_is_out_of_reach() -> None:
         ({"treshold": 2}, "did you mean 'threshold'"),
         ({"metric": "rr"}, "unknown option of Evaluator 'metric'; .* 'metrics'"),
         ({"ties": "coin"}, "ties must be one of"),
-        ({"engine": "steam"}, "unknown engine 'steam'"),
     ],
 )
 def test_what_is_wrong_is_said_at_once(options: dict[str, Any], said: str) -> None:

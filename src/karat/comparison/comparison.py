@@ -1,7 +1,6 @@
 """Comparisons: what was found between a baseline and its candidates, as a value."""
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,11 +11,10 @@ from karat.comparison.changes import Change, Mover
 from karat.comparison.differences import Difference, about, show_p
 from karat.comparison.pairing import left_out
 from karat.data.tables import DASH, Table, counted, number
-from karat.errors import FormatError, MissingExtraError
-from karat.results.evaluation import SHOWN, Evaluation
+from karat.errors import FormatError
+from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
-from karat.results.plain_values import PlainResult
-from karat.writing import write_file
+from karat.results.plain_values import SHOWN, PlainResult, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,11 +256,7 @@ class Comparison(PlainResult):
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas DataFrame: a row per metric, baseline and candidate."""
-        try:
-            import pandas as pd  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("to_frame()", "frames") from None
-        return pd.DataFrame(self.rows())
+        return frame_of(self.rows())
 
     def to_latex(self) -> str:
         """The means as a LaTeX table with a caption, marked by verdicts."""
@@ -274,7 +268,7 @@ class Comparison(PlainResult):
         Given what was compared, the baseline first, it also shows every query.
         """
         if not evaluations:
-            return str(SHOWN["tables"](self.summary().title, self.tables()))
+            return super().to_html()
         names = (self.baseline, *self.candidates)
         pairs = zip(names, evaluations, strict=True)
         board = Leaderboard({name: replace(one, run=name) for name, one in pairs})
@@ -293,11 +287,6 @@ class Comparison(PlainResult):
         if format == "md":
             return f"{SHOWN['paper'](self).as_markdown()}\n\n{super().write(format)}"
         return super().write(format)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison to a JSON file, or to a page (`.html`)."""
-        page = str(path).endswith(".html")
-        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
 
 def _name(one: Difference, *, several: bool) -> str:

@@ -35,12 +35,9 @@ class GoldGrades:
         found: T = self._kept[key]
         return found
 
-    @property
+    @cached_property
     def range(self) -> tuple[float, float]:
         """The smallest and largest label of any gold item; (1, 1) without any."""
-        return self.keep("range", self._range)
-
-    def _range(self) -> tuple[float, float]:
         if not len(self.grade):
             return (1.0, 1.0)
         first = self.grade.item(0)
@@ -49,17 +46,14 @@ class GoldGrades:
             return first, first
         return float(self.grade.min()), float(self.grade.max())
 
-    @property
+    @cached_property
     def query(self) -> Ints:
         """Index of the query of each label."""
-        return self.keep("query", lambda: np.arange(len(self.count)).repeat(self.count))
+        return np.arange(len(self.count)).repeat(self.count)
 
-    @property
+    @cached_property
     def ideal_order(self) -> tuple[Ints, Ints, Floats]:
         """Query, place from 1 and grade of all positive gold, in the best order."""
-        return self.keep("ideal order", self._ideal_order)
-
-    def _ideal_order(self) -> tuple[Ints, Ints, Floats]:
         query, grade = self.query, self.grade
         low, high = self.range
         if low <= 0:
@@ -332,12 +326,7 @@ def concatenate_hits(parts: Sequence[Hits]) -> Hits:
 def _concatenate(
     parts: Sequence[tuple[int, T]], start: Mapping[str, Sequence[int]]
 ) -> T:
-    """Values of arrays, flags and other such values as one, where they are known.
-
-    Args:
-        parts: the values, and which part of the whole each is.
-        start: by the name of a field, the index at which each part begins.
-    """
+    """Values of arrays, flags and other such values as one, where they are known."""
     first: Any = parts[0][1]
     whole: dict[str, Any] = {}
     for name in (f.name for f in fields(first) if f.init):

@@ -87,7 +87,7 @@ def _count_better(
     tied: list[int] = []
     checksum = 0.0
     compared = scores if exact else _as_compared(scores, policies).tolist()
-    ranges = zip(compared, compared, strict=True)
+    ranges: Iterator[Any] = zip(compared, compared, strict=True)
     if exact and policies.precision == "single":
         ranges = _equal_in_single(scores)
     for ranking, number in zip(rankings, found.tolist(), strict=True):

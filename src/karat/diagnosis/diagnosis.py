@@ -1,6 +1,5 @@
 """Diagnoses: why gold was missed and what would find it, as a value."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,9 +11,8 @@ from karat.data.coverage import Range
 from karat.data.tables import Table, counted, number
 from karat.diagnosis.bounds import Bound, Unjudged
 from karat.diagnosis.slices import Slice
-from karat.results.evaluation import SHOWN, Evaluation
-from karat.results.plain_values import PlainResult
-from karat.writing import write_file
+from karat.results.evaluation import Evaluation
+from karat.results.plain_values import SHOWN, PlainResult
 
 _SHOWN = 10
 _LONG = 60
@@ -428,11 +426,6 @@ class Diagnosis(PlainResult):
         return str(
             SHOWN["page"](short, notes=notes, slices=slices, more=self._by_heading())
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the diagnosis to a JSON file, or to a page (`.html`)."""
-        page = str(path).endswith(".html")
-        write_file(path, self.to_html() if page else self.to_json() + "\n")
 
 
 def unexamined_notes(needs: Mapping[str, str]) -> list[str]:

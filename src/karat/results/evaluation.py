@@ -1,14 +1,12 @@
 """Evaluations: what a run scored, metric by metric and query by query."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.catalogue import Catalogue
 from karat.data.arrays import Bools, Ints
 from karat.data.gold import Gold, label_fingerprints
 from karat.data.judgements import Usage, Verdict
@@ -17,32 +15,25 @@ from karat.data.policies import Policies
 from karat.data.queries import DEFAULT_K, Query
 from karat.data.runs import Document, Latency, Notice, TopDocuments
 from karat.data.tables import Table, counted, number
-from karat.errors import MissingExtraError, UnknownNameError, UsageError
+from karat.errors import UnknownNameError, UsageError
 from karat.metrics import Metric
 from karat.reading.files import gc_paused
 from karat.results.measures import read_measure
 from karat.results.merging import merge_evaluations
 from karat.results.notices import derived_notices
-from karat.results.plain_values import as_json, plain_evaluation, to_dict
+from karat.results.plain_values import (
+    SHOWN,
+    SavedResult,
+    as_json,
+    frame_of,
+    plain_evaluation,
+    to_dict,
+)
 from karat.results.scores import MetricScores, mean_ranges, score_measures
 from karat.results.slices import query_rows, tag_table
-from karat.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
-    "way to show",
-    {
-        "chart": "karat.reports.figures:plot",
-        "csv": "karat.reports.files:rows_as_csv",
-        "latex": "karat.reports.paper:as_latex",
-        "page": "karat.reports.page:as_html",
-        "paper": "karat.reports.paper:paper_table",
-        "tables": "karat.reports.markup:page_of",
-    },
-)
-"""How results are shown, by rooms above this one that are loaded when asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ class Trace:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Mapping[str, MetricScores]):
+class Evaluation(SavedResult, Mapping[str, MetricScores]):
     """What one run scored against one gold: a plain value that owns its hits.
 
     It is a mapping from metrics, in any spelling, to their scores. Nothing in it refers
@@ -388,18 +379,9 @@ class Evaluation(Mapping[str, MetricScores]):
         """A picture: `curve`, `means`, `distribution` or `headroom` of a metric."""
         return SHOWN["chart"](self, kind, metric)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to JSON, which `karat.load` reads back, or to a page (`.html`)."""
-        page = str(path).endswith(".html")
-        write_file(path, self.to_html() if page else self.to_json() + "\n")
-
     def to_frame(self) -> "pd.DataFrame":
         """What each query asks and scores as a pandas DataFrame, one row per query."""
-        try:
-            import pandas as pd  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("to_frame()", "frames") from None
-        return pd.DataFrame(self.per_query).set_index("query")
+        return frame_of(self.per_query).set_index("query")
 
     @staticmethod
     def merge(parts: "Iterable[Evaluation]") -> "Evaluation":

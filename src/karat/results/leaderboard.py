@@ -1,16 +1,15 @@
 """Leaderboards: what several runs scored against one gold, side by side."""
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from karat.data.tables import DASH, Table, number
-from karat.errors import MissingExtraError, UnknownNameError
-from karat.results.evaluation import SHOWN, Evaluation
-from karat.writing import write_file
+from karat.errors import UnknownNameError
+from karat.results.evaluation import Evaluation
+from karat.results.plain_values import SHOWN, SavedResult, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +21,7 @@ _COUNTS = ("n", "undefined", "missing")
 
 
 @dataclass(frozen=True)
-class Leaderboard(Mapping[str, Evaluation]):
+class Leaderboard(SavedResult, Mapping[str, Evaluation]):
     """What several runs scored against one gold: a mapping from names to evaluations.
 
     Attributes:
@@ -116,19 +115,10 @@ class Leaderboard(Mapping[str, Evaluation]):
         """A picture of all runs: `curve`, `means`, `distribution`, `latency`, ..."""
         return SHOWN["chart"](self, kind, metric)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all to JSON, which `karat.load` reads back, or to a page (`.html`)."""
-        page = str(path).endswith(".html")
-        write_file(path, self.to_html() if page else self.to_json() + "\n")
-
     def to_frame(self) -> "pd.DataFrame":
         """The means as a pandas DataFrame: a row per run, a column per metric."""
-        try:
-            import pandas as pd  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("to_frame()", "frames") from None
-        means = {name: result.means for name, result in self.items()}
-        return pd.DataFrame.from_dict(means, orient="index").rename_axis("run")
+        rows = ({"run": name, **result.means} for name, result in self.items())
+        return frame_of(rows).set_index("run")
 
     def __str__(self) -> str:
         return self.summary().as_text()

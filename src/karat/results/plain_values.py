@@ -30,6 +30,7 @@ from typing import (
     Self,
     TypeAlias,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -37,17 +38,20 @@ from typing import (
 
 import numpy as np
 
+from karat.catalogue import Catalogue
 from karat.data.arrays import Bools, Floats
 from karat.data.intervals import Interval
 from karat.data.runs import Notice, TopDocuments
 from karat.data.tables import Table
-from karat.errors import DataError, FormatError, KaratError
+from karat.errors import DataError, FormatError, KaratError, MissingExtraError
 from karat.reading.files import decode_json, decode_text, open_binary
 from karat.reading.meaning.values import show
 from karat.reading.source import placed
 from karat.writing import write_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from karat.results.evaluation import Evaluation
 
 Place: TypeAlias = Any
@@ -86,9 +90,10 @@ def as_plain(value: Any) -> Any:  # noqa: PLR0911
     if isinstance(value, Interval):
         return value.to_dict()
     if is_dataclass(value):
+        kind: Any = type(value)
         return {
             one.name: as_plain(entry)
-            for one in saved_fields(type(value))
+            for one in saved_fields(kind)
             if not _is_empty(one, entry := getattr(value, one.name))
         }
     if isinstance(value, Mapping):
@@ -280,13 +285,53 @@ def _fields(kind: Any) -> tuple[dict[str, Reader], set[str]]:
     hints = get_type_hints(kind)
     needed = {*hints}
     if is_dataclass(kind):
-        own = saved_fields(kind)
+        own = saved_fields(cast("Any", kind))
         hints = {one.name: hints[one.name] for one in own}
         needed = {one.name for one in own if is_needed(one)}
     return {name: _reader(hint) for name, hint in hints.items()}, needed
 
 
-class PlainResult(ABC):
+SHOWN: Catalogue[Callable[..., Any]] = Catalogue(
+    "way to show",
+    {
+        "chart": "karat.reports.figures:plot",
+        "csv": "karat.reports.files:rows_as_csv",
+        "latex": "karat.reports.paper:as_latex",
+        "page": "karat.reports.page:as_html",
+        "paper": "karat.reports.paper:paper_table",
+        "tables": "karat.reports.markup:page_of",
+    },
+)
+"""How results are shown, by rooms above this one that are loaded when asked for."""
+
+
+class SavedResult(ABC):
+    """What is saved as JSON, or as a page."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Everything as JSON, which `load` reads back."""
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """A page that a browser shows, in one file."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to JSON, which `load` reads back, or to a page (`.html`)."""
+        page = str(path).endswith(".html")
+        write_file(path, self.to_html() if page else self.to_json() + "\n")
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Rows as a pandas DataFrame."""
+    try:
+        import pandas as pd  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("to_frame()", "frames") from None
+    return pd.DataFrame(rows)
+
+
+class PlainResult(SavedResult):
     """A frozen value that is shown as tables, and saves and loads.
 
     Attributes:
@@ -318,9 +363,10 @@ class PlainResult(ABC):
             return "\n\n".join(table.as_markdown() for table in self.tables()) + "\n"
         return str(self) + "\n"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a JSON file."""
-        write_file(path, self.to_json() + "\n")
+    def to_html(self) -> str:
+        """A page that a browser shows: one file."""
+        tables = self.tables()
+        return str(SHOWN["tables"](tables[0].title, tables))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -18,12 +18,10 @@ import numpy as np
 from karat.data.arrays import Floats
 from karat.data.intervals import Interval
 from karat.data.tables import DASH, Table, counted, number
-from karat.errors import DataError, FormatError, MissingExtraError
+from karat.errors import DataError, FormatError
 from karat.metrics import read_metric
-from karat.results.evaluation import SHOWN
-from karat.results.plain_values import PlainResult
+from karat.results.plain_values import SHOWN, PlainResult, frame_of
 from karat.stats.multiple_tests import best_interval, maybe_best
-from karat.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,11 +234,6 @@ class Sweep(PlainResult):
         """A picture of quality by a cost, `tokens` or `latency`, with its front."""
         return SHOWN["chart"](self, cost)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to JSON, which `Sweep.load` reads back, or to a page (`.html`)."""
-        page = str(path).endswith(".html")
-        write_file(path, self.to_html() if page else self.to_json() + "\n")
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The sweep saved in a file.
@@ -256,11 +249,7 @@ class Sweep(PlainResult):
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per setting as a pandas DataFrame: means and costs."""
-        try:
-            import pandas as pd  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("to_frame()", "frames") from None
-        return pd.DataFrame(
+        return frame_of(
             {
                 **trial.setting,
                 **{metric: trial.mean(metric) for metric in self.metrics},
