@@ -40,12 +40,7 @@ ZeroDivisionError: division by zero
 
 
 def plain(name: str) -> str:
-    """The form in which names are compared: lower case, `-` and `_` alike.
-
-    Example:
-        >>> plain("R-Precision")
-        'r_precision'
-    """
+    """The form in which names are compared: lower case, `-` and `_` alike."""
     return name.strip().lower().replace("-", "_")
 
 
@@ -125,11 +120,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
         )
 
     def usable(self, *, shipped: bool = True) -> Iterator[T]:
-        """All there are, in order; a plug-in that cannot be loaded is named once.
-
-        Args:
-            shipped: what karat itself brings is among them.
-        """
+        """All there are, in order; a plug-in that cannot be loaded is named once."""
         for name in self if shipped else self._installed():
             if not shipped and name in self._written:
                 continue

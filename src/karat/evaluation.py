@@ -22,7 +22,7 @@ from karat.matching.matcher import Matcher
 from karat.matching.shipped import AUTO
 from karat.matching.to_hits import no_common_query
 from karat.metrics import Metric, split_metrics
-from karat.planning import DEFAULT_METRICS, Prepared, prepare, prepare_gold
+from karat.planning import DEFAULT_METRICS, Prepared, prepare, read_once
 from karat.reading.meaning.aliases import FIELDS
 from karat.reading.meaning.mapping import INSIDE
 from karat.reading.readers import read, read_queries
@@ -175,7 +175,10 @@ class Evaluator:
         **options: Any,
     ) -> None:
         check_options("Evaluator", options, refused=("keep",))
-        self._asked = {**options, **prepare_gold(gold, metrics, **options)}
+        self._asked = read_once({**options, "gold": gold, "metrics": metrics})
+        if gold is None:
+            raise UsageError("no gold: it must be given apart from the runs")
+        self._asked["gold"] = self._asked["gold"].copy()
 
     def evaluate(
         self, run: Any, *, name: str | None = None, keep: int | None = None

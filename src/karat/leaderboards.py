@@ -14,8 +14,9 @@ from karat.data.runs import Run
 from karat.data.tables import DASH, Table, number
 from karat.errors import NotSavedError, UsageError
 from karat.evaluation import check_options, evaluate
+from karat.planning import read_once
 from karat.reading.pair import samples
-from karat.reading.readers import read, read_corpus, read_queries, read_run
+from karat.reading.readers import read_run
 from karat.results.evaluation import Evaluation
 from karat.results.leaderboard import Leaderboard
 from karat.results.loading import load
@@ -97,7 +98,7 @@ def leaderboard(
     """
     check_options("leaderboard", options)
     options |= {"gold": gold, "mapping": mapping, "judged": judged}
-    options = _read_once(options)
+    options = read_once(options)
     evaluations: dict[str, Evaluation] = {}
     covered: dict[str, Any] = {}
     notes: list[str] = []
@@ -117,19 +118,6 @@ def leaderboard(
     if len(covered) == len(evaluations) > 1:
         notes += order_flips(covered, [*evaluations.values()], **options)
     return Leaderboard(evaluations, tuple(dict.fromkeys(notes)))
-
-
-def _read_once(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The same options with gold, queries and corpus read, for several runs."""
-    found = dict(options)
-    if found.get("gold") is not None:
-        found["gold"] = read(
-            found["gold"], "gold", mapping=found.get("mapping"), shared=True
-        )
-    for name, reader in (("queries", read_queries), ("corpus", read_corpus)):
-        if found.get(name) is not None and not isinstance(found[name], Mapping):
-            found[name] = reader(found[name])
-    return found
 
 
 def evaluation_of(
@@ -156,11 +144,7 @@ def evaluations_of(
     options: Mapping[str, Any],
     told: Collection[str],
 ) -> list[Evaluation]:
-    """The evaluations of runs; those that are scored now by what the first was.
-
-    Raises:
-        UsageError: somebody says how to score, and there is nothing left to score.
-    """
+    """The evaluations of runs; those that are scored now by what the first was."""
     scored = [(name, _as_scored(given) or given) for name, given in named]
     nothing_new = all(isinstance(given, Evaluation) for _, given in scored)
     if told and nothing_new:
@@ -169,7 +153,7 @@ def evaluations_of(
             "before. Score the runs anew, or leave it out"
         )
     if not nothing_new:
-        options = _read_once({**options, "gold": gold})
+        options = read_once({**options, "gold": gold})
         gold = options.pop("gold")
     paths = [given for _, given in scored if isinstance(given, str | Path)]
     first = evaluation_of(*scored[0], gold, options, paths)

@@ -21,7 +21,7 @@ from karat.matching.shipped import AUTO, JUDGED, choose, read_matcher
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.meaning.aliases import ALIASES
 from karat.reading.pair import Pair, pair
-from karat.reading.readers import read, read_queries
+from karat.reading.readers import read, read_corpus, read_queries
 from karat.results.measures import Measure, read_measure
 
 DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
@@ -29,7 +29,7 @@ DEFAULT_METRICS = ("hit@5", "recall@5", "precision@5", "rr", "ndcg@10")
 _JUDGED_AT = 10
 _EXPECTED = ALIASES["expected"].split()
 
-_SWITCHES = {field.name for field in fields(Policies)} - {"profile"}
+_SWITCHES = {field.name for field in fields(Policies)}
 
 # No ranking is so long, and what counts ranks holds no more.
 _TOO_DEEP = 10**9
@@ -37,14 +37,7 @@ _TOO_DEEP = 10**9
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compute.
-
-    Attributes:
-        measures: the columns of the result, in order.
-        matchers: the matchers that they read, by spelling.
-        default_matcher: spelling of the matcher of metrics that bring none.
-        policies: the rules applied.
-    """
+    """What to compute."""
 
     measures: tuple[Measure, ...]
     matchers: Mapping[str, Matcher]
@@ -118,38 +111,28 @@ def _without_gold(
 
 
 class Prepared(NamedTuple):
-    """All that an evaluation needs.
-
-    Attributes:
-        plan: what to compute.
-        pair: what was retrieved and what should have been, with what is known of both.
-        own_k: each query's cutoff for metrics spelled with the letter k.
-    """
+    """All that an evaluation needs."""
 
     plan: Plan
     pair: Pair
     own_k: Ints | None
 
 
-def prepare_gold(
-    gold: Any,
-    metrics: Any,
-    *,
-    profile: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    queries: Any = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """What `prepare` takes of all runs alike, read, checked and out of reach."""
-    policies_for(profile, **{name: options[name] for name in _SWITCHES & {*options}})
-    spellings = split_metrics(metrics)
-    for spelling in spellings:
-        read_measure(spelling, AUTO, profile)
-    truth = read(gold, "gold", mapping=mapping, shared=True)
-    if truth.gold is None:
-        raise UsageError("no gold: it must be given apart from the runs")
-    facts = None if queries is None else read_queries(queries)
-    return {"gold": truth.copy(), "metrics": spellings, "queries": facts}
+def read_once(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `prepare` for several runs: checked, and what they share read."""
+    asked = dict(options)
+    policies_for(**{"profile": None, **{n: asked[n] for n in _SWITCHES & {*asked}}})
+    if "metrics" in asked:
+        asked["metrics"] = split_metrics(asked["metrics"])
+        for metric in asked["metrics"]:
+            read_measure(metric, AUTO, asked.get("profile"))
+    if asked.get("gold") is not None:
+        mapping = asked.get("mapping")
+        asked["gold"] = read(asked["gold"], "gold", mapping=mapping, shared=True)
+    for name, reader in (("queries", read_queries), ("corpus", read_corpus)):
+        if asked.get(name) is not None and not isinstance(asked[name], Mapping):
+            asked[name] = reader(asked[name])
+    return asked
 
 
 def prepare(  # noqa: PLR0913

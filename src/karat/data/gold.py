@@ -64,19 +64,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLabels(Mapping[str, Mapping[str, float]]):
-    """Judged documents as `Labels` has them, kept as columns that nobody changes.
-
-    Attributes:
-        queries: ids, in input order.
-        count: how many documents are labelled for each.
-        names: the documents, query after query.
-        grade: what each is worth.
-
-    Example:
-        >>> labels = ColumnLabels(["q1"], np.array([2]), ["a", "b"], np.ones(2))
-        >>> labels["q1"]
-        {'a': 1.0, 'b': 1.0}
-    """
+    """Judged documents as `Labels` has them, kept as columns that nobody changes."""
 
     queries: Sequence[str]
     count: Ints
@@ -299,13 +287,7 @@ class Gold:
 def label_fingerprints(
     names: Iterable[str], grades: Iterable[float], counts: Iterable[int]
 ) -> list[str]:
-    """The digests of queries that have grades of documents and nothing else.
-
-    Args:
-        names: the documents, query after query.
-        grades: their grades.
-        counts: how many documents each query has.
-    """
+    """The digests of queries that have grades of documents and nothing else."""
     from json.encoder import encode_basestring  # noqa: PLC0415
 
     # What the encoder writes of plain labels, at a quarter of its time.

@@ -18,10 +18,6 @@ class GoldGrades:
     """The labels of all gold items, and what follows from them whatever was found.
 
     Hits of several runs against one gold share it, so that ideals are computed once.
-
-    Attributes:
-        count: number of gold items of each query, judged non-relevant included.
-        grade: their labels, query after query.
     """
 
     count: Ints

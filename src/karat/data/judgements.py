@@ -37,13 +37,7 @@ class Prompt:
     version: str = "1"
 
     def repairs(self, other: "Prompt") -> bool:
-        """Whether this is the other prompt, or asks it again and says what was wrong.
-
-        Example:
-            >>> Prompt("Be brief.", "Why? Say it in JSON.").repairs(
-            ...     Prompt("Be brief.", "Why?"))
-            True
-        """
+        """Whether this is the other prompt, or the same asked again after a mistake."""
         return self.name == other.name and self.user.startswith(other.user)
 
 

@@ -88,17 +88,7 @@ class _MemoryRun(Run, Generic[R]):
         duplicates: Ints | None = None,
         repeats: Sequence[str] = (),
     ) -> Located:
-        """The rows in the order of (query, rank), with all that is to be said.
-
-        Args:
-            rows: the labelled documents found.
-            sizes: length of each labelled query's ranking; -1 when it is missing.
-            labels: what was looked for.
-            policies: the rules applied.
-            ties: query of each relevant document that shares its score with another.
-            duplicates: query of each relevant document found more than once.
-            repeats: queries that repeat other documents among their first.
-        """
+        """The rows in the order of (query, rank), with all that is to be said."""
         extra = len(self._rankings) - int(np.count_nonzero(sizes >= 0))
         empty: list[str] = []
         if np.count_nonzero(sizes) < len(sizes):
@@ -128,14 +118,7 @@ class _MemoryRun(Run, Generic[R]):
 
 
 class _Rows(NamedTuple):
-    """Labelled documents as they were found.
-
-    Attributes:
-        query: index of the query, ascending.
-        place: place in its ranking, from 0; in any order within a query.
-        item: number of the label.
-        grade: the label.
-    """
+    """Labelled documents as they were found."""
 
     query: Ints
     place: Ints

@@ -57,14 +57,8 @@ class TopDocuments(Mapping[str, tuple[Document, ...]]):
     Attributes:
         queries: ids of the queries.
         count: how many documents there are of each.
-        id: one entry per document, query after query; none where no document has it.
-        text: the same.
-        score: the same.
-        source: the same.
-        start: the same.
-        end: the same.
-        metadata: the same.
-        rank: the same.
+        id: one entry per document, query after query, as in all that follow; none where
+            no document has it.
 
     Example:
         >>> TopDocuments.of({"q1": (Document("a"), Document("b"))})["q1"][1].id
@@ -198,7 +192,8 @@ class Latency:
         concurrency: how many calls were under way at once; None if nobody knows.
 
     Example:
-        >>> Latency({"q1": 900.0, "q2": 10.0, "q3": 30.0}, first_call={"q1"}).p50
+        >>> latency = Latency({"q1": 900.0, "q2": 10.0}, first_call={"q1"})
+        >>> latency.percentiles["p50"]
         10.0
     """
 
@@ -227,21 +222,6 @@ class Latency:
         times = [*self.usual.values()]
         values = np.quantile(times, (0.5, 0.95, 0.99), method="inverted_cdf")
         return dict(zip(("p50", "p95", "p99"), values.tolist(), strict=True))
-
-    @property
-    def p50(self) -> float | None:
-        """Half of the queries took no longer than this."""
-        return self.percentiles["p50"]
-
-    @property
-    def p95(self) -> float | None:
-        """Of 100 queries, 95 took no longer than this."""
-        return self.percentiles["p95"]
-
-    @property
-    def p99(self) -> float | None:
-        """Of 100 queries, 99 took no longer than this."""
-        return self.percentiles["p99"]
 
     def of(self, queries: Collection[str]) -> "Latency":
         """The same for some of the queries."""
@@ -286,15 +266,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """How a run came about.
-
-    Attributes:
-        latency: how long the queries took; None if nobody timed them.
-        failures: query -> why nothing could be retrieved for it.
-        k: how many documents were asked for; None if that is not known.
-        notices: what was odd about the answers.
-        texts: query -> what was asked.
-    """
+    """How a run came about."""
 
     latency: Latency | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -357,13 +329,7 @@ class Run(ABC):
 
     @abstractmethod
     def locate(self, labels: Labels, *, judged: bool, policies: Policies) -> Located:
-        """Find the labelled documents in the run, by id.
-
-        Args:
-            labels: what to look for.
-            judged: also rows for documents judged non-relevant (grade <= 0).
-            policies: how ties and duplicates are treated.
-        """
+        """Find the labelled documents in the run, by id."""
 
     @abstractmethod
     def rankings(self, policies: Policies) -> Iterator[tuple[str, list[Document]]]:
@@ -376,12 +342,7 @@ class Run(ABC):
     def ids_of(
         self, queries: Container[str], *, first: int | None = None
     ) -> dict[str, list[str]]:
-        """The documents of some queries, as they come, where that is quickly known.
-
-        Args:
-            queries: whose documents.
-            first: only so many of each query, and only of queries that come early.
-        """
+        """The documents of some queries, as they come, where that is quickly known."""
         del queries, first
         return {}
 
@@ -391,12 +352,7 @@ class Run(ABC):
 
 
 def as_id(value: object, what: str = "document id", query: object = None) -> str:
-    """The id as text. Whole numbers are written out; anything else is refused.
-
-    Example:
-        >>> as_id(7)
-        '7'
-    """
+    """The id as text. Whole numbers are written out; anything else is refused."""
     if isinstance(value, str):
         return value
     # NumPy's integers are not ints, but index like them.
@@ -419,18 +375,7 @@ def run_notices(
     gaps: Sequence[str] = (),
     repeats: Sequence[str] = (),
 ) -> tuple[Notice, ...]:
-    """What is to be said of a run.
-
-    Args:
-        policies: the rules applied, which the sentences name.
-        ties: query -> relevant documents found that share their score with another.
-        duplicates: query -> relevant documents found more than once.
-        empty: queries with an empty ranking.
-        extra: queries without gold.
-        gaps: queries whose ranks have gaps.
-        repeats: queries with documents among the first that are there before, and not
-            relevant; said where a repeated one keeps its place.
-    """
+    """What is to be said of a run."""
     met: dict[str, Mapping[str, int]] = {
         "ties": ties or {},
         "duplicates": duplicates or {},

@@ -29,10 +29,6 @@ def rank_order(
     """The positions of the documents, best score first and ties as the policy says.
 
     Documents that are the same keep their order.
-
-    Example:
-        >>> rank_order([1.0, 2.0, 1.0], ["a", "b", "c"], Policies())
-        [1, 2, 0]
     """
     keys: list[Any] = _as_compared(scores, policies).tolist()
     if policies.ties != "input":
@@ -48,20 +44,9 @@ def count_before(
     scores: Sequence[Any],
     policies: Policies,
 ) -> tuple[Ints, Ints]:
-    """How many documents come before each one, and which share their score with others.
+    """How many documents come before each, and which share their score with others.
 
-    Args:
-        rankings: all rankings, document -> score.
-        found: how many of the documents are from each ranking.
-        names: names of documents.
-        item: which of the names the documents have, ranking after ranking.
-        scores: their scores.
-        policies: how equal scores are ordered, and in which precision scores are
-            compared.
-
-    Raises:
-        ValueError: a score of any ranking is not finite.
-        TypeError: it is not even a number; so is a `struct.error`.
+    Rankings have `found` documents each; `item` says which of the names they have.
     """
     better, tied = _count_better(rankings, found, scores, policies)
     if len(tied):

@@ -32,14 +32,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A metric or matcher as written, before any catalogue is asked.
-
-    Attributes:
-        name: as written, with `-` and case forgiven.
-        params: (name, value) in order; the name is None for a value without one.
-        matcher: what stands in the brackets.
-        k: a number, the letter `k`, or None when uncut.
-    """
+    """A metric or matcher as written, before any catalogue is asked."""
 
     name: str
     params: tuple[tuple[str | None, Value], ...] = ()
@@ -82,12 +75,7 @@ def parse(text: str) -> Spelling:
 
 
 def write_value(value: Value | Mapping[float, float]) -> str:
-    """A parameter's value as a spelling writes it.
-
-    Example:
-        >>> write_value(2.0), write_value(True), write_value({1: 1, 2: 3.5})
-        ('2', 'true', '1:1;2:3.5')
-    """
+    """A parameter's value as a spelling writes it."""
     if isinstance(value, Mapping):
         pairs = value.items()
         return ";".join(f"{write_value(k)}:{write_value(v)}" for k, v in pairs)

@@ -178,12 +178,7 @@ def number(value: float | None) -> str:
 
 
 def amount(value: float) -> str:
-    """A sum of money, in as many decimals as it takes to tell it from nothing.
-
-    Example:
-        >>> amount(0.000012), amount(0.5256), amount(12.3456), amount(0)
-        ('0.000012', '0.526', '12.35', '0')
-    """
+    """A sum of money, in as many decimals as it takes to tell it from nothing."""
     if not 0 < value < math.inf:
         return f"{value:g}"
     decimals = max(2, 2 - math.floor(math.log10(value)))
@@ -191,12 +186,7 @@ def amount(value: float) -> str:
 
 
 def counted(count: int, thing: str) -> str:
-    """So many of a thing, in the singular or the plural.
-
-    Example:
-        >>> counted(1, "query"), counted(2, "query"), counted(0, "run")
-        ('1 query', '2 queries', '0 runs')
-    """
+    """So many of a thing, in the singular or the plural."""
     if count == 1:
         return f"1 {thing}"
     several = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"

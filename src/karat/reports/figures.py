@@ -220,12 +220,12 @@ def _by_cost(sweep: Sweep, cost: str) -> Chart:
 def _by_latency(board: Leaderboard, metric: str) -> Chart | None:
     """What each run achieves, by the time that 95 of 100 queries did not exceed."""
     points = [
-        Point(name, evaluation.latency.p95, evaluation[metric].mean)
+        Point(name, time, evaluation[metric].mean)
         for name, evaluation in board.items()
         if metric in evaluation
         and evaluation[metric].n
         and evaluation.latency is not None
-        and evaluation.latency.p95 is not None
+        and (time := evaluation.latency.percentiles["p95"]) is not None
     ]
     title = f"{metric} by latency"
     return draw_scatter(points, title=title, x="p95 (ms)", y=metric) if points else None

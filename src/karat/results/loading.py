@@ -138,17 +138,7 @@ def _choose(saved: Any, path: str | os.PathLike[str], run: str | None) -> Any:
 
 
 def from_dict(saved: Mapping[str, Any]) -> Evaluation:
-    """The evaluation that `to_dict` gave, with the same numbers to the last bit.
-
-    Raises:
-        FormatError: a saved form of a newer karat, of something else, or a damaged one.
-
-    Example:
-        >>> from karat.evaluation import evaluate
-        >>> result = evaluate({"q1": ["b", "a"]}, gold={"q1": ["a"]}, metrics=["rr"])
-        >>> from_dict(result.to_dict()) == result
-        True
-    """
+    """The evaluation that `to_dict` gave, with the same numbers to the last bit."""
     _check_version(saved)
     try:
         rest = {name: saved[name] for name in saved.keys() - {"evaluation", "queries"}}

@@ -16,13 +16,7 @@ _BY_PROFILE: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
 
 
 class Measure(NamedTuple):
-    """One column of a result: a metric over the matches of a matcher.
-
-    Attributes:
-        label: the canonical spelling.
-        metric: the formula.
-        matcher: canonical spelling of the matcher whose matches it reads.
-    """
+    """One column of a result: a metric over the matches of a matcher."""
 
     label: str
     metric: Metric
@@ -49,20 +43,7 @@ class Measure(NamedTuple):
 def read_measure(
     asked: str | Metric, default: str, profile: str | None = None
 ) -> Measure:
-    """The measure that a spelling or an instance of a metric stands for.
-
-    Args:
-        asked: a spelling in karat's or another tool's words, or a metric.
-        default: spelling of the matcher, where neither the spelling nor the metric
-            names one.
-        profile: the tool whose defaults a spelling leaves to it, if any.
-
-    Example:
-        >>> read_measure("nDCG@10", "id")[::2]
-        ('ndcg@10', 'id')
-        >>> read_measure("recall[fuzzy(.9)]@5", "id")[::2]
-        ('recall[fuzzy(threshold=0.9)]@5', 'fuzzy(threshold=0.9)')
-    """
+    """The measure that a spelling or an instance of a metric stands for."""
     if isinstance(asked, Metric):
         return Measure(str(asked.spelling), asked, asked.matcher or default)
     metric = read_metric(asked)

@@ -332,12 +332,7 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
 
 
 class PlainResult(SavedResult):
-    """A frozen value that is shown as tables, and saves and loads.
-
-    Attributes:
-        saved_as: what its files are called.
-        schema_version: version of the saved form.
-    """
+    """A frozen value that is shown as tables, and saves and loads."""
 
     saved_as: ClassVar[str]
     schema_version: ClassVar[int] = 1

@@ -26,12 +26,7 @@ _COMPUTING = ("numpy", "rapidfuzz")
 
 
 def digest_of(*parts: Any) -> str:
-    """The key of what these parts decide: plain values, and paths by what they hold.
-
-    Example:
-        >>> digest_of({"k": 5}, "a") == digest_of({"k": 5}, "b")
-        False
-    """
+    """The key of what these parts decide: plain values, and paths by what they hold."""
     text = json.dumps([_code(), *parts], sort_keys=True, default=_content)
     return hashlib.sha256(text.encode()).hexdigest()
 

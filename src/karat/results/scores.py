@@ -131,15 +131,7 @@ def score_measures(
     policies: Policies,
     own_k: Ints | None,
 ) -> dict[str, MetricScores]:
-    """The scores of every measure, under the policies on undefined and missing.
-
-    Args:
-        measures: what to compute.
-        matches: what each matcher found, by its spelling.
-        queries: ids of the queries.
-        policies: the rules applied.
-        own_k: each query's cutoff for metrics spelled with the letter k.
-    """
+    """The scores of every measure, under the policies on undefined and missing."""
     scores: Floats = np.empty((len(measures), len(queries)))
     for row, measure in enumerate(measures):
         hits = matches[measure.matcher].hits
