@@ -3,30 +3,38 @@
 import asyncio
 import contextvars
 import inspect
+import re
 import threading
+import time
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, Refused, Transient
 from karat.llm.credentials import check_parameters, redact
+from karat.llm.server_errors import may_pass
 
 T = TypeVar("T")
 Answerer: TypeAlias = Callable[[str], str | Awaitable[str]]
-# asyncio's own pool has a handful of threads; calls mostly wait.
-_THREADS = 64
+# A thread without a call for this long ends.
+_IDLE_SECONDS = 5
+_PASSING = re.compile(
+    "Timeout|TimedOut|Connect|Unavailable|RateLimit|TooMany|Throttl|Temporar|Transient"
+)
 
 
 class FunctionClient:
     """A function, plain or async, that answers prompts.
 
-    It is given the instruction and the question as one text. An `OSError` or
-    `TimeoutError` it raises is tried again; any other error fails the row.
+    It is given the instruction and the question as one text. What it raises is tried
+    again if it may pass (an `OSError`, a timeout, too many requests); any other error
+    fails the row.
 
     Nobody but its author knows whether a function still answers as it did. So its
     replies are kept for other processes only under a `version`, which is to change
@@ -59,8 +67,9 @@ class FunctionClient:
         version: str | None = None,
     ) -> None:
         check_parameters(parameters or {})
-        self._call = ThreadedFunction(function)
-        self.is_async = self._call.is_async
+        self._function = function
+        self.is_async = is_async(function)
+        self._calls = None if self.is_async else CallQueue()
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
         name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -77,7 +86,8 @@ class FunctionClient:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """The function's answer to a prompt."""
-        text, error = await self._call(f"{prompt.system}\n\n{prompt.user}")
+        call = partial(self._function, f"{prompt.system}\n\n{prompt.user}")
+        text, error, _ = await call_outside(self.endpoint, call, self._calls)
         if error is not None:
             raise to_call_error(self.endpoint, error)
         if not isinstance(text, str):
@@ -88,53 +98,117 @@ class FunctionClient:
         return Reply(text)
 
 
-class ThreadedFunction:
-    """A function that can be called without blocking the event loop.
+class ErrorGuard:
+    """Keeps whatever the user's code raises, of any kind; leaving the program, too."""
 
-    Attributes:
-        is_async: whether it is a coroutine function, or an object called as one; any
-            other function runs in a thread.
+    error: Exception | None = None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
+        if isinstance(error, SystemExit):
+            error = RuntimeError(f"it called sys.exit({error.code!r})")
+        self.error = error if isinstance(error, Exception) else None
+        return self.error is not None
+
+
+class Outcome(NamedTuple):
+    """What a call returned or raised, and how many seconds it took."""
+
+    value: Any
+    error: Exception | None
+    seconds: float
+
+
+class CallQueue:
+    """Calls of functions that are not async: made by threads, or by the caller's own.
+
+    There are as many threads as calls at once, and they never hold up the end of the
+    program. The caller's thread makes the calls while it is in `serve`.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self._threads: ThreadPoolExecutor | None = None
-        candidates = (function, getattr(function, "__call__", None))  # noqa: B004
-        self.is_async = any(map(inspect.iscoroutinefunction, candidates))
+    def __init__(self, *, threads: bool = True) -> None:
+        self.threads = threads
+        self._calls: SimpleQueue[Any] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
 
-    async def __call__(self, *args: Any, **named: Any) -> tuple[Any, Exception | None]:
-        """What the function returns, or else the exception it raises."""
-        task = asyncio.ensure_future(
-            self._start(partial(_call, self._function, *args, **named))
-        )
-        try:
-            # Not awaited: that would raise what the function raises.
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
-        error = task.exception()
-        if error is None:
-            return task.result(), None
-        if isinstance(error, Exception):
-            return None, error
-        raise error
+    async def run(self, call: Callable[[], Any]) -> Outcome:
+        """Have a call made."""
+        if self.threads and not self._idle.acquire(blocking=False):
+            threading.Thread(target=self.serve, daemon=True).start()
+        future: Future[Outcome] = Future()
+        self._calls.put((call, future))
+        return await asyncio.wrap_future(future)
 
-    async def _start(self, call: Callable[[], Any]) -> Any:
-        if self.is_async:
-            return await call()
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, "karat-answers")
-        loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, call)
-        return await answer if inspect.isawaitable(answer) else answer
+    def close(self) -> None:
+        """Let the caller's thread go on its way."""
+        self._calls.put(None)
+
+    def serve(self) -> None:
+        """Make the calls, until there are no more."""
+        while True:
+            try:
+                work = self._calls.get(timeout=_IDLE_SECONDS if self.threads else None)
+            except Empty:
+                if self._idle.acquire(blocking=False):
+                    return
+                continue
+            if work is None:
+                return
+            call, future = work
+            outcome = _timed(call)
+            self._idle.release()
+            # Nobody waits any more: the run has ended, or the call was given up.
+            with suppress(InvalidStateError):
+                future.set_result(outcome)
 
 
-def _call(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    try:
-        return function(*args, **named)
-    except StopIteration as end:
-        # Python 3.11 would wait forever for a thread that ends this way.
-        raise RuntimeError("no more answers (StopIteration)") from end
+def _timed(call: Callable[[], Any]) -> Outcome:
+    value, guard = None, ErrorGuard()
+    start = time.perf_counter()
+    with guard:
+        value = call()
+        if isinstance(value, Iterator):
+            value = [*value]
+    return Outcome(value, guard.error, time.perf_counter() - start)
+
+
+async def call_outside(
+    endpoint: str,
+    call: Callable[[], Any],
+    queue: CallQueue | None,
+    timeout: float | None = None,  # noqa: ASYNC109
+) -> Outcome:
+    """What the user's code returns, at once or when awaited, or what it raises.
+
+    Without a queue it is called on the event loop. The time limit is one of what can be
+    given up: threads, and what is awaited.
+    """
+    guard, seconds, value = ErrorGuard(), 0.0, None
+    limit = asyncio.timeout(timeout if queue and queue.threads else None)
+    with guard:
+        async with limit:
+            outcome = _timed(call) if queue is None else await queue.run(call)
+            value, error, seconds = outcome
+            if error is not None:
+                return outcome
+            if timeout is not None:
+                limit.reschedule(asyncio.get_running_loop().time() + timeout)
+            start = time.perf_counter()
+            if inspect.isawaitable(value):
+                value = await value
+            seconds += time.perf_counter() - start
+    if limit.expired():
+        late = Transient(f"{endpoint} gave no answer within {timeout:g} s")
+        return Outcome(None, late, seconds)
+    return Outcome(value, guard.error, seconds)
+
+
+def is_async(function: Any) -> bool:
+    """Whether a function is to be awaited, or an object is called as one that is."""
+    candidates = (function, getattr(function, "__call__", None))  # noqa: B004
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(is_kind(candidate) for candidate in candidates for is_kind in kinds)
 
 
 def to_call_error(
@@ -142,16 +216,23 @@ def to_call_error(
 ) -> CallError:
     """The call error for an exception that a user's function or client raised.
 
-    An `OSError` or `TimeoutError` may pass, any other would come again. The exception
-    is kept as the cause, unless its traceback shows a secret: in a cause, a note or a
-    line of code.
+    Some may pass: an `OSError`, a `TimeoutError`, and errors of client libraries, told
+    apart by status and name since none is imported. Any other would come again. The
+    exception is kept as the cause, unless its traceback shows a secret: in a cause, a
+    note or a line of code.
     """
     shown = "".join(traceback.format_exception(error))
     is_clean = redact(shown) == shown
     if isinstance(error, CallError):
         return error if is_clean else _redacted(error, redact)
-    kind = Transient if isinstance(error, OSError | TimeoutError) else Refused
-    problem = kind(
+    status = getattr(
+        error,
+        "status_code",
+        getattr(getattr(error, "response", None), "status_code", None),
+    )
+    passes = isinstance(error, OSError | TimeoutError) or may_pass(status)
+    passes |= any(_PASSING.search(kind.__name__) for kind in type(error).__mro__)
+    problem = (Transient if passes else Refused)(
         f"{endpoint} raised {type(error).__name__}",
         detail=" ".join(redact(str(error)).split()) or None,
     )
@@ -189,27 +270,28 @@ def run_sync(
         >>> run_sync(answer)
         42
     """
-    if meanwhile is not None:
-        return _run_in_thread(task, meanwhile)
+    if meanwhile is None and not _is_running():
+        results: list[T] = []
+
+        async def work() -> None:
+            # Not returned: on Ctrl-C, asyncio would print the result of the task.
+            results.append(await task())
+
+        asyncio.run(work())
+        return results[0]
+    return _run_in_thread(task, meanwhile or (lambda: None))
+
+
+def _is_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass
-    else:
-        return _run_in_thread(task)
-    results: list[T] = []
-
-    async def work() -> None:
-        # Not returned: on Ctrl-C, asyncio would print the result of the task.
-        results.append(await task())
-
-    asyncio.run(work())
-    return results[0]
+        return False
+    return True
 
 
 def _run_in_thread(
-    task: Callable[[], Coroutine[Any, Any, T]],
-    meanwhile: Callable[[], None] = lambda: None,
+    task: Callable[[], Coroutine[Any, Any, T]], meanwhile: Callable[[], None]
 ) -> T:
     tasks: list[asyncio.Task[T]] = []
     loop = asyncio.new_event_loop()

@@ -12,11 +12,12 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.errors import CallError, Refused, Transient, UsageError
-from karat.llm.callables import ThreadedFunction, to_call_error
+from karat.llm.callables import CallQueue, call_outside, is_async, to_call_error
 from karat.llm.credentials import check_secrets, mask, redact, replace_surrogates
 from karat.llm.http import read_address
 from karat.llm.limits import tokens_of
@@ -162,15 +163,15 @@ class ChatClient(ChatModel):
         self.label = model
         temporary = f"{model} of this process {uuid.uuid4().hex[:12]}"
         self.model = model if self.persistent else temporary
-        self._sent = dict(parameters or {})
-        deciding = {k: v for k, v in self._sent.items() if k not in _TRANSPORT}
+        sent = dict(parameters or {})
+        deciding = {k: v for k, v in sent.items() if k not in _TRANSPORT}
         self.parameters: Mapping[str, Any] = json.loads(
             json.dumps(deciding, default=repr)
         )
-        self._call = ThreadedFunction(create)
         # The methods of OpenAI's clients are wrapped in plain functions.
-        wrapped = inspect.iscoroutinefunction(inspect.unwrap(create))
-        self.is_async = wrapped or self._call.is_async
+        self.is_async = is_async(inspect.unwrap(create)) or is_async(create)
+        self._create = partial(create, model=model, **sent)
+        self._calls = None if self.is_async else CallQueue()
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
         key = getattr(client, "api_key", None)
@@ -190,9 +191,8 @@ class ChatClient(ChatModel):
             for role, text in texts.items()
         ]
         for _ in range(_MOST_CONNECTIONS):
-            completion, error = await self._call(
-                model=self.label, messages=messages, **self._sent
-            )
+            call = partial(self._create, messages=messages)
+            completion, error, _ = await call_outside(self.endpoint, call, self._calls)
             # A connection of an event loop that is closed by now is not used again.
             if not isinstance(error, RuntimeError) or "loop is closed" not in str(
                 error

@@ -20,6 +20,7 @@ BAD_REQUEST = frozenset({400, 415, 422})
 _OVERLOADED = 529
 _REFUSED = range(400, 500)
 _RETRIED = {408, 409, 425, 429}
+_BROKEN = 500
 _WRONG_ADDRESS = {404, 405, 501}
 _MAY_BE_THE_PROMPT = {403, 404}
 _MAY_BE_A_PART = {*BAD_REQUEST, 404, 500, 501}
@@ -151,8 +152,7 @@ class ServerError:
                 forbidden=status == HTTPStatus.FORBIDDEN,
                 tokens=tokens,
             )
-        busy = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        if self._spoilt or busy:
+        if self._spoilt or may_pass(status):
             alive = self._spoilt or status == HTTPStatus.TOO_MANY_REQUESTS
             reason = f"{endpoint} answered {name}"
             return Transient(
@@ -188,6 +188,11 @@ class ServerError:
     def _field(self, name: str) -> str:
         value = self.body.get(name) if isinstance(self.body, Mapping) else None
         return value if isinstance(value, str) else ""
+
+
+def may_pass(status: object) -> bool:
+    """Whether a status says that the same request may be answered later."""
+    return isinstance(status, int) and (status in _RETRIED or status >= _BROKEN)
 
 
 def wrong_address(endpoint: str, answer: str, source: str = ADDRESS) -> str:

@@ -1,90 +1,28 @@
-"""Asking a retriever: timed calls in the caller's thread, in others, and by HTTP."""
+"""Asking a retriever: timed calls of functions, and of services by HTTP."""
 
 import asyncio
-import inspect
 import json
 import os
-import queue
-import re
-import threading
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, FormatError, Refused, Transient, UsageError
-from karat.llm.callables import to_call_error
+from karat.llm.callables import CallQueue, ErrorGuard, call_outside, to_call_error
 from karat.llm.credentials import check_headers, check_secrets
 from karat.llm.http import Connection, connection_error, load_httpx
-from karat.llm.server_errors import retry_after
+from karat.llm.server_errors import may_pass, retry_after
 from karat.reading.files import decode_json, decode_text
 from karat.retrieving.answers import read_answer, scores_rise, to_plain
 from karat.retrieving.retrievers import Ask, Question, fill
 
-# Errors of client libraries are told apart by name: none of them is imported.
-_PASSING: Final = re.compile(
-    "Timeout|TimedOut|Connect|Unavailable|RateLimit|TooMany|Throttl|Temporar|Transient"
-)
-_STATUSES: Final = {408, 425, 429}
-_SERVER_ERRORS: Final = range(500, 600)
 _SUCCESSES: Final = range(200, 300)
 _FOR_ALL: Final = {401, 403, 404}
 _SHOWN: Final = 200
-
-# What a call returned or raised, and how many seconds it took.
-_Timed: TypeAlias = tuple[Any, Exception | None, float]
-
-
-class CallQueue:
-    """Calls of a plain function: the caller's own thread makes them, or others do.
-
-    Other threads are as many as there are calls at once, and never hold up the end of
-    the program. The caller's thread makes the calls while it is in `serve`.
-    """
-
-    def __init__(self, *, threads: bool) -> None:
-        self.threads = threads
-        self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._count = 0 if threads else 1
-
-    async def run(self, function: Ask, query: str) -> _Timed:
-        """What a function returns, or raises, and how many seconds that took."""
-        if self.threads and not self._idle.acquire(blocking=False):
-            self._count += 1
-            threading.Thread(target=self.serve, daemon=True).start()
-        future: Future[_Timed] = Future()
-        self._calls.put((function, query, future))
-        return await asyncio.wrap_future(future)
-
-    def close(self) -> None:
-        """Let every thread that serves go on its way."""
-        for _ in range(self._count):
-            self._calls.put(None)
-
-    def serve(self) -> None:
-        """Make the calls, until there are no more."""
-        while (call := self._calls.get()) is not None:
-            function, query, future = call
-            result = _timed(function, query)
-            self._idle.release()
-            # Nobody waits any more: the run has ended, or the call was given up.
-            with suppress(InvalidStateError):
-                future.set_result(result)
-
-
-def _timed(function: Ask, query: str) -> _Timed:
-    answer, guard = None, ErrorGuard()
-    start = time.perf_counter()
-    with guard:
-        answer = function(query)
-        if isinstance(answer, Iterator):
-            answer = [*answer]
-    return answer, guard.error, time.perf_counter() - start
 
 
 @dataclass(eq=False)
@@ -92,13 +30,8 @@ class RetrieverClient:
     """Asks a retriever, times it, and puts what it returns into plain values.
 
     The first call is made alone, since it may load a model; its time is marked. What a
-    call waits for before it starts is in no time.
-
-    Attributes:
-        timeout: seconds after which a call is given up. What is called in the caller's
-            own thread cannot be given up, and is waited for.
-        calls: where a plain function is called; None for the event loop's own thread.
-        stoppable: the driver sets no time limit, since this does.
+    call waits for before it starts is in no time. The driver sets no time limit, since
+    this does.
     """
 
     ask: Ask
@@ -115,12 +48,10 @@ class RetrieverClient:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
-        """Keep threads and connections until the run ends; what hangs is left."""
+        """Keep connections until the run ends."""
         try:
             yield
         finally:
-            if self.calls is not None:
-                self.calls.close()
             if isinstance(self.ask, HttpRetriever):
                 await self.ask.close()
 
@@ -128,88 +59,47 @@ class RetrieverClient:
         """The documents for a query, and how many milliseconds they took, as JSON."""
         if self._first is not None:
             await self._first.wait()
-            return await self._complete(prompt.user, first=False)
+            return await self._complete(prompt.user, {})
         self._first = asyncio.Event()
         try:
-            return await self._complete(prompt.user, first=True)
+            return await self._complete(prompt.user, {"first": True})
         finally:
             self._first.set()
 
-    async def _complete(self, query: str, *, first: bool) -> Reply:
-        answer, seconds = await self._answer(query)
+    async def _complete(self, query: str, facts: dict[str, Any]) -> Reply:
+        endpoint, limit, call = self.endpoint, self.timeout, partial(self.ask, query)
+        answer, error, seconds = await call_outside(endpoint, call, self.calls, limit)
+        if hasattr(answer, "__aiter__"):
+            call = partial(_collected, answer)
+            answer, error, more = await call_outside(endpoint, call, None, limit)
+            seconds += more
+        if isinstance(error, UsageError):
+            # Of ours: the retriever needs something to be asked at all.
+            raise self._refusal(str(error))
+        if error is not None:
+            raise to_call_error(self.endpoint, error)
         guard = ErrorGuard()
-        documents: list[Any] = []
         with guard:
             documents = read_answer(answer, self.mapping, self.ids)
+            facts |= {"ms": seconds * 1000, "returned": len(documents)}
+            if scores_rise(answer, self.mapping):
+                facts["rising"] = True
+            facts["documents"] = [to_plain(found) for found in documents[: self.k]]
         if isinstance(guard.error, CallError):
             raise guard.error
         if guard.error is not None:
             # Objects of others may raise anything when they are looked at.
             kind = "" if isinstance(guard.error, FormatError) else "cannot be read, "
-            reason = f"{self.endpoint}: {kind}{guard.error}"
-            raise Refused(reason, always=True, unless_answered=True) from guard.error
-        facts: dict[str, Any] = {"ms": seconds * 1000, "returned": len(documents)}
-        if first:
-            facts["first"] = True
-        if scores_rise(answer, self.mapping):
-            facts["rising"] = True
-        facts["documents"] = [to_plain(document) for document in documents[: self.k]]
+            raise self._refusal(f"{kind}{guard.error}") from guard.error
         return Reply(json.dumps(facts, ensure_ascii=False))
 
-    async def _answer(self, query: str) -> tuple[Any, float]:
-        """An answer and the seconds it took; a `CallError` when there is none."""
-        answer, seconds, guard = None, 0.0, ErrorGuard()
-        calls = self.calls
-        limit = asyncio.timeout(self.timeout if calls and calls.threads else None)
-        with guard:
-            async with limit:
-                if calls is None:
-                    answer, error, seconds = _timed(self.ask, query)
-                else:
-                    answer, error, seconds = await calls.run(self.ask, query)
-                if error is not None:
-                    raise error
-                limit.reschedule(asyncio.get_running_loop().time() + self.timeout)
-                start = time.perf_counter()
-                if inspect.isawaitable(answer):
-                    answer = await answer
-                if hasattr(answer, "__aiter__"):
-                    answer = [document async for document in answer]
-                seconds += time.perf_counter() - start
-        if limit.expired():
-            raise Transient(f"{self.endpoint} gave no answer within {self.timeout:g} s")
-        if guard.error is not None:
-            raise _call_error(self.endpoint, guard.error)
-        return answer, seconds
+    def _refusal(self, reason: str) -> Refused:
+        text = f"{self.endpoint}: {reason}"
+        return Refused(text, always=True, unless_answered=True)
 
 
-class ErrorGuard:
-    """Keeps whatever the user's code raises, of any kind; leaving the program, too."""
-
-    error: Exception | None = None
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
-        if isinstance(error, SystemExit):
-            error = RuntimeError(f"it called sys.exit({error.code!r})")
-        self.error = error if isinstance(error, Exception) else None
-        return self.error is not None
-
-
-def _call_error(endpoint: str, error: Exception) -> CallError:
-    if isinstance(error, UsageError):
-        # Of ours: the retriever needs something to be asked at all.
-        return Refused(f"{endpoint}: {error}", always=True, unless_answered=True)
-    problem = to_call_error(endpoint, error)
-    if not isinstance(problem, Refused) or isinstance(error, CallError):
-        return problem
-    response = getattr(error, "response", None)
-    status = getattr(error, "status_code", getattr(response, "status_code", None))
-    passing = status in _STATUSES or status in _SERVER_ERRORS
-    if passing or any(_PASSING.search(kind.__name__) for kind in type(error).__mro__):
-        return Transient(problem.reason, detail=problem.detail)
-    return problem
+async def _collected(documents: AsyncIterator[Any]) -> list[Any]:
+    return [document async for document in documents]
 
 
 class HttpRetriever:
@@ -249,7 +139,7 @@ class HttpRetriever:
         if isinstance(response, Exception):
             raise connection_error(response, address, "the address")
         status, content = response.status, response.content
-        if status in _STATUSES or status in _SERVER_ERRORS:
+        if may_pass(status):
             wait = retry_after(response.headers)
             raise Transient(f"{address} answered with status {status}", wait)
         if content is None:

@@ -1,7 +1,6 @@
 """Asking a retriever every query: the run, how long it took, and what failed."""
 
 import hashlib
-import inspect
 import json
 import sys
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
@@ -22,18 +21,14 @@ from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.llm import Results, Settings, Stage, run_jobs, run_sync
+from karat.llm.callables import CallQueue, ErrorGuard, is_async
 from karat.reading.files import gc_paused
 from karat.reading.meaning.ambiguity import note_ascending
 from karat.reading.meaning.records import Gathered
 from karat.reading.readers import read_queries
 from karat.reading.source import Notes
 from karat.retrieving.answers import check_mapping, documents_from
-from karat.retrieving.client import (
-    CallQueue,
-    ErrorGuard,
-    HttpRetriever,
-    RetrieverClient,
-)
+from karat.retrieving.client import HttpRetriever, RetrieverClient
 from karat.retrieving.retrievers import Question, as_function
 
 P = ParamSpec("P")
@@ -153,7 +148,7 @@ async def aretrieve(  # noqa: PLR0913
     else:
         ask, endpoint = as_function(retriever, question), place_of(retriever)
         short = endpoint.rpartition(".")[2]
-    usual = _AT_ONCE if is_async(retriever) else 1
+    usual = _AT_ONCE if _is_parallel(retriever) else 1
     limits = replace(
         settings or Settings(max_attempts=ATTEMPTS),
         concurrency=usual if concurrency is None else concurrency,
@@ -167,10 +162,18 @@ async def aretrieve(  # noqa: PLR0913
         )
     if limits.journal is not None:
         _check_alone(retriever, json.dumps([endpoint, name, key], sort_keys=True))
-    threads = limits.concurrency > 1 and not is_async(retriever)
-    calls = CallQueue(threads=True) if threads else _CALLER.get()
+    threads = limits.concurrency > 1 and not _is_parallel(retriever)
+    calls = CallQueue() if threads else _CALLER.get()
     client = RetrieverClient(
-        *(ask, endpoint, name or short, key, question.k, paths, ids, timeout, calls)
+        ask,
+        endpoint=endpoint,
+        model=name or short,
+        parameters=key,
+        k=question.k,
+        mapping=paths,
+        ids=ids,
+        timeout=timeout,
+        calls=calls,
     )
     jobs = [partial(_job, text) for text in texts.values()]
     results = await run_jobs(jobs, client, limits, _STAGE)
@@ -197,13 +200,9 @@ def _check_alone(retriever: Any, key: str) -> None:
         _OWNERS[key] = owner
 
 
-def is_async(retriever: Any) -> bool:
+def _is_parallel(retriever: Any) -> bool:
     """Whether a retriever bears several calls at once by nature."""
-    candidates = (retriever, getattr(retriever, "__call__", None))  # noqa: B004
-    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    return isinstance(retriever, str) or any(
-        is_kind(candidate) for candidate in candidates for is_kind in kinds
-    )
+    return isinstance(retriever, str) or is_async(retriever)
 
 
 def _sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -215,7 +214,7 @@ def _sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @wraps(function)
     def twin(*args: P.args, **named: P.kwargs) -> T:
-        if is_async(args[0] if args else named.get("retriever")):
+        if _is_parallel(args[0] if args else named.get("retriever")):
             return run_sync(lambda: function(*args, **named))
         calls = CallQueue(threads=False)
 

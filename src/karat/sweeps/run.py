@@ -24,10 +24,10 @@ from karat.errors import (
     UsageError,
 )
 from karat.evaluation import evaluate
+from karat.llm.callables import ErrorGuard
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.readers import read, read_queries, with_texts
 from karat.results.result_cache import digest_of, store_result, stored_result
-from karat.retrieving.client import ErrorGuard
 from karat.retrieving.retrieve import place_of, retrieve
 from karat.sweeps.result import Sweep, Trial
 
