@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from karat.extend import JOURNAL, Prompt
+from karat.extend import JOURNAL, Prompt, Reply
 from karat.llm.journal import Entry, Journal, PromptKeys
 from tests.cli.conftest import Karat
 from tests.llm.judges import Scripted
@@ -14,7 +14,7 @@ def fill() -> None:
         with Journal(JOURNAL) as journal:
             for number, status in enumerate(("ok", "ok", "refused")):
                 prompt = Prompt("", f"question {number}")
-                entry = (keys.of(prompt), prompt, Entry(status, "x"))
+                entry = (keys.of(prompt), prompt, Entry(status, Reply("x")))
                 journal.write(keys.source, [entry])
 
 

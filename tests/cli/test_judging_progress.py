@@ -61,7 +61,7 @@ class Never(AtOnce):
 def meter(calls: int = 0, prices: Prices | None = None) -> JudgingProgress:
     budget = Budget(prices)
     for _ in range(calls):
-        budget.begin(Usage())
+        budget.reserve(Usage(), Usage())
         budget.settle(Usage(), Usage(400, 100))
     return JudgingProgress(budget, JOURNAL)
 

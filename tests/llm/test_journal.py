@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from karat.data.judgements import Usage
-from karat.extend import FormatError, Prices, Prompt, Settings, UsageError
+from karat.extend import FormatError, Prices, Prompt, Reply, Settings, UsageError
 from karat.llm.http import ALLOWED, check_endpoint
 from karat.llm.journal import Entry, Journal, PromptKeys
 from karat.llm.limits import Budget
@@ -92,7 +92,8 @@ def test_nobody_is_given_the_replies_of_another(
 
 
 def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
-    entry = Entry("ok", "yes \N{SNOWMAN}", 2, Usage(5, 7), "reply-9", "m-2026")
+    reply = Reply("yes \N{SNOWMAN}", Usage(5, 7), "reply-9", "m-2026", cached=True)
+    entry = Entry("ok", reply, 2)
     keys = PromptKeys(Scripted())
     with Journal(tmp_path / "journal.sqlite") as journal:
         journal.write(keys.source, [(keys.of(PROMPT), PROMPT, entry)])
@@ -107,7 +108,7 @@ def test_nobody_else_may_read_it_and_git_does_not_see_it(tmp_path: Path) -> None
     path = tmp_path / ".karat" / "journal.sqlite"
     with Journal(path) as journal:
         keys = PromptKeys(Scripted())
-        journal.write(keys.source, [(b"key", PROMPT, Entry("ok", "yes"))])
+        journal.write(keys.source, [(b"key", PROMPT, Entry("ok", Reply("yes")))])
         files = {
             file.name: stat.S_IMODE(file.stat().st_mode)
             for file in path.parent.iterdir()
@@ -232,8 +233,7 @@ def test_calls_at_once_do_not_overshoot_the_budget_together(
     flying = []
     for asked, answered in sizes:
         ahead = Usage(asked, answered)
-        if budget.refusal(ahead) is None:
-            budget.begin(ahead)
+        if budget.reserve(ahead, ahead) == ahead:
             flying.append(ahead)
     for ahead in flying:
         budget.settle(ahead, ahead)

@@ -265,9 +265,9 @@ def test_an_estimate_counts_schemas_and_learns_the_size_of_replies(
 
 def test_a_budget_says_why_a_call_is_too_much() -> None:
     budget = Budget(Prices(0, 1_000_000), max_cost=10)
-    budget.begin(Usage(0, 4))
+    budget.reserve(Usage(0, 4), Usage(0, 4))
     budget.settle(Usage(0, 4), Usage(0, 6))
-    assert budget.refusal(Usage(0, 5)) == (
+    assert budget.reserve(Usage(0, 9), Usage(0, 5)) == (
         "the next call could pass the limit of 10 (6 is spent, and a reply may take 5 "
         "tokens)"
     )

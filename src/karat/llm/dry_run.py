@@ -7,7 +7,7 @@ from typing import Any
 from karat.data.judgements import Prompt, Reply, Usage
 from karat.data.tables import amount, counted
 from karat.errors import CallError, Refused
-from karat.llm.journal import Journal, StoredReplies
+from karat.llm.journal import Journal, Replies
 from karat.llm.limits import estimate_usage, tokens_of
 from karat.llm.run_jobs import Job
 from karat.llm.settings import Client, Settings, Stage
@@ -89,10 +89,13 @@ def estimate(
         unseen = sum(not replay.finishes(job) for job in jobs)
     usage = sum(replay.usage.values(), Usage())
     return Estimate(
-        *(len(jobs), len(replay.usage), len(replay.cached)),
-        *(usage.prompt_tokens, usage.completion_tokens),
-        settings.prices.cost(usage) if settings.prices else None,
-        unseen,
+        rows=len(jobs),
+        calls=len(replay.usage),
+        cached=len(replay.cached),
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost=settings.prices.cost(usage) if settings.prices else None,
+        unseen=unseen,
     )
 
 
@@ -117,7 +120,7 @@ class _Replay:
     ) -> None:
         self.usage: dict[bytes, Usage] = {}
         self.cached: set[bytes] = set()
-        self._stored = StoredReplies(journal, client, settings)
+        self._replies = Replies(journal, client, settings)
         self._reply_sizes = journal.reply_sizes(client.endpoint, client.model)
         self._reply_tokens = settings.reply_tokens
         self._assume = assume
@@ -144,11 +147,11 @@ class _Replay:
             conversation.close()
 
     def _reply(self, prompt: Prompt) -> Reply | CallError | None:
-        key = self._stored.keys.of(prompt)
-        if (entry := self._stored.find(key)) is not None:
+        key = self._replies.keys.of(prompt)
+        if (entry := self._replies.find(key)) is not None:
             self.cached.add(key)
             is_reply = entry.status in ("ok", "invalid")
-            return entry.reply() if is_reply else Refused(entry.text)
+            return entry.reply if is_reply else Refused(entry.reply.text)
         text = self._assume(prompt) if self._assume else None
         size: float | None = self._reply_tokens
         if size is None:

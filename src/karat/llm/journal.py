@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import stat
 import struct
 import sys
 import time
@@ -70,9 +69,7 @@ GROUP BY endpoint, model ORDER BY endpoint, model"""
 _SIZES = """SELECT name, avg(completion_tokens)
 FROM (SELECT * FROM replies ORDER BY rowid DESC LIMIT 1000)
 WHERE endpoint = ? AND model = ? AND status = 'ok' GROUP BY name"""
-# The header of every SQLite file, and where it holds the application id.
-_MAGIC = b"SQLite format 3\0"
-_ID_BYTES = slice(68, 72)
+_NO_JOURNAL = "cannot keep a journal at"
 _EXCERPT = 60
 # Bytes of a key that make an offset which a file may have.
 _OFFSET_BYTES = 7
@@ -80,39 +77,18 @@ _OFFSET_BYTES = 7
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The reply to a prompt, or the reason why there is none.
+    """What came of a prompt, after so many calls.
 
-    Attributes:
-        status: `ok`; `invalid`, a reply no judge could use; `refused`; `transient`.
-        text: the reply, or the reason.
-        attempts: calls that were made for it.
-        usage: tokens paid for it.
-        id: the server's own id of the reply.
-        model: the model that answered, as the server names it.
-        cut: whether the reply ended at the longest length allowed.
-        limit: that length.
-        cause: the exception that the client raised, if any; it is not stored.
+    The status is `ok`; `invalid`, for a reply that no judge could use; `refused` or
+    `transient`, with the reason in place of the reply's text. The longest length that
+    the reply could have is its limit; the cause is not stored.
     """
 
     status: str
-    text: str
+    reply: Reply
     attempts: int = 1
-    usage: Usage = field(default_factory=Usage)
-    id: str | None = None
-    model: str | None = None
-    cut: bool = False
     limit: float = inf
     cause: BaseException | None = field(default=None, repr=False, compare=False)
-
-    @classmethod
-    def of(cls, reply: Reply, attempts: int) -> Self:
-        """The entry of a reply that took so many calls."""
-        facts = (reply.usage, reply.id, reply.model, reply.cut)
-        return cls("ok", storable(reply.text), attempts, *facts)
-
-    def reply(self, *, cached: bool = True) -> Reply:
-        """The reply for a judge."""
-        return Reply(self.text, self.usage, self.id, self.model, cached, self.cut)
 
 
 class Contents(NamedTuple):
@@ -137,11 +113,6 @@ class Journal:
 
     One thread may read while another writes. Without a path nothing is kept. A journal
     opened read-only may be in a place where nothing can be written, and is not changed.
-
-    Example:
-        >>> with Journal(None) as journal:
-        ...     journal.contents()
-        []
     """
 
     def __init__(
@@ -153,9 +124,12 @@ class Journal:
             self._writer = self._reader = _connect(None)
             return
         try:
-            _refuse_foreign(path)
+            if path.exists() and not path.is_file():
+                raise UsageError(f"{_NO_JOURNAL} {path}: it is not a regular file")
             if not read_only:
-                make_private(path)
+                make_private_folder(path.parent)
+            if not path.exists():
+                path.touch(0o600)
             self._writer = self._reader = _connect(path, read_only=read_only)
             if not read_only:
                 self._reader = _connect(path)
@@ -163,7 +137,7 @@ class Journal:
             if isinstance(error, KaratError):
                 raise
             reason = getattr(error, "strerror", None) or error
-            raise UsageError(f"cannot keep a journal at {path}: {reason}") from None
+            raise UsageError(f"{_NO_JOURNAL} {path}: {reason}") from None
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from None
 
@@ -180,8 +154,9 @@ class Journal:
         if not rows:
             return None
         status, text, attempts, sent, received, id, model, cut, parameters = rows[0]
-        usage, limit = Usage(sent, received), reply_limit(json.loads(parameters))
-        return Entry(status, text, attempts, usage, id, model, bool(cut), limit)
+        usage = Usage(sent, received)
+        reply = Reply(text, usage, id, model, cached=True, cut=bool(cut))
+        return Entry(status, reply, attempts, reply_limit(json.loads(parameters)))
 
     def write(
         self, source: tuple[str, str, str], batch: Iterable[tuple[bytes, Prompt, Entry]]
@@ -238,17 +213,27 @@ class Journal:
     def _row(
         self, source: tuple[str, str, str], key: bytes, prompt: Prompt, entry: Entry
     ) -> tuple[Any, ...]:
-        text = None if self._no_text else f"{prompt.system}\n\n{prompt.user}"
-        usage = (entry.usage.prompt_tokens, entry.usage.completion_tokens)
+        reply, usage = entry.reply, entry.reply.usage
         values = (
-            *(*source, prompt.name, prompt.version, text, entry.status, entry.text),
-            *(entry.attempts, *usage, entry.id, entry.model, entry.cut, time.time()),
+            *source,
+            prompt.name,
+            prompt.version,
+            None if self._no_text else f"{prompt.system}\n\n{prompt.user}",
+            entry.status,
+            reply.text,
+            entry.attempts,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            reply.id,
+            reply.model,
+            reply.cut,
+            time.time(),
         )
         return (key, *(storable(v) if isinstance(v, str) else v for v in values))
 
     def _damaged(self, error: sqlite3.DatabaseError) -> FormatError:
         return FormatError(
-            f"cannot be read as a journal ({error})",
+            f"cannot be read as a journal: damaged, or not a journal ({error})",
             path=self.path,
             hint="move it away, or name another journal",
         )
@@ -260,17 +245,16 @@ class PromptKeys:
     It is a SHA-256 over endpoint, model, parameters, the prompt's name and version,
     its texts and its schema: change any of them and the key is another. The longest
     length of a reply is not part of it: a whole reply is right under any.
-
-    Attributes:
-        source: the client's endpoint, model and parameters as JSON.
     """
 
     def __init__(self, client: Client) -> None:
+        place = (client.endpoint, client.model)
         every = dict(client.parameters)
-        self.source = (client.endpoint, client.model, json.dumps(every, sort_keys=True))
-        deciding = {k: v for k, v in every.items() if k not in REPLY_LIMITS}
-        start = (client.endpoint, client.model, json.dumps(deciding, sort_keys=True))
-        self._start = hashlib.sha256(json.dumps(start).encode())
+        self.source = (*place, json.dumps(every, sort_keys=True))
+        for name in REPLY_LIMITS:
+            every.pop(name, None)
+        start = json.dumps((*place, json.dumps(every, sort_keys=True)))
+        self._start = hashlib.sha256(start.encode())
 
     def of(self, prompt: Prompt) -> bytes:
         """The key of a prompt to this client."""
@@ -280,14 +264,38 @@ class PromptKeys:
         return key.digest()
 
 
-class StoredReplies:
-    """The entries of a journal that one run uses, rather than asking again."""
+def reply_limit(parameters: Mapping[str, Any]) -> float:
+    """The longest reply that parameters allow, in tokens."""
+    limits = (parameters.get(name) for name in REPLY_LIMITS)
+    return min((n for n in limits if isinstance(n, int | float)), default=inf)
+
+
+class Replies:
+    """The replies of one run: those in the journal that it uses, and its new ones.
+
+    A thread writes new ones, a batch at a time. While one batch is written the next one
+    is collected, so that a slow disk does not slow the calls down. Leaving the context
+    writes the last batch. Those that were paid for and could not be kept are `lost`.
+    """
 
     def __init__(self, journal: Journal, client: Client, settings: Settings) -> None:
         self.keys = PromptKeys(client)
+        self.lost = 0
         self.get = journal.get
-        self._settings = settings
+        self._journal, self._settings = journal, settings
         self._limit = reply_limit(client.parameters)
+        self._batch: list[tuple[bytes, Prompt, Entry]] = []
+        self._written: asyncio.Future[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="karat-journal")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._writing is not None:
+            await self._writing
+        self._thread.shutdown()
 
     def find(self, key: bytes, *, is_new: bool = False) -> Entry | None:
         """The entry of a prompt; any of them, if this run has asked for it."""
@@ -295,7 +303,7 @@ class StoredReplies:
         if entry is None or is_new or self._settings.offline:
             return entry
         # What was cut off may be whole under a larger limit.
-        if entry.cut and self._limit > entry.limit:
+        if entry.reply.cut and self._limit > entry.limit:
             return None
         again = entry.status == "transient" or self._settings.retry_errors
         return None if entry.status != "ok" and again else entry
@@ -312,40 +320,6 @@ class StoredReplies:
             f"{self.keys.of(prompt).hex()[:12]}){shown}; run once without offline to "
             "get it"
         )
-
-
-def reply_limit(parameters: Mapping[str, Any]) -> float:
-    """The longest reply that parameters allow, in tokens."""
-    limits = (parameters.get(name) for name in REPLY_LIMITS)
-    return min((n for n in limits if isinstance(n, int | float)), default=inf)
-
-
-class JournalWriter:
-    """Writes to the journal in a thread, a batch at a time.
-
-    While one batch is written the next one is collected, so that a slow disk does not
-    slow the calls down. Leaving the context writes the last batch.
-
-    Attributes:
-        lost: how many replies were paid for and could not be kept.
-    """
-
-    def __init__(self, journal: Journal, source: tuple[str, str, str]) -> None:
-        self.lost = 0
-        self._journal = journal
-        self._source = source
-        self._batch: list[tuple[bytes, Prompt, Entry]] = []
-        self._written: asyncio.Future[None] | None = None
-        self._writing: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="karat-journal")
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._writing is not None:
-            await self._writing
-        self._thread.shutdown()
 
     async def write(self, key: bytes, prompt: Prompt, entry: Entry) -> None:
         """Store the entry of a prompt; it is on the disk when this returns."""
@@ -371,7 +345,7 @@ class JournalWriter:
             batch, written = self._batch, self._written
             self._batch, self._written = [], None
             work = loop.run_in_executor(
-                self._thread, self._journal.write, self._source, batch
+                self._thread, self._journal.write, self.keys.source, batch
             )
             # Not awaited: an error is passed on to those who wait for the batch.
             await asyncio.wait([work])
@@ -379,7 +353,7 @@ class JournalWriter:
             if error is None:
                 written.set_result(None)
                 continue
-            self.lost += sum(entry.usage != Usage() for *_, entry in batch)
+            self.lost += sum(entry.reply.usage != Usage() for *_, entry in batch)
             if isinstance(error, sqlite3.Error):
                 error = self._failed(error)
             written.set_exception(error)
@@ -388,9 +362,9 @@ class JournalWriter:
         self._writing = None
 
     def _failed(self, error: sqlite3.Error) -> IncompleteError:
-        path = self._journal.path
         return IncompleteError(
-            f"cannot write to the journal {path}: {error} (is the disk full?)"
+            f"cannot write to the journal {self._settings.journal}: {error} (is the "
+            "disk full?)"
         )
 
 
@@ -401,11 +375,6 @@ class ProcessLock:
     an offset made from the prompt's key. The system releases it when a process dies.
     On systems without such locks everyone may ask: a reply is then paid for twice at
     worst.
-
-    Example:
-        >>> with ProcessLock(None) as lock:
-        ...     lock.acquire(bytes(32))
-        True
     """
 
     def __init__(self, journal: Path | None) -> None:
@@ -428,11 +397,9 @@ class ProcessLock:
         """Whether the prompt with this key is now locked for this process."""
         try:
             self._set(key, locked=True)
-        except BlockingIOError:
-            return False
-        except OSError:
+        except OSError as error:
             # A file system without locks is no reason not to ask.
-            return True
+            return not isinstance(error, BlockingIOError)
         return True
 
     def release(self, key: bytes) -> None:
@@ -457,14 +424,6 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def make_private(path: Path) -> None:
-    """Make a folder and a file that only the user may read, and that git ignores."""
-    make_private_folder(path.parent)
-    path.touch(0o600)
-    with suppress(PermissionError):
-        path.chmod(0o600)
-
-
 def make_private_folder(folder: Path) -> None:
     """Make a folder that only the user may read, and that git ignores."""
     made = not folder.is_dir()
@@ -475,26 +434,6 @@ def make_private_folder(folder: Path) -> None:
             folder.chmod(0o700)
         if not (folder / ".gitignore").exists():
             write_file(folder / ".gitignore", "*\n")
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Refuse a file that is not a journal, before anything about it is changed."""
-    if not path.exists():
-        return
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise UsageError(f"cannot keep a journal at {path}: it is not a regular file")
-    with path.open("rb") as stream:
-        head = stream.read(_ID_BYTES.stop)
-    if not head or _wal(path).exists():
-        # Empty, or with its latest pages in the WAL: SQLite will check it.
-        return
-    application = int.from_bytes(head[_ID_BYTES], "big")
-    if not head.startswith(_MAGIC) or application != _APPLICATION_ID:
-        raise FormatError(
-            "is a file of something else, not a journal",
-            path=path,
-            hint="name another journal",
-        )
 
 
 def _wal(path: Path) -> Path:
@@ -539,6 +478,9 @@ def _prepare(
         )
     if read_only:
         return
+    if path is not None:
+        with suppress(PermissionError):
+            path.chmod(0o600)
     if not tables:
         # First, so that a process killed here leaves a file that is recognised.
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")

@@ -163,6 +163,9 @@ class Prices:
         return (prompt + self.completion * usage.completion_tokens) / _MILLION
 
 
+_FREE = Prices(0, 0)
+
+
 def tokens_of(text: str) -> int:
     """About how many tokens a text has: a quarter of its UTF-8 bytes, rounded up.
 
@@ -260,43 +263,29 @@ class Budget:
         is made as long as one of the usual size fits: the limit is passed by what a
         single call takes beyond that, and no more.
         """
-        refusal = None
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            return f"the limit of {counted(self.max_calls, 'call')} is reached"
+        prices = self.prices or _FREE
+        spent = self.cost or 0.0
         for reserved in (most, usual):
-            refusal = self.refusal(reserved)
-            if refusal is None:
-                self.begin(reserved)
+            ahead = self._reserved + prices.cost(reserved)
+            if self.max_cost is None or spent + ahead <= self.max_cost:
+                self.calls += 1
+                self._under_way += 1
+                self._reserved = ahead
                 return reserved
-            if self._under_way and not self._calls_are_used_up():
+            if self._under_way:
                 return None
-        return refusal
-
-    def refusal(self, reserved: Usage) -> str | None:
-        """Why one more call would exceed a limit, or None when it may be made."""
-        if self._calls_are_used_up():
-            return f"the limit of {counted(self.max_calls or 0, 'call')} is reached"
-        if self.max_cost is None or self.prices is None or (spent := self.cost) is None:
-            return None
-        if spent + self._reserved + self.prices.cost(reserved) <= self.max_cost:
-            return None
         return (
             f"the next call could pass the limit of {self.max_cost:g} "
             f"({spent:.4g} is spent, and a reply may take "
-            f"{counted(reserved.completion_tokens, 'token')})"
+            f"{counted(usual.completion_tokens, 'token')})"
         )
-
-    def _calls_are_used_up(self) -> bool:
-        return self.max_calls is not None and self.calls >= self.max_calls
-
-    def begin(self, reserved: Usage) -> None:
-        """A call starts."""
-        self.calls += 1
-        self._under_way += 1
-        self._reserved += self.prices.cost(reserved) if self.prices else 0.0
 
     def settle(self, reserved: Usage, used: Usage | None) -> None:
         """A call ended, having used these tokens; None when it was not billed."""
         self._under_way -= 1
-        self._reserved -= self.prices.cost(reserved) if self.prices else 0.0
+        self._reserved -= (self.prices or _FREE).cost(reserved)
         if used is not None:
             self.prompt_tokens += used.prompt_tokens
             self.completion_tokens += used.completion_tokens

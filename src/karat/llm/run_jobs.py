@@ -37,10 +37,10 @@ from karat.llm.http import check_endpoint
 from karat.llm.journal import (
     Entry,
     Journal,
-    JournalWriter,
     ProcessLock,
-    StoredReplies,
+    Replies,
     reply_limit,
+    storable,
 )
 from karat.llm.limits import (
     Backoff,
@@ -121,12 +121,12 @@ async def run_jobs(
         )
         if (session := getattr(client, "session", None)) is not None:
             await stack.enter_async_context(session())
-        stored = StoredReplies(journal, client, settings)
-        writer = JournalWriter(journal, stored.keys.source)
-        await stack.enter_async_context(writer)
+        replies = Replies(journal, client, settings)
+        await stack.enter_async_context(replies)
         lock = stack.enter_context(ProcessLock(None if offline else path))
-        calls = Calls(client, settings, stored, writer, lock)
-        return await _JobRunner(jobs, calls, settings, stage).run()
+        calls = Calls(client, settings, replies, lock)
+        keeps = path is not None and getattr(client, "persistent", True)
+        return await _JobRunner(jobs, calls, settings, stage, keeps).run()
 
 
 @dataclass(eq=False)
@@ -137,6 +137,8 @@ class _JobRunner(Generic[T]):
     _calls: "Calls"
     _settings: Settings
     _stage: Stage | None
+    # Whether another process finds the replies again.
+    _keeps_replies: bool
     _results: dict[int, T | Failure] = field(default_factory=dict)
     _usage: dict[int, Usage] = field(default_factory=dict)
     _models: set[str] = field(default_factory=set)
@@ -162,10 +164,12 @@ class _JobRunner(Generic[T]):
         if isinstance(problem, IncompleteError):
             raise IncompleteError(
                 problem.reason,
-                *(len(self._results) - self._failed, len(order), self._failed),
-                kept=self._calls.keeps_replies,
+                done=len(self._results) - self._failed,
+                total=len(order),
+                failed=self._failed,
+                kept=self._keeps_replies,
                 during=str(self._stage or ""),
-                lost=self._calls.writer.lost,
+                lost=self._calls.replies.lost,
             )
         if problem is not None:
             raise problem
@@ -279,32 +283,19 @@ class _JobRunner(Generic[T]):
 
 
 class Calls:
-    """Gets the reply to each prompt, and stores it before it is returned.
-
-    Attributes:
-        problem: why the run stops early, once it does.
-        budget: counts calls, tokens and cost.
-        cached: how many replies came from the journal.
-        keeps_replies: whether another process finds the replies again.
-        writer: stores them.
-    """
+    """Gets the reply to each prompt, and stores it before it is returned."""
 
     def __init__(
-        self,
-        client: Client,
-        settings: Settings,
-        stored: StoredReplies,
-        writer: JournalWriter,
-        lock: ProcessLock,
+        self, client: Client, settings: Settings, replies: Replies, lock: ProcessLock
     ) -> None:
+        # Why the run stops early, once it does.
         self.problem: KaratError | None = None
-        limits = (settings.prices, settings.max_calls, settings.max_cost)
-        self.budget = settings.budget or Budget(*limits)
+        self.budget = settings.budget or Budget(
+            settings.prices, settings.max_calls, settings.max_cost
+        )
         self.cached = 0
-        persistent = getattr(client, "persistent", True)
-        self.keeps_replies = settings.journal is not None and persistent
-        self._client, self._settings = client, settings
-        self._stored, self.writer, self._lock = stored, writer, lock
+        self.replies = replies
+        self._client, self._settings, self._lock = client, settings, lock
         # Also holds back the calls of a job that asks several prompts at once.
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._under_way: dict[bytes, asyncio.Future[Entry]] = {}
@@ -351,74 +342,75 @@ class Calls:
 
     async def reply(self, prompt: Prompt) -> tuple[bytes, Reply]:
         """The key of the prompt and its reply; a `CallError` when there is none."""
-        key = self._stored.keys.of(prompt)
+        key = self.replies.keys.of(prompt)
         entry = self._find(key)
         if entry is None and self._settings.offline:
-            self.stop(self._stored.missing(prompt))
+            self.stop(self.replies.missing(prompt))
             raise Stopped
         if entry is None and (call := self._under_way.get(key)) is not None:
             # Shielded: cancelling one who waits must not cancel the call of another.
             entry = await asyncio.shield(call)
-        if entry is not None:
-            return key, self._to_reply(key, entry)
-        call = self._under_way[key] = asyncio.get_running_loop().create_future()
-        try:
-            async with self._slots:
-                entry = await self._locked(key, prompt)
-            call.set_result(entry)
-        finally:
-            del self._under_way[key]
-            if not call.done():
-                call.set_exception(Stopped())
-                # Marked as retrieved, since nobody may be waiting for it.
-                call.exception()
-        return key, self._to_reply(key, entry, fresh=key in self._new)
+            entry = replace(entry, reply=replace(entry.reply, cached=True))
+        if entry is None:
+            entry = await self._ask(key, prompt)
+        if entry.status == "invalid":
+            self._invalid.add(key)
+        if entry.status in ("ok", "invalid"):
+            return key, entry.reply
+        kind = Refused if entry.status == "refused" else Transient
+        error = kind(entry.reply.text)
+        error.attempts = entry.attempts
+        raise error from entry.cause
 
     async def mark_invalid(self, keys: list[bytes]) -> None:
         """Mark replies that no judge could use."""
         if new := [key for key in keys if key not in self._invalid]:
             self._invalid.update(new)
             if not self._settings.offline:
-                await self._write(self.writer.mark_invalid(new))
+                await self._write(self.replies.mark_invalid(new))
 
     def _find(self, key: bytes) -> Entry | None:
         """The entry in the journal, if it is to be used."""
-        entry = self._stored.find(key, is_new=key in self._new)
+        entry = self.replies.find(key, is_new=key in self._new)
         if entry is not None:
             self.cached += 1
             self._answered |= entry.status == "ok"
         return entry
 
-    def _to_reply(self, key: bytes, entry: Entry, *, fresh: bool = False) -> Reply:
-        if entry.status == "invalid":
-            self._invalid.add(key)
-        if entry.status in ("ok", "invalid"):
-            return entry.reply(cached=not fresh)
-        kind = Refused if entry.status == "refused" else Transient
-        error = kind(entry.text)
-        error.attempts = entry.attempts
-        raise error from entry.cause
+    async def _ask(self, key: bytes, prompt: Prompt) -> Entry:
+        """Call, unless another process on this journal is calling or has called.
 
-    async def _locked(self, key: bytes, prompt: Prompt) -> Entry:
-        """Call, unless another process on this journal is calling or has called."""
-        checks = _LOCK_TIMEOUTS * (self._settings.timeout or _TIMEOUT) / _POLL_SECONDS
+        Whoever else waits for this prompt in this run receives the same entry.
+        """
+        call = self._under_way[key] = asyncio.get_running_loop().create_future()
+        locked = False
         # A process that is suspended, not killed, would keep its lock forever.
-        while not self._lock.acquire(key) and (checks := checks - 1) > 0:
-            await self.wait(_POLL_SECONDS)
-            if self.problem is not None:
-                raise Stopped
-            if (entry := self._find(key)) is not None:
-                return entry
+        checks = _LOCK_TIMEOUTS * (self._settings.timeout or _TIMEOUT) / _POLL_SECONDS
         try:
-            # The other process may have stored its reply just before.
-            if (entry := self._find(key)) is not None:
-                return entry
-            return await self._call(key, prompt)
+            async with self._slots:
+                while not (locked := self._lock.acquire(key)) and checks > 0:
+                    checks -= 1
+                    await self.wait(_POLL_SECONDS)
+                    if self.problem is not None:
+                        raise Stopped
+                    if (entry := self._find(key)) is not None:
+                        break
+                else:
+                    # The other process may have stored its reply just before.
+                    entry = self._find(key) or await self._call(key, prompt)
+            call.set_result(entry)
+            return entry
         finally:
-            self._lock.release(key)
+            if locked:
+                self._lock.release(key)
+            del self._under_way[key]
+            if not call.done():
+                call.set_exception(Stopped())
+                # Marked as retrieved, since nobody may be waiting for it.
+                call.exception()
 
     async def _store(self, key: bytes, prompt: Prompt, entry: Entry) -> Entry:
-        await self._write(self.writer.write(key, prompt, entry))
+        await self._write(self.replies.write(key, prompt, entry))
         self._new.add(key)
         self._invalid.discard(key)
         return entry
@@ -439,7 +431,7 @@ class Calls:
         Raises:
             Stopped: the run stops before.
         """
-        last = self._stored.get(key)
+        last = self.replies.get(key)
         suspect = last is not None and last.status == "transient"
         failed: Entry | None = None
         attempts, billed = 0, Usage()
@@ -455,17 +447,17 @@ class Calls:
             if isinstance(result, Reply):
                 self._answered = True
                 self._count_cut_off(key, result.usage.completion_tokens, cut=result.cut)
-                return await self._store(key, prompt, Entry.of(result, attempts))
+                reply = replace(result, text=storable(result.text))
+                return await self._store(key, prompt, Entry("ok", reply, attempts))
             billed += Usage(*result.tokens or (0, 0))
-            facts = (self.reason(result), attempts, billed)
+            reason = Reply(self.reason(result), billed)
+            failed = Entry("transient", reason, attempts, cause=result.__cause__)
             if isinstance(result, Refused):
-                failed = Entry(
-                    "refused", *facts, cut=result.cut, cause=result.__cause__
-                )
+                reason = replace(reason, cut=result.cut)
+                failed = replace(failed, status="refused", reply=reason)
                 if self._is_final(key, result):
                     await self._store(key, prompt, failed)
                 return failed
-            failed = Entry("transient", *facts, cause=result.__cause__)
             if self._health.is_down and not suspect:
                 continue
             if attempts >= self._settings.max_attempts:
@@ -480,16 +472,20 @@ class Calls:
         async with self._turn if down else nullcontext():
             if down and self._health.is_down:
                 await self.wait(self._backoff.wait(self._health.tries + 3))
+            reserved, used = await self._begin(prompt), None
             try:
-                reply = await self._once(prompt)
-            except Transient as error:
-                self._count_failure(key, error, down=down)
-                return error
-            except Refused as error:
+                result, used = await self._complete(prompt)
+            finally:
+                self.budget.settle(reserved, used)
+                self._settled.set()
+                self._settled = asyncio.Event()
+            if used is not None:
+                self._sizes.learn(prompt, used)
+            if isinstance(result, Transient):
+                self._count_failure(key, result, down=down)
+            else:
                 self._health.responded()
-                return error
-        self._health.responded()
-        return reply
+        return result
 
     async def _begin(self, prompt: Prompt) -> Usage:
         """Wait until a call may be made; the tokens that are reserved for it."""
@@ -509,47 +505,32 @@ class Calls:
             await self.wait(_POLL_SECONDS, self._settled)
         raise Stopped
 
-    async def _once(self, prompt: Prompt) -> Reply:
-        """One call, within the limits of the run."""
+    async def _complete(
+        self, prompt: Prompt
+    ) -> tuple[Reply | Refused | Transient, Usage | None]:
+        """What the client answers, and what that is billed, if it is."""
         expected = estimate_usage(prompt, self._settings.reply_tokens)
-        estimate = (expected.prompt_tokens, expected.completion_tokens)
-        reserved = await self._begin(prompt)
-        used: Usage | None = None
+        problem: Refused | Transient
         try:
             async with asyncio.timeout(self._timeout):
                 reply = await self._client.complete(prompt)
-            counts = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            if not any(counts) or max(counts) > _MAX_TOKENS:
+        except TimeoutError:
+            late = f"gave no answer within {self._settings.timeout:g} s"
+            problem = Transient(f"{self._client.endpoint} {late}", paid=True)
+        except (Refused, Transient) as error:
+            problem = error
+        else:
+            sent, received = reply.usage.prompt_tokens, reply.usage.completion_tokens
+            if sent == received == 0 or max(sent, received) > _MAX_TOKENS:
                 # The server does not count: use the estimate.
                 reply = replace(reply, usage=expected)
-            used = reply.usage
-        except TimeoutError:
-            used = expected
-            raise Transient(
-                f"{self._client.endpoint} gave no answer within "
-                f"{self._settings.timeout:g} s",
-                paid=True,
-                tokens=estimate,
-            ) from None
-        except CallError as error:
-            if error.tokens is None and isinstance(error, Transient) and error.paid:
-                error.tokens = estimate
-            used = None if error.tokens is None else Usage(*error.tokens)
-            raise
-        finally:
-            self.budget.settle(reserved, used)
-            self._settled.set()
-            self._settled = asyncio.Event()
-            if used is not None:
-                self._sizes.learn(prompt, used)
-        return reply
+            return reply, reply.usage
+        if problem.tokens is None and isinstance(problem, Transient) and problem.paid:
+            problem.tokens = (expected.prompt_tokens, expected.completion_tokens)
+        return problem, Usage(*problem.tokens) if problem.tokens else None
 
     def _is_final(self, key: bytes, problem: Refused) -> bool:
-        """Whether a refusal is kept, rather than asked for again by the next run.
-
-        Raises:
-            Stopped: every call would be refused.
-        """
+        """Whether a refusal is kept, rather than asked for again by the next run."""
         received = problem.tokens[1] if problem.tokens else 0
         self._count_cut_off(key, received, cut=problem.cut)
         if not problem.always or (problem.unless_answered and self._answered):
