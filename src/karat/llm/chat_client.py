@@ -51,12 +51,7 @@ _MOST_CONNECTIONS = 128
 
 
 class ChatModel(ABC):
-    """What clients of chat completions share: how replies and errors are read.
-
-    Attributes:
-        endpoint: where it is asked.
-        label: the model's name there.
-    """
+    """What clients of chat completions share: how replies and errors are read."""
 
     endpoint: str
     label: str
@@ -249,12 +244,6 @@ def read_reply(
 
     A reply that was cut off is marked as such, unless it is empty: then the model
     spent all its tokens on thinking, and would do so again.
-
-    Example:
-        >>> choice = {"message": {"content": "yes"}, "finish_reason": "length"}
-        >>> reply = read_reply({"choices": [choice]}, "http://a/v1", "tiny", [])
-        >>> reply.text, reply.cut
-        ('yes', True)
     """
     choice = _first(_field(completion, "choices"))
     message, end = _field(choice, "message"), _field(choice, "finish_reason")
@@ -311,11 +300,6 @@ def read_stream(content: bytes) -> dict[str, Any] | None:
     r"""The completion in server-sent events, or None if there are none.
 
     Events that break off before their end are not complete, and so no completion.
-
-    Example:
-        >>> piece = b'data: {"choices": [{"delta": {"content": "yes"}}]}'
-        >>> read_stream(piece + b"\n\ndata: [DONE]")["choices"][0]["message"]
-        {'content': 'yes'}
     """
     if not content.lstrip().startswith((b"data:", b"event:", b":")):
         return None

@@ -56,15 +56,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 def request_headers(
     address: str, key: str, headers: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The headers of every request to a server; given ones come before others.
-
-    Example:
-        >>> headers = request_headers("https://a.example/openai/deployments/m", "k")
-        >>> headers["api-key"], headers["Authorization"]
-        ('k', 'Bearer k')
-        >>> "api-key" in request_headers("https://a.example/openai/v1", "k")
-        False
-    """
+    """The headers of every request to a server; given ones come before others."""
     own = dict(headers or {})
     defaults = {
         "User-Agent": f"karat/{__version__}",
@@ -111,14 +103,7 @@ def check_parameters(parameters: Mapping[str, Any], key: str | None = None) -> N
 
 
 def check_secrets(parameters: Mapping[str, Any], key: str | None = None) -> None:
-    """Refuse parameters that hold a secret, by name or by value.
-
-    Example:
-        >>> check_secrets({"metadata": {"api_key": "sk-1"}})
-        Traceback (most recent call last):
-        karat.errors.UsageError: metadata.api_key is not a parameter to set, since \
-parameters are kept in the journal and shown; put the key into OPENAI_API_KEY
-    """
+    """Refuse parameters that hold a secret, by name or by value."""
     secrets = [key or ""]
     for path, value in _texts(parameters):
         name, last = ".".join(path), path[-1]
@@ -158,12 +143,6 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     write it, in base64 or hex, and letter by letter. Of a given one, parts of eight
     characters are found too, and one of four to seven as a word of its own; shorter
     ones, and short ones in the environment, are mostly words such as `none`.
-
-    Example:
-        >>> redact("Incorrect API key provided: sk-12345678.", ["sk-12345678"])
-        'Incorrect API key provided: ***.'
-        >>> redact(r"Bearer sk-\u0031234%35678", ["sk-12345678"])
-        'Bearer ***'
     """
     words = [secret.strip() for secret in secrets if secret]
     others = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]

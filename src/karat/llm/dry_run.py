@@ -18,25 +18,7 @@ _LONGER = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run would take.
-
-    Attributes:
-        rows: rows of the run.
-        calls: calls to be made, equal prompts counted once.
-        cached: replies the journal already holds.
-        prompt_tokens: tokens to be sent, estimated from the length of the prompts.
-        completion_tokens: tokens to be received: as many as the journal's replies to
-            such prompts have, else as the assumed replies.
-        cost: what they cost, if prices are known.
-        unseen: rows that may need further calls, depending on the replies.
-        stages: what is done to how many rows (default: judging all of them).
-
-    Example:
-        >>> print(Estimate(20, 18, 4, 9_000, 4_608, 0.0125, unseen=3))
-        18 calls (4 replies kept already) for judging 20 rows, about 9,000 tokens sent \
-and 4,608 received, cost about 0.0125; 3 of them may need more calls, depending on the \
-replies
-    """
+    """What a run would take."""
 
     rows: int
     calls: int

@@ -60,14 +60,7 @@ def read_address(url: str) -> tuple[str, dict[str, str]]:
 
 
 def check_compatible(address: str) -> None:
-    """Refuse the address of another interface of a known server.
-
-    Example:
-        >>> check_compatible("http://127.0.0.1:11434/api/chat")
-        Traceback (most recent call last):
-        karat.errors.UsageError: chat completions as OpenAI has them are not at \
-http://127.0.0.1:11434/api/chat but at http://127.0.0.1:11434/v1
-    """
+    """Refuse the address of another interface of a known server."""
     parts = urlsplit(address)
     path = parts.path.removesuffix("/chat/completions")
     own = not path or f"{path}/".startswith("/api/")
@@ -101,12 +94,6 @@ def check_endpoint(endpoint: str, environment: Mapping[str, str] = os.environ) -
     needs the word `python` there, since nobody knows where it sends its texts. A host
     means https, unless it is this machine. The word `proxy` allows the proxies that the
     environment names; without it, allowed endpoints are reached directly.
-
-    Example:
-        >>> check_endpoint("https://evil.example/v1", {ALLOWED: "models.example"})
-        Traceback (most recent call last):
-        karat.errors.UsageError: texts may not be sent to https://evil.example/v1: \
-KARAT_ALLOWED_ENDPOINTS allows only models.example
     """
     value = environment.get(ALLOWED)
     if value is None:
@@ -128,12 +115,7 @@ KARAT_ALLOWED_ENDPOINTS allows only models.example
 
 
 def may_use_proxy(endpoint: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether an endpoint may be reached through a proxy of the environment.
-
-    Example:
-        >>> may_use_proxy("http://127.0.0.1:8080/v1"), may_use_proxy("http://a.example")
-        (False, True)
-    """
+    """Whether an endpoint may be reached through a proxy of the environment."""
     if _is_loopback(urlsplit(endpoint).hostname or ""):
         return False
     allowed = environment.get(ALLOWED)
@@ -291,12 +273,7 @@ def connection_error(
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
-    """Whether a host has no address, or no server listens there.
-
-    Example:
-        >>> _is_unreachable(ConnectionRefusedError()), _is_unreachable(TimeoutError())
-        (True, False)
-    """
+    """Whether a host has no address, or no server listens there."""
     while error is not None:
         if isinstance(error, BaseExceptionGroup):
             # A host may have several addresses.

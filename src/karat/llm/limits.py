@@ -78,11 +78,7 @@ class RateLimiter:
 
 
 class EndpointHealth:
-    """What the latest calls to an endpoint have in common, if that is bad.
-
-    Attributes:
-        tries: how often it was tried since it seemed to be down.
-    """
+    """What the latest calls to an endpoint have in common, if that is bad."""
 
     def __init__(self, patience: int) -> None:
         self.tries = 0
@@ -170,10 +166,6 @@ def tokens_of(text: str) -> int:
     """About how many tokens a text has: a quarter of its UTF-8 bytes, rounded up.
 
     No tokenizer fits every model; this rule is within about a fifth for English prose.
-
-    Example:
-        >>> tokens_of("Bread keeps best in a linen bag.")
-        8
     """
     ascii_only = text.isascii()
     size = len(text) if ascii_only else len(text.encode("utf-8", "surrogatepass"))

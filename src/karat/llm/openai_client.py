@@ -58,20 +58,17 @@ _RESERVED = {
 }
 # Twenty verdicts with long reasons are below this; a model that does not stop is not.
 _DEFAULT_MAX_TOKENS = 4096
-# The parts of a request that servers may not take, the likeliest first: words that
+# The parts of a request that servers may not take, the likeliest first: the word that
 # errors have for each, and what is done without it. Words decide only on the order in
 # which parts are left out: they may be quoted from a prompt.
-_PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    _SCHEMA: (
-        (_SCHEMA, "response format", "json_schema", "schema", "structured", "grammar"),
-        "the schema is sent in words",
-    ),
-    "seed": (("seed",), "it is left out"),
-    "temperature": (("temperature",), "it is left out"),
-    _SYSTEM: (("system", "role", "roles"), "the instruction is sent with the question"),
-    _NO_STREAM: (("stream",), "replies are read as streams"),
-    _MAX_TOKENS: (_LIMITS, f"{_MAX_COMPLETION_TOKENS} is sent"),
-    _LENGTH: ((*_LIMITS, "length"), "no limit is sent"),
+_PARTS: Mapping[str, tuple[str, str]] = {
+    _SCHEMA: (_SCHEMA, "the schema is sent in words"),
+    "seed": ("seed", "it is left out"),
+    "temperature": ("temperature", "it is left out"),
+    _SYSTEM: ("system", "the instruction is sent with the question"),
+    _NO_STREAM: ("stream", "replies are read as streams"),
+    _MAX_TOKENS: (_MAX_TOKENS, f"{_MAX_COMPLETION_TOKENS} is sent"),
+    _LENGTH: (_MAX_COMPLETION_TOKENS, "no limit is sent"),
 }
 
 
@@ -83,16 +80,6 @@ class OpenAIClient(ChatModel):
     request, its parts are left out in turn, and what helped is remembered: the schema
     then comes in words, a default parameter not at all; a given one is an error there.
     `headers` are sent with every request and never shown, such as the key of a gateway.
-
-    Attributes:
-        endpoint: the address, without any secret.
-        model: the model's name there.
-        parameters: sent with every prompt (defaults: temperature 0, seed 0,
-            max_tokens 4096). None leaves one out, `response_format` too.
-
-    Example:
-        >>> OpenAIClient("tiny", base_url="http://127.0.0.1:8080/v1/").endpoint
-        'http://127.0.0.1:8080/v1'
     """
 
     def __init__(
@@ -169,35 +156,26 @@ class OpenAIClient(ChatModel):
         A part that makes a difference where it is left out is one that the server does
         not take; a refusal that stays the same without it is not about that part.
         """
-        left_out, tried, billed = self._left_out, set[str](), Usage()
-        learned: frozenset[str] = frozenset()
+        left_out, learned, billed = self._left_out, frozenset[str](), Usage()
         result = await self._send(prompt, left_out)
         while isinstance(result, ServerError):
-            suspects = self._suspects(result, prompt, left_out)
-            part = next((part for part in suspects if part not in tried), None)
-            # Several may be refused at once, without a word on which.
-            parts = {part} if part else tried - self._given.keys()
-            if not parts or (part is None and len(parts) == 1):
-                break
-            is_users = part in self._given and part != _MAX_TOKENS
-            if part and is_users and result.says(part) and part not in prompt.user:
-                # Named, and not in a quote: no reply needs to be paid for to know.
-                raise self._not_taken(part, result, billed + billed_for(result))
-            attempt = await self._send(prompt, left_out | parts)
-            if result.repeats(attempt) or (
-                is_users and isinstance(attempt, ServerError)
-            ):
-                billed += billed_for(attempt)
-                if part is None:
+            for parts in self._suspects(result, prompt, left_out):
+                attempt = await self._send(prompt, left_out | parts)
+                users = parts & (self._given.keys() - {_MAX_TOKENS})
+                if users and isinstance(attempt, Reply):
+                    billed += billed_for(result) + billed_for(attempt)
+                    raise self._not_taken(min(users), result, billed)
+                if not result.repeats(attempt) and not (
+                    users and isinstance(attempt, ServerError)
+                ):
                     break
-                tried.add(part)
-                continue
+                billed += billed_for(attempt)
+            else:
+                break
             billed += billed_for(result)
-            if part and is_users and isinstance(attempt, Reply):
-                raise self._not_taken(part, result, billed + billed_for(attempt))
             # One prompt without room for the longest reply says nothing of others.
-            learned |= set() if result.too_long else parts
-            left_out, tried, result = left_out | parts, set(), attempt
+            learned |= frozenset() if result.too_long else parts
+            left_out, result = left_out | parts, attempt
         if isinstance(result, Reply):
             self._remember(prompt, left_out, learned)
         return self._finish(result, billed)
@@ -209,24 +187,25 @@ class OpenAIClient(ChatModel):
 
     def _suspects(
         self, error: ServerError, prompt: Prompt, left_out: frozenset[str]
-    ) -> list[str]:
-        """The parts of a request that an error may be about, the likeliest first.
+    ) -> list[frozenset[str]]:
+        """What to leave out of a request after an error, in turn.
 
-        Those that it names; and those that the server has never taken, if it only says
-        that the request is bad.
+        The parts that it names; those that the server has never taken, if it only says
+        that the request is bad; and all at once, since several may be refused without
+        a word on which.
         """
         if not error.may_be_a_part:
             return []
         parts = self._parts(prompt, left_out)
-        words = {part: _PARTS.get(part, ((part.lower(),), ""))[0] for part in parts}
-        named = [part for part in parts if error.says(*words[part])]
         if error.too_long:
             # Some servers reserve room for the longest reply.
-            return [_LENGTH] if _LENGTH in parts else []
-        if error.status not in BAD_REQUEST:
-            return named
-        unproven = [p for p in parts if _proof(p, prompt) not in self._proven]
-        return [*dict.fromkeys([*named, *unproven])]
+            return [frozenset({_LENGTH})] if _LENGTH in parts else []
+        suspects = [p for p in parts if error.says(_PARTS.get(p, (p, ""))[0])]
+        if error.status in BAD_REQUEST:
+            suspects += [p for p in parts if _proof(p, prompt) not in self._proven]
+        ours = frozenset(suspects) - self._given.keys()
+        alone = [frozenset({part}) for part in dict.fromkeys(suspects)]
+        return [*alone, ours] if len(ours) > 1 else alone
 
     def _parts(self, prompt: Prompt, left_out: frozenset[str]) -> list[str]:
         """The parts of a request that could be left out of it."""

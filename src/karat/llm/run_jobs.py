@@ -77,10 +77,6 @@ class Results(list[T | Failure]):
 
     Replies from the journal count like new ones, so that a run that was stopped and
     continued reports the same as one that was not.
-
-    Attributes:
-        usage: tokens of the replies of each job, invalid ones included.
-        models: the models that answered, as the server names them.
     """
 
     def __init__(
@@ -106,11 +102,6 @@ async def run_jobs(
     again, once, and then raises `InvalidReply`. Equal prompts are sent once. Every
     reply is in the journal before the job receives it: if the run stops for any
     reason, the same call continues from there.
-
-    Raises:
-        IncompleteError: a limit was reached or the endpoint is down; call again.
-        OfflineMissError: a reply is not in the journal and no call may be made.
-        Refused: every call would be refused, as with a wrong key.
     """
     settings = settings or Settings()
     check_endpoint(client.endpoint)
@@ -427,9 +418,6 @@ class Calls:
 
         A prompt that failed in the last run is suspect: it may break the server by
         itself, so its failures do not count as failures of the endpoint.
-
-        Raises:
-            Stopped: the run stops before.
         """
         last = self.replies.get(key)
         suspect = last is not None and last.status == "transient"

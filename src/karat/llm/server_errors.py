@@ -45,19 +45,7 @@ _NUMBER = re.compile(r"[0-9a-f-]*[0-9][0-9a-f-]*")
 
 @dataclass(frozen=True)
 class ServerError:
-    """A status, and the body that came with it.
-
-    Attributes:
-        status: the status.
-        body: its fields, or its text.
-        wait: seconds after which to come back, if the server says so.
-        tokens: tokens sent and received that were billed all the same.
-
-    Example:
-        >>> error = ServerError(404, {"message": "no such model"})
-        >>> print(error.explain("http://a/v1", "x"))
-        http://a/v1 does not know model 'x'; check its name: no such model
-    """
+    """A status, and the body that came with it."""
 
     status: int
     body: object
@@ -78,21 +66,12 @@ class ServerError:
         """Whether the message, or the parameter it is about, holds one of these words.
 
         It may be quoting the prompt: what is done about an error must not rest on it.
-
-        Example:
-            >>> ServerError(400, "no max_tokens").says("seed", "max_tokens")
-            True
         """
         text = f"{self.message} {self._field('param')}".lower()
         return any(re.search(rf"\b{re.escape(word.lower())}\b", text) for word in words)
 
     def repeats(self, other: object) -> bool:
-        """Whether it says the same as another, but for numbers.
-
-        Example:
-            >>> ServerError(400, "bad: id 1f3").repeats(ServerError(400, "bad: id 2"))
-            True
-        """
+        """Whether it says the same as another, but for numbers."""
         if not isinstance(other, ServerError) or self.status != other.status:
             return False
         one, two = (_NUMBER.sub("", e.message.lower()) for e in (self, other))
@@ -126,37 +105,39 @@ class ServerError:
         *,
         answered: bool = False,
     ) -> CallError:
-        """The error of the call.
-
-        Args:
-            endpoint: where it comes from.
-            model: the name of the model there.
-            redact: removes secrets from a text.
-            source: the option or variable that names the address.
-            answered: whether the model has answered another prompt, so that a
-                forbidden one is that prompt's own problem.
-        """
-        status, detail = self.status, redact(self.message)[:MAX_DETAIL] or None
-        name, tokens = _name(status), self.tokens
+        """The error of the call; a model that has answered forbids a prompt alone."""
+        status, name = self.status, _name(self.status)
+        detail = redact(self.message)[:MAX_DETAIL] or None
+        code = f"{self._field('code')} {self._field('type')}".lower()
         unless = status in _MAY_BE_THE_PROMPT
-        about_prompt = unless and (answered or self.says(*_MODERATION_WORDS))
-        fatal = self._fatal(endpoint, model, source, about_prompt=about_prompt)
+        fatal = None
+        if status == HTTPStatus.PAYMENT_REQUIRED or any(w in code for w in _NO_CREDIT):
+            fatal = f"the account at {endpoint} has no credit left"
+        elif unless and (answered or self.says(*_MODERATION_WORDS)):
+            pass
+        elif status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            fatal = f"{endpoint} refuses the key ({name}); check OPENAI_API_KEY"
+        elif status == HTTPStatus.NOT_FOUND and self.says(*_UNKNOWN_WORDS):
+            fatal = f"{endpoint} does not know model {model!r}; check its name"
+        elif status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
+            fatal = wrong_address(endpoint, name, source)
         if fatal is not None:
             # A server's message about a wrong key may quote it in part.
-            shown = None if status == HTTPStatus.UNAUTHORIZED else detail
             return Refused(
                 fatal,
-                detail=shown,
+                detail=None if status == HTTPStatus.UNAUTHORIZED else detail,
                 always=True,
                 unless_answered=unless,
                 forbidden=status == HTTPStatus.FORBIDDEN,
-                tokens=tokens,
+                tokens=self.tokens,
             )
         if self._spoilt or may_pass(status):
-            alive = self._spoilt or status == HTTPStatus.TOO_MANY_REQUESTS
-            reason = f"{endpoint} answered {name}"
             return Transient(
-                reason, self.wait, detail=detail, alive=alive, tokens=tokens
+                f"{endpoint} answered {name}",
+                self.wait,
+                detail=detail,
+                alive=self._spoilt or status == HTTPStatus.TOO_MANY_REQUESTS,
+                tokens=self.tokens,
             )
         reason = f"{endpoint} refused the prompt ({name})"
         if self.too_long:
@@ -164,26 +145,7 @@ class ServerError:
                 f"the prompt is too long for model {model!r}; shorten the documents or "
                 "take a model with a longer context"
             )
-        return Refused(reason, detail=detail, tokens=tokens)
-
-    def _fatal(
-        self, endpoint: str, model: str, source: str, *, about_prompt: bool
-    ) -> str | None:
-        """Why every call would be refused, if that is so."""
-        name = _name(self.status)
-        code = f"{self._field('code')} {self._field('type')}".lower()
-        unpaid = self.status == HTTPStatus.PAYMENT_REQUIRED
-        if unpaid or any(word in code for word in _NO_CREDIT):
-            return f"the account at {endpoint} has no credit left"
-        if about_prompt:
-            return None
-        if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return f"{endpoint} refuses the key ({name}); check OPENAI_API_KEY"
-        if self.status == HTTPStatus.NOT_FOUND and self.says(*_UNKNOWN_WORDS):
-            return f"{endpoint} does not know model {model!r}; check its name"
-        if self.status in _WRONG_ADDRESS or self.status < HTTPStatus.BAD_REQUEST:
-            return wrong_address(endpoint, name, source)
-        return None
+        return Refused(reason, detail=detail, tokens=self.tokens)
 
     def _field(self, name: str) -> str:
         value = self.body.get(name) if isinstance(self.body, Mapping) else None
@@ -204,13 +166,7 @@ def wrong_address(endpoint: str, answer: str, source: str = ADDRESS) -> str:
 
 
 def cut_off(tokens: int, when: str = "") -> str:
-    """What to do about a reply that reached the longest length allowed.
-
-    Example:
-        >>> cut_off(4096)
-        'the reply was cut off at 4,096 tokens; --max-tokens allows more, and pays \
-again only for what was cut off'
-    """
+    """What to do about a reply that reached the longest length allowed."""
     at = f" at {tokens:,} tokens" if tokens else ""
     return (
         f"the reply was cut off{at}{when}; --max-tokens allows more, and pays again "
@@ -242,12 +198,7 @@ def _texts(body: object, depth: int = 0) -> Iterator[str]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, in any of the three ways a server may ask for it.
-
-    Example:
-        >>> retry_after({"retry-after": "2"}), retry_after({"retry-after-ms": "250"})
-        (2.0, 0.25)
-    """
+    """Seconds to wait, in any of the three ways a server may ask for it."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit

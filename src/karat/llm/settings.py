@@ -59,19 +59,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a run does, in words for the person who waits for it.
-
-    Attributes:
-        doing: the verb.
-        what: the noun for each row.
-        tokens: whether it takes tokens.
-
-    Example:
-        >>> stage = Stage("splitting", "reference")
-        >>> print(f"{stage}; {stage.of(1)}; {stage.of(5)}; {stage.of(5, done=3)}")
-        splitting references; splitting 1 reference; splitting 5 references; \
-splitting 3 of 5 references
-    """
+    """What a run does, in words for the person who waits for it."""
 
     doing: str = "judging"
     what: str = "row"
@@ -88,26 +76,7 @@ splitting 3 of 5 references
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come.
-
-    Attributes:
-        done: rows with a result, failed ones included.
-        total: rows in all.
-        failed: rows that failed.
-        calls: calls made by this run, repeated ones included.
-        cached: replies that came from the journal.
-        prompt_tokens: tokens sent by this run.
-        completion_tokens: tokens received by this run.
-        cost: what they cost, if prices are known.
-        elapsed: seconds since the start.
-        eta: seconds to the end at the speed of the rows that needed calls, if known.
-        stage: what is done to the rows.
-
-    Example:
-        >>> print(Progress(120, 200, failed=1, calls=90, cost=0.52,
-        ...                prompt_tokens=41_000, completion_tokens=9_000, eta=75.0))
-        judging rows 120/200, 1 failed, 90 calls, 50,000 tokens, cost 0.52, 1:15 left
-    """
+    """How far a run has come."""
 
     done: int
     total: int

@@ -43,25 +43,14 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
 def read_answer(
     answer: Any, mapping: Mapping[str, str], ids: Sequence[Any] | None = None
 ) -> list[Document | str]:
-    """The documents of an answer, best first; a string may be an id or a text.
-
-    Example:
-        >>> hits = {"hits": {"hits": [{"_id": "d1", "_score": 2.5}]}}
-        >>> [document.id for document in read_answer(hits, {})]
-        ['d1']
-    """
+    """The documents of an answer, best first; a string may be an id or a text."""
     entries = _entries(_at_mapping(answer, mapping))
     inside = {ours: theirs for ours, theirs in mapping.items() if ours in INSIDE}
     return [_document(entry, inside, ids) for entry in entries]
 
 
 def scores_rise(answer: Any, mapping: Mapping[str, str]) -> bool:
-    """Whether an answer of scores by document has the smallest first, as distances do.
-
-    Example:
-        >>> scores_rise({"near": 0.1, "far": 0.7}, {})
-        True
-    """
+    """Whether scores by document have the smallest first, as distances do."""
     inner = _at_mapping(answer, mapping)
     is_scored = isinstance(inner, Mapping) and is_scores(inner)
     return is_scored and all(a < b for a, b in pairwise(inner.values()))

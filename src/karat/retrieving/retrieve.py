@@ -353,9 +353,6 @@ def load_object(spelling: str, folder: Path) -> Any:
     """The object that `module:name` spells.
 
     Its module is one of a folder, as its file is now, or one that is installed.
-
-    Raises:
-        UsageError: there is none, or importing its module fails.
     """
     if "://" in spelling:
         raise UsageError(f"an address is asked with --http {spelling}")

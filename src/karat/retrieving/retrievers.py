@@ -26,14 +26,7 @@ DEPTHS: Final = (
 
 @dataclass(frozen=True)
 class Question:
-    """How a retriever is asked, besides the query.
-
-    Attributes:
-        k: how many documents are wanted.
-        options: further arguments; `{query}`, `{k}` and `{vector}` in them are filled.
-        encode: makes of a query what the retriever takes, such as a vector.
-        output: the path to the documents in what a pipeline returns.
-    """
+    """How a retriever is asked, besides the query."""
 
     k: int
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -55,12 +48,7 @@ class Question:
 
 
 def fill(value: Any, question: Question, query: str) -> Any:
-    """The same with `{query}`, `{k}` and `{vector}` filled in, at any depth.
-
-    Example:
-        >>> fill({"q": "is {query}?", "size": "{k}"}, Question(5), "rye a grain")
-        {'q': 'is rye a grain?', 'size': 5}
-    """
+    """The same with `{query}`, `{k}` and `{vector}` filled in, at any depth."""
     if isinstance(value, Mapping):
         return {name: fill(inner, question, query) for name, inner in value.items()}
     if isinstance(value, list):
@@ -78,11 +66,7 @@ def fill(value: Any, question: Question, query: str) -> Any:
 
 
 def as_function(retriever: Any, question: Question) -> Ask:
-    """A function from query to whatever the retriever answers, also awaitable.
-
-    Raises:
-        UsageError: it is nothing that can be asked, or needs more to be asked.
-    """
+    """A function from query to whatever the retriever answers, also awaitable."""
     if inspect.isclass(retriever):
         name = retriever.__name__
         raise UsageError(f"{name} is a class; pass an instance of it: {name}(...)")
