@@ -84,8 +84,13 @@ class ChatModel(ABC):
     ) -> Reply:
         """The reply, or else its error; what was billed before is added to either."""
         if isinstance(result, ServerError):
-            names = (self.endpoint, self.label, self._redact, self._source)
-            result = result.explain(*names, answered=self._has_answered)
+            result = result.explain(
+                self.endpoint,
+                self.label,
+                self._redact,
+                self._source,
+                answered=self._has_answered,
+            )
         if isinstance(result, CallError):
             if billed != _NOTHING:
                 billed += billed_for(result)

@@ -177,19 +177,14 @@ def load_httpx(use: str = "asking a model") -> Any:
 
 
 class Connection:
-    """A pool of connections to the chat completions of one server."""
+    """A pool of connections to one server."""
 
-    def __init__(
-        self, address: str, query: Mapping[str, str], headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         httpx = load_httpx()
+        self._address = address
         proxied = may_use_proxy(address)
         if proxied:
             _check_proxies()
-        try:
-            self._url = httpx.URL(f"{address}/chat/completions", params=query)
-        except (httpx.InvalidURL, UnicodeError):
-            raise UsageError(f"{address} is not an address of a server") from None
         try:
             # Retries, the time limit of a call and the number of calls at once are up
             # to the caller. A redirect could lead texts to where they may not go.
@@ -205,17 +200,14 @@ class Connection:
         except (ImportError, OSError, ValueError) as error:
             raise _unusable_environment(error) from None
 
-    async def post(self, body: Mapping[str, Any]) -> Response | Exception:
-        """The server's response to a JSON body, or why there is none.
+    async def send(
+        self, method: str, url: str, body: Mapping[str, Any] | None
+    ) -> Response | Exception:
+        """The server's response, or why there is none.
 
         The error is returned, not raised: it holds the request, and so the key.
         """
-        return await self.send("POST", self._url, body)
-
-    async def send(
-        self, method: str, url: Any, body: Mapping[str, Any] | None
-    ) -> Response | Exception:
-        """The same for any address of the server."""
+        httpx = load_httpx()
         try:
             async with self._client.stream(method, url, json=body) as response:
                 content = bytearray()
@@ -223,7 +215,10 @@ class Connection:
                     content += chunk
                     if len(content) > _MAX_BYTES:
                         return Response(response.status_code, response.headers, None)
-        except (load_httpx().RequestError, UnicodeError) as error:
+        except httpx.InvalidURL:
+            reason = f"{self._address} is not an address of a server"
+            raise UsageError(reason) from None
+        except (httpx.RequestError, UnicodeError) as error:
             failure: Exception = error
             return failure
         return Response(response.status_code, response.headers, bytes(content))

@@ -120,11 +120,12 @@ class OpenAIClient(ChatModel):
         }
         url = base_url or os.environ.get(ADDRESS) or _OPENAI
         self._source = "--base-url" if base_url else ADDRESS
-        self._address, self._query = read_address(url)
+        self._address, query = read_address(url)
         check_compatible(self._address)
         # Two versions of an interface are two endpoints.
-        query = f"?{urlencode(self._query)}" if self._query else ""
-        self.endpoint = f"{self._address}{query}"
+        version = f"?{urlencode(query)}" if query else ""
+        self.endpoint = f"{self._address}{version}"
+        self._url = f"{self._address}/chat/completions{version}"
         self._has_responded = False
         self._open: dict[asyncio.AbstractEventLoop, tuple[Connection | None, int]] = {}
 
@@ -270,11 +271,15 @@ class OpenAIClient(ChatModel):
         """The result of one request."""
         request = self._request(prompt, left_out)
         async with self.session():
-            response = await self._connection().post(request)
-        names = (self.endpoint, self._source, self._redact)
+            response = await self._connection().send("POST", self._url, request)
         if isinstance(response, Exception):
-            before = self._has_responded
-            return connection_error(response, *names, answered_before=before)
+            return connection_error(
+                response,
+                self.endpoint,
+                self._source,
+                self._redact,
+                answered_before=self._has_responded,
+            )
         self._has_responded = True
         status, headers, content = response
         if content is None:
@@ -310,7 +315,7 @@ class OpenAIClient(ChatModel):
                     "your own, such as http://127.0.0.1:8080/v1"
                 )
             headers = request_headers(self._address, key, self._headers)
-            connection = Connection(self._address, self._query, headers)
+            connection = Connection(self._address, headers)
             self._open[loop] = (connection, users)
         return connection
 

@@ -123,7 +123,7 @@ class HttpRetriever:
                 "nothing sends the query: write {query} into the address, or give a "
                 """body such as {"q": "{query}"} (options=, --body)"""
             )
-        self._connection = Connection(self.address, {}, sent)
+        self._connection = Connection(self.address, sent)
 
     async def close(self) -> None:
         """Close all connections."""
