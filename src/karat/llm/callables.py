@@ -72,9 +72,7 @@ class FunctionClient:
         self._calls = None if self.is_async else CallQueue()
         # A thread cannot be stopped: a second call would run beside the first.
         self.stoppable = self.is_async
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        module = getattr(function, "__module__", None) or type(function).__module__
-        self.endpoint = f"python:{module}.{name}"
+        self.endpoint = place_of(function)
         self.model = model or self.endpoint
         self.persistent = version is not None
         if version is None:
@@ -202,6 +200,13 @@ async def call_outside(
         late = Transient(f"{endpoint} gave no answer within {timeout:g} s")
         return Outcome(None, late, seconds)
     return Outcome(value, guard.error, seconds)
+
+
+def place_of(function: Any) -> str:
+    """Where the code of a function or an object is."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"python:{module}.{name}"
 
 
 def is_async(function: Any) -> bool:

@@ -4,7 +4,7 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isinf
 from numbers import Real
 from typing import Any
@@ -77,20 +77,20 @@ class RateLimiter:
         return max(wait, -self._tokens / self._rate)
 
 
+@dataclass
 class EndpointHealth:
     """What the latest calls to an endpoint have in common, if that is bad."""
 
-    def __init__(self, patience: int) -> None:
-        self.tries = 0
-        self._patience = patience
-        self._failing: set[bytes] = set()
-        self._forbidden: set[bytes] = set()
-        self._cut: set[bytes] = set()
+    patience: int
+    tries: int = 0
+    _failing: set[bytes] = field(default_factory=set)
+    _forbidden: set[bytes] = field(default_factory=set)
+    _cut: set[bytes] = field(default_factory=set)
 
     @property
     def is_down(self) -> bool:
         """Whether no call was answered for several prompts in a row."""
-        return len(self._failing) >= self._patience
+        return len(self._failing) >= self.patience
 
     def responded(self) -> None:
         """A call was answered, be it with a refusal."""
@@ -106,7 +106,7 @@ class EndpointHealth:
     def forbids_all(self, key: bytes) -> bool:
         """A prompt was forbidden; whether that holds for all of them."""
         self._forbidden.add(key)
-        return len(self._forbidden) >= self._patience
+        return len(self._forbidden) >= self.patience
 
     def cuts_all(self, key: bytes, *, cut: bool) -> bool:
         """A reply was cut off or not; whether several in a row were."""
@@ -114,7 +114,7 @@ class EndpointHealth:
             self._cut.clear()
             return False
         self._cut.add(key)
-        return len(self._cut) >= self._patience
+        return len(self._cut) >= self.patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,25 +187,25 @@ def schema_text(schema: Mapping[str, Any] | None) -> str:
     )
 
 
+@dataclass
 class CallSizes:
     """How many tokens calls may take, and usually take, by those that were made."""
 
-    def __init__(self, limit: float, reply_tokens: int | None) -> None:
-        self._limit = limit
-        self._reply_tokens = reply_tokens
-        # The longest reply so far to prompts of each name.
-        self._longest: dict[str, int] = {}
-        # How many times more tokens a prompt had than was estimated, at most.
-        self._weight: float | None = None
+    limit: float
+    reply_tokens: int | None
+    # The longest reply so far to prompts of each name.
+    _longest: dict[str, int] = field(default_factory=dict)
+    # How many times more tokens a prompt had than was estimated, at most.
+    _weight: float | None = None
 
     def of(self, prompt: Prompt) -> tuple[Usage, Usage]:
         """The most that a call may take, and what it usually takes."""
-        expected = estimate_usage(prompt, self._reply_tokens)
+        expected = estimate_usage(prompt, self.reply_tokens)
         sent = expected.prompt_tokens
         # What the user expects holds until replies are longer.
         usual = self._longest.get(prompt.name, expected.completion_tokens)
-        usual = max(usual, self._reply_tokens or 0)
-        most = max(usual, REPLY_TOKENS) if isinf(self._limit) else self._limit
+        usual = max(usual, self.reply_tokens or 0)
+        most = max(usual, REPLY_TOKENS) if isinf(self.limit) else self.limit
         weight = 1.0 if self._weight is None else max(1.0, self._weight)
         heaviest = _LETTER if self._weight is None else weight
         return Usage(int(sent * heaviest), int(most)), Usage(int(sent * weight), usual)
@@ -218,6 +218,7 @@ class CallSizes:
         self._weight = max(self._weight or 0.0, weight)
 
 
+@dataclass(eq=False)
 class Budget:
     """Counts calls, tokens and cost, and tells when the next call would exceed a limit.
 
@@ -225,20 +226,14 @@ class Budget:
     exceed the limit together.
     """
 
-    def __init__(
-        self,
-        prices: Prices | None = None,
-        max_calls: int | None = None,
-        max_cost: float | None = None,
-    ) -> None:
-        self.prices = prices
-        self.max_calls = max_calls
-        self.max_cost = max_cost
-        self.calls = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self._reserved = 0.0
-        self._under_way = 0
+    prices: Prices | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    _reserved: float = 0.0
+    _under_way: int = 0
 
     @property
     def cost(self) -> float | None:

@@ -12,7 +12,7 @@ from importlib import import_module, reload
 from numbers import Integral
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 from weakref import WeakValueDictionary
 
 from karat.data.judgements import Failure, Prompt, Reply
@@ -21,7 +21,7 @@ from karat.data.runs import Latency, Retrieval, Run
 from karat.data.tables import counted
 from karat.errors import DataError, ParameterError, UnknownNameError, UsageError
 from karat.llm import Results, Settings, Stage, run_jobs, run_sync
-from karat.llm.callables import CallQueue, ErrorGuard, is_async
+from karat.llm.callables import CallQueue, ErrorGuard, is_async, place_of
 from karat.reading.files import gc_paused
 from karat.reading.meaning.ambiguity import note_ascending
 from karat.reading.meaning.records import Gathered
@@ -33,6 +33,7 @@ from karat.retrieving.retrievers import Question, as_function
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_Facts: TypeAlias = dict[str, Any]
 
 CACHE = Path(".karat") / "retrieved.sqlite"
 """The default file for answers."""
@@ -62,13 +63,6 @@ class RetrieveOptions(TypedDict, total=False):
     timeout: float
     cache: str | Path | None
     settings: Settings | None
-
-
-class _Answer(NamedTuple):
-    """What was kept of an answer, and whether that is from an earlier run."""
-
-    facts: Mapping[str, Any]
-    cached: bool
 
 
 async def aretrieve(  # noqa: PLR0913
@@ -242,13 +236,6 @@ def _texts(queries: Mapping[str, Query]) -> dict[str, str]:
     return {name: str(query.text) for name, query in queries.items()}
 
 
-def place_of(retriever: Any) -> str:
-    """Where the code of a retriever is."""
-    name = getattr(retriever, "__qualname__", type(retriever).__qualname__)
-    module = getattr(retriever, "__module__", None) or type(retriever).__module__
-    return f"python:{module}.{name}"
-
-
 def _key(
     question: Question,
     version: str | None,
@@ -270,23 +257,21 @@ def _key(
     return {name: value for name, value in key.items() if value not in (None, {})}
 
 
-def _job(text: str) -> Generator[Prompt, Reply, _Answer]:
+def _job(text: str) -> Generator[Prompt, Reply, _Facts]:
+    """What was kept of an answer, and whether that is from an earlier run."""
     reply = yield Prompt("", text, name="retrieve")
-    return _Answer(json.loads(reply.text), reply.cached)
+    return {**json.loads(reply.text), "cached": reply.cached}
 
 
 def _to_run(
     queries: Mapping[str, str],
-    results: Results[_Answer],
+    results: Results[_Facts],
     client: RetrieverClient,
     concurrency: int,
 ) -> Run:
-    answers, failures = dict[str, _Answer](), dict[str, str]()
-    for query, result in zip(queries, results, strict=True):
-        if isinstance(result, Failure):
-            failures[query] = result.reason
-        else:
-            answers[query] = result
+    pairs = [*zip(queries, results, strict=True)]
+    failures = {query: r.reason for query, r in pairs if isinstance(r, Failure)}
+    answers = {query: r for query, r in pairs if not isinstance(r, Failure)}
     if not answers:
         first = next(iter(failures))
         raise DataError(
@@ -296,16 +281,23 @@ def _to_run(
     notes = Notes()
     gathered = Gathered(notes)
     with gc_paused():
-        for query, answer in answers.items():
-            documents = documents_from(answer.facts["documents"])
+        for query, facts in answers.items():
+            documents = documents_from(facts["documents"])
             gathered.add_ranking(query, {"retrieved": documents})
-            _note(query, answer.facts["returned"], documents, client.k, notes)
+            _note(query, facts["returned"], documents, client.k, notes)
         run = gathered.finish(client.model, [*queries]).run
     assert run is not None  # noqa: S101
-    if all("rising" in answer.facts for answer in answers.values()):
-        counts = (range(answer.facts["returned"]) for answer in answers.values())
+    if all("rising" in facts for facts in answers.values()):
+        counts = (range(facts["returned"]) for facts in answers.values())
         note_ascending(answers, counts, notes)
-    latency = _latency(queries, answers, concurrency)
+    # Equal queries were one call.
+    calls = {*{queries[query]: query for query in reversed(answers)}.values()}
+    latency = Latency(
+        {query: answers[query]["ms"] for query in answers if query in calls},
+        frozenset(query for query in calls if answers[query]["cached"]),
+        frozenset(query for query in calls if "first" in answers[query]),
+        concurrency,
+    )
     version = client.parameters.get("version")
     for _ in latency.earlier:
         notes.notice(
@@ -331,22 +323,6 @@ def _note(
     names = [d if isinstance(d, str) else d.id or d.text for d in documents]
     if len({*names}) < len(names):
         notes.notice("twice", "{answer|answers} held a document more than once", query)
-
-
-def _latency(
-    queries: Mapping[str, str], answers: Mapping[str, _Answer], concurrency: int
-) -> Latency:
-    """The time of every call: equal queries were one."""
-    calls: dict[str, str] = {}
-    for query in answers:
-        calls.setdefault(queries[query], query)
-    timed = {query: answers[query] for query in calls.values()}
-    return Latency(
-        {query: answer.facts["ms"] for query, answer in timed.items()},
-        frozenset(query for query, answer in timed.items() if answer.cached),
-        frozenset(q for q, answer in timed.items() if "first" in answer.facts),
-        concurrency,
-    )
 
 
 def load_object(spelling: str, folder: Path) -> Any:

@@ -24,11 +24,11 @@ from karat.errors import (
     UsageError,
 )
 from karat.evaluation import evaluate
-from karat.llm.callables import ErrorGuard
+from karat.llm.callables import ErrorGuard, place_of
 from karat.metrics import Metric, read_metric, split_metrics
 from karat.reading.readers import read, read_queries, with_texts
 from karat.results.result_cache import digest_of, store_result, stored_result
-from karat.retrieving.retrieve import place_of, retrieve
+from karat.retrieving.retrieve import retrieve
 from karat.sweeps.result import Sweep, Trial
 
 _DEPTH = 10
