@@ -40,7 +40,7 @@ _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LO
 def read_address(url: str) -> tuple[str, dict[str, str]]:
     """The address and its query; an address with a secret in it is refused."""
     url = url.strip()
-    parts = _split(url)
+    parts = split_url(url)
     if parts is None or parts.scheme not in _PORTS:
         # The address is not shown: it may be a key, pasted into the wrong variable.
         lacks_scheme = "://" not in url and re.search(r"[.:/]", url)
@@ -76,7 +76,7 @@ def check_compatible(address: str) -> None:
         )
 
 
-def _split(url: str) -> SplitResult | None:
+def split_url(url: str) -> SplitResult | None:
     """The parts of an address, or None if it has no valid host and port."""
     try:
         parts = urlsplit(url)
@@ -283,7 +283,7 @@ def _check_proxies() -> None:
     """Refuse an invalid proxy address without showing it: it may hold a key."""
     for kind, url in getproxies().items():
         named = url if "://" in url else f"http://{url}"
-        if kind in {"http", "https", "all"} and _split(named) is None:
+        if kind in {"http", "https", "all"} and split_url(named) is None:
             raise _unusable_environment()
 
 

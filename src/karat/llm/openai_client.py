@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -58,14 +59,14 @@ _RESERVED = {
 }
 # Twenty verdicts with long reasons are below this; a model that does not stop is not.
 _DEFAULT_MAX_TOKENS = 4096
-# The parts of a request that servers may not take, the likeliest first: the word that
+# The parts of a request that servers may not take, the likeliest first: words that
 # errors have for each, and what is done without it. Words decide only on the order in
 # which parts are left out: they may be quoted from a prompt.
 _PARTS: Mapping[str, tuple[str, str]] = {
     _SCHEMA: (_SCHEMA, "the schema is sent in words"),
     "seed": ("seed", "it is left out"),
     "temperature": ("temperature", "it is left out"),
-    _SYSTEM: ("system", "the instruction is sent with the question"),
+    _SYSTEM: ("system|roles?", "the instruction is sent with the question"),
     _NO_STREAM: ("stream", "replies are read as streams"),
     _MAX_TOKENS: (_MAX_TOKENS, f"{_MAX_COMPLETION_TOKENS} is sent"),
     _LENGTH: (_MAX_COMPLETION_TOKENS, "no limit is sent"),
@@ -161,8 +162,12 @@ class OpenAIClient(ChatModel):
         result = await self._send(prompt, left_out)
         while isinstance(result, ServerError):
             for parts in self._suspects(result, prompt, left_out):
-                attempt = await self._send(prompt, left_out | parts)
                 users = parts & (self._given.keys() - {_MAX_TOKENS})
+                for name in users:
+                    if _names(result, name) and name not in prompt.user:
+                        # Not in a quote: no reply needs to be paid for to know.
+                        raise self._not_taken(name, result, billed + billed_for(result))
+                attempt = await self._send(prompt, left_out | parts)
                 if users and isinstance(attempt, Reply):
                     billed += billed_for(result) + billed_for(attempt)
                     raise self._not_taken(min(users), result, billed)
@@ -201,7 +206,7 @@ class OpenAIClient(ChatModel):
         if error.too_long:
             # Some servers reserve room for the longest reply.
             return [frozenset({_LENGTH})] if _LENGTH in parts else []
-        suspects = [p for p in parts if error.says(_PARTS.get(p, (p, ""))[0])]
+        suspects = [p for p in parts if _names(error, p)]
         if error.status in BAD_REQUEST:
             suspects += [p for p in parts if _proof(p, prompt) not in self._proven]
         ours = frozenset(suspects) - self._given.keys()
@@ -318,6 +323,11 @@ class OpenAIClient(ChatModel):
             connection = Connection(self._address, headers)
             self._open[loop] = (connection, users)
         return connection
+
+
+def _names(error: ServerError, part: str) -> bool:
+    """Whether an error has words for a part of the request."""
+    return error.says(_PARTS[part][0] if part in _PARTS else re.escape(part))
 
 
 def _proof(part: str, prompt: Prompt) -> str:

@@ -24,17 +24,18 @@ _BROKEN = 500
 _WRONG_ADDRESS = {404, 405, 501}
 _MAY_BE_THE_PROMPT = {403, 404}
 _MAY_BE_A_PART = {*BAD_REQUEST, 404, 500, 501}
-_MODERATION_WORDS = ("moderation", "flagged", "content policy", "content_policy")
-_UNKNOWN_WORDS = ("model", "models", "deployment", "DeploymentNotFound")
-_LENGTH_WORDS = (
-    *("context length", "context_length", "context size", "context window"),
-    *("prompt is too long", "input token count", "max_new_tokens"),
+_MODERATION = "moderation|flagged|content[ _]policy"
+_UNKNOWN = "models?|deployment|DeploymentNotFound"
+_TOO_LONG = (
+    "context[ _]length|context size|context window|prompt is too long|"
+    "input token count|max_new_tokens"
 )
 # In a code or type, never in a message: that may quote a prompt, or advertise a plan.
 _NO_CREDIT = ("insufficient_quota", "billing", "credit", "balance")
 # Codes and parameters of errors about a text.
-_ABOUT_TEXTS = {"messages", "prompt", "input", "content_filter"}
-_ABOUT_TEXTS |= {"content_policy_violation"}
+_ABOUT_TEXTS = {
+    *("messages", "prompt", "input", "content_filter", "content_policy_violation"),
+}
 # Where errors hold their messages. What FastAPI calls input quotes the request.
 _MESSAGE_FIELDS = ("error", "errors", "loc", "message", "msg", "code", "detail")
 _MAX_DEPTH = 8
@@ -62,13 +63,13 @@ class ServerError:
         # A web page is no help to anyone.
         return "" if text.startswith("<") else text
 
-    def says(self, *words: str) -> bool:
-        """Whether the message, or the parameter it is about, holds one of these words.
+    def says(self, words: str) -> bool:
+        """Whether the message, or the parameter it is about, holds words of a pattern.
 
         It may be quoting the prompt: what is done about an error must not rest on it.
         """
-        text = f"{self.message} {self._field('param')}".lower()
-        return any(re.search(rf"\b{re.escape(word.lower())}\b", text) for word in words)
+        text = f"{self.message} {self._field('param')}"
+        return re.search(rf"\b(?:{words})\b", text, re.IGNORECASE) is not None
 
     def repeats(self, other: object) -> bool:
         """Whether it says the same as another, but for numbers."""
@@ -82,7 +83,7 @@ class ServerError:
         """Whether the prompt, with room for the reply, exceeds what it can read."""
         if self.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return True
-        return self.status in _REFUSED and self.says(*_LENGTH_WORDS)
+        return self.status in _REFUSED and self.says(_TOO_LONG)
 
     @property
     def may_be_a_part(self) -> bool:
@@ -113,11 +114,11 @@ class ServerError:
         fatal = None
         if status == HTTPStatus.PAYMENT_REQUIRED or any(w in code for w in _NO_CREDIT):
             fatal = f"the account at {endpoint} has no credit left"
-        elif unless and (answered or self.says(*_MODERATION_WORDS)):
+        elif unless and (answered or self.says(_MODERATION)):
             pass
         elif status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             fatal = f"{endpoint} refuses the key ({name}); check OPENAI_API_KEY"
-        elif status == HTTPStatus.NOT_FOUND and self.says(*_UNKNOWN_WORDS):
+        elif status == HTTPStatus.NOT_FOUND and self.says(_UNKNOWN):
             fatal = f"{endpoint} does not know model {model!r}; check its name"
         elif status in _WRONG_ADDRESS or status < HTTPStatus.BAD_REQUEST:
             fatal = wrong_address(endpoint, name, source)

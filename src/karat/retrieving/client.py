@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 from karat.data.judgements import Prompt, Reply
 from karat.errors import CallError, FormatError, Refused, Transient, UsageError
 from karat.llm.callables import CallQueue, ErrorGuard, call_outside, to_call_error
 from karat.llm.credentials import check_headers, check_secrets
-from karat.llm.http import Connection, connection_error, load_httpx
+from karat.llm.http import Connection, connection_error, load_httpx, split_url
 from karat.llm.server_errors import may_pass, retry_after
 from karat.reading.files import decode_json, decode_text
 from karat.retrieving.answers import read_answer, scores_rise, to_plain
@@ -179,12 +179,8 @@ def _from_environment(value: str) -> str:
 
 def _split(url: str) -> tuple[str, list[tuple[str, str]]]:
     """The address without its query, and the query; neither may hold a secret."""
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and parts.hostname
-    except ValueError:
-        valid = False
-    if not valid or "{" in parts.netloc:
+    parts = split_url(url)
+    if parts is None or parts.scheme not in {"http", "https"}:
         raise UsageError(
             "a retriever in one text is an address such as http://127.0.0.1:8080/search"
         )
